@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import DistanceMean, LiftLimits, Limits, Mean, MeanLimits, OwnBudget, PowerMean
+from mechdesign.core.numbers import at_least, number
 from mechdesign.core.numbers import budget as shown_budget
 
 LARGEST_BUDGET = 700.0
@@ -27,20 +28,10 @@ DEFAULT_ALPHA = 2.0
 """Order of the alpha-lift unless told otherwise: the smallest of the paper's Figure 13."""
 
 
-def _number(name: str, value: Any, allowed: str) -> float:
-    """`value` as a float; truth values are none."""
-    try:
-        if not isinstance(value, bool):
-            return float(value)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError(f"{name} ({value!r}) must be a number {allowed}") from None
-
-
 def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> float:
     """Return `value` as a float if it is a usable budget in nats."""
     allowed = f"in (0, {LARGEST_BUDGET:g}]"
-    budget = _number(name, value, f"of nats {allowed}")
+    budget = number(name, value, f"of nats {allowed}")
     if budget == math.inf and not allow_infinite:
         raise InputError(f"{name} (inf) must be finite, {allowed}")
     if not budget > 0.0:
@@ -53,7 +44,7 @@ def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> flo
 
 def check_lam(lam: float) -> float:
     """Return `lam` as a float if 0 < lam < 1, else raise InputError."""
-    value = _number("lam", lam, "strictly between 0 and 1")
+    value = number("lam", lam, "strictly between 0 and 1")
     if not 0.0 < value < 1.0:
         raise InputError(f"lam ({value:g}) must be strictly between 0 and 1")
     return value
@@ -68,7 +59,7 @@ def split(epsilon: float, lam: float) -> tuple[float, float]:
 
 def check_alpha(alpha: float) -> float:
     """Return `alpha` as a float if it is above 1 (inf included), else raise InputError."""
-    value = _number("alpha", alpha, "above 1, or inf")
+    value = number("alpha", alpha, "above 1, or inf")
     if not value > 1.0:
         raise InputError(f"alpha ({value:g}) must be above 1 (inf is the largest lift)")
     return value
@@ -168,7 +159,9 @@ class Notion:
     @property
     def text(self) -> str:
         """``alip (eps_l 0.5, eps_u 0.5)``: what is bounded, without the free sides."""
-        limits, parts = self.limits, [f"order {self.values()['alpha']:g}"] if self.has_order() else []
+        limits = self.limits
+        # Means grow with the order: rounded up it would promise more.
+        parts = [f"order {at_least(self.values()['alpha'])}"] if self.has_order() else []
         shown = {"eps_l": limits.lower, "eps_u": limits.upper}
         if math.isfinite(limits.loosest.ratio):
             shown = {name: getattr(self, name) for name in self.budgets()}

@@ -68,7 +68,7 @@ typedef struct {
     int *where;         /* N + M: position in the basis or -1 */
     int *basis;         /* M */
     double *inverse;    /* M x M: the columns of the basis inverse of active rows (their slack is not basic) */
-    int active;
+    int active, since;
     int *row_of, *slot_of; /* M: row of a column of `inverse`, and the reverse */
     double *xB;         /* M */
     double *pi;         /* M */
@@ -79,6 +79,7 @@ typedef struct {
     /* the node */
     double *l, *u; /* n: box */
     double *v;     /* N: primal point */
+    double *gain;  /* n: bounds of children that differ in one coordinate */
     long long pivots, lps;
 } Work;
 
@@ -86,6 +87,8 @@ typedef struct Box {
     int refs;
     int16_t *basis; /* M */
     float *l, *u;   /* n each, rounded outwards */
+    float cap;      /* of the coordinates whose rank is below a node's `after` */
+    int16_t *rank;  /* n */
 } Box;
 
 typedef struct {
@@ -93,6 +96,7 @@ typedef struct {
     Box *box;
     int k; /* coordinate whose interval differs from the box */
     float l, u;
+    int after; /* ranks below it are capped */
 } Node;
 
 typedef struct {
@@ -128,9 +132,12 @@ void set_rows(const Problem *p, Work *w, int inner);
 void slack_basis(const Problem *p, Work *w);
 void factor(const Problem *p, Work *w);
 void load_basis(const Problem *p, Work *w, const int16_t *basis);
+void solve_basis(const Problem *p, const Work *w, const double *a, double *out);
+void change_basis(const Problem *p, Work *w, int r, int enter);
 void recompute(const Problem *p, Work *w);
 int dual_simplex(const Problem *p, Work *w, double start, double cutoff);
 void multipliers(const Problem *p, Work *w);
+int sharp_point(const Problem *p, Work *w);
 void primal_point(const Problem *p, Work *w);
 double lagrangian(const Problem *p, Work *w, const double *c, const double *pi, double constant,
                   double magnitude);
@@ -144,5 +151,8 @@ void box_drop(Search *s, Box *b);
 int process(Search *s, Node node);
 double descend(Search *s, int stage);
 int take_column(Search *s, double cost);
+
+/* _kernel_walk.c */
+double walk(Search *s);
 
 #endif

@@ -240,6 +240,42 @@ static PyObject *Search_descend(SearchObject *self, PyObject *args)
     return PyLong_FromLong(j);
 }
 
+/* Walks from vertex to vertex, beginning at the points of a matrix (k, n), first, first + step, ..., one at least,
+ * until the time is over; returns the next one. */
+static PyObject *Search_walk(SearchObject *self, PyObject *args)
+{
+    Search *s = &self->search;
+    PyObject *source;
+    int count, first, step, failed = 0;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "Oiiid", &source, &count, &first, &step, &seconds)) return NULL;
+    if (count < 0 || first < 0 || step < 1) {
+        PyErr_SetString(PyExc_ValueError, "count and first must be at least 0 and step at least 1");
+        return NULL;
+    }
+    int n = s->p.n, k = first;
+    double *points = copy_doubles(source, (Py_ssize_t)count * n, "points");
+    if (!points) return NULL;
+    if (enter(self) < 0) {
+        free(points);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS double end = now_seconds() + seconds;
+    for (; k < count && !failed && (k == first || now_seconds() <= end); k += step) {
+        if (s->ncols >= s->max_columns) {
+            k = count;
+            break;
+        }
+        memcpy(s->w.v, points + (size_t)k * (size_t)n, sizeof(double) * (size_t)n);
+        double cost = descend(s, 2);
+        if (cost < INFINITY) failed = take_column(s, walk(s)) < 0;
+    }
+    Py_END_ALLOW_THREADS self->busy = 0;
+    free(points);
+    if (failed) return PyErr_NoMemory();
+    return PyLong_FromLong(k);
+}
+
 /* Safe upper bounds of the coordinates first, first + 1, ... over the outer set, by one linear program each,
  * one at least, until the time is over: (next coordinate, all bounds as known so far). */
 static PyObject *Search_tighten(SearchObject *self, PyObject *args)
@@ -360,6 +396,8 @@ static PyMethodDef Search_methods[] = {
     {"descend", (PyCFunction)Search_descend, METH_VARARGS,
      "Local searches from mixtures of unit vectors and a center: descend(center, weight, first, step, "
      "seconds) -> next."},
+    {"walk", (PyCFunction)Search_walk, METH_VARARGS,
+     "Walks from vertex to vertex: walk(points, count, first, step, seconds) -> next."},
     {"tighten", (PyCFunction)Search_tighten, METH_VARARGS,
      "Upper bounds of the columns by linear programs: tighten(first, seconds) -> (next, bounds as bytes)."},
     {"linear", (PyCFunction)Search_linear, METH_VARARGS,

@@ -5,6 +5,10 @@
 /* Primal infeasibility and reduced costs below these count as zero; they steer the simplex only. */
 #define PRIMAL_TOL 2e-13
 #define PIVOT_TOL 1e-9
+/* A point that misses a row by more, relative to one plus the row, is computed once more. */
+#define SHARP 4e-13
+/* Changes of the basis, of one program or of several, after which it is inverted anew. */
+#define REFACTOR 60
 
 double objective(const Problem *p, const double *y, const double *v)
 {
@@ -44,7 +48,7 @@ static double *carve(double **at, size_t count)
 int work_init(Work *w, const Problem *p)
 {
     size_t N = (size_t)p->N, M = (size_t)p->M, T = N + M, n = (size_t)p->n;
-    size_t doubles = 7 * T + 4 * M + M * M + 2 * n + N, ints = 2 * T + 3 * M;
+    size_t doubles = 7 * T + 4 * M + M * M + 3 * n + N, ints = 2 * T + 3 * M;
     memset(w, 0, sizeof *w);
     double *at = w->memory = calloc(doubles * sizeof(double) + ints * sizeof(int) + M, 1);
     if (!at) return -1;
@@ -63,6 +67,7 @@ int work_init(Work *w, const Problem *p)
     w->l = carve(&at, n);
     w->u = carve(&at, n);
     w->v = carve(&at, N);
+    w->gain = carve(&at, n);
     w->where = (int *)at;
     w->cand = w->where + T;
     w->basis = w->cand + T;
@@ -100,7 +105,7 @@ void slack_basis(const Problem *p, Work *w)
 
 /* Column `a` (over the rows) in terms of the basis, added to `out`; a basic slack's column of the inverse is
  * minus the unit vector of its position, and the inverse keeps the others, those of active rows, alone. */
-static void solve_basis(const Problem *p, const Work *w, const double *a, double *out)
+void solve_basis(const Problem *p, const Work *w, const double *a, double *out)
 {
     int M = p->M, N = p->N;
     for (int i = 0; i < M; i++) out[i] = w->basis[i] >= N ? -a[w->basis[i] - N] : 0.0;
@@ -114,7 +119,7 @@ static void solve_basis(const Problem *p, const Work *w, const double *a, double
 
 /* Put `enter`, whose column in terms of the basis is w->col, at position r; its row slack leaves or another
  * structural. */
-static void change_basis(const Problem *p, Work *w, int r, int enter)
+void change_basis(const Problem *p, Work *w, int r, int enter)
 {
     int M = p->M, N = p->N, leave = w->basis[r];
     const double *col = w->col;
@@ -143,6 +148,7 @@ static void change_basis(const Problem *p, Work *w, int r, int enter)
     w->where[leave] = -1;
     w->where[enter] = r;
     w->basis[r] = enter;
+    w->since++;
 }
 
 /* Invert the basis: its structural columns replace slacks one by one, and the slack basis replaces a
@@ -166,6 +172,7 @@ static void load(const Problem *p, Work *w, const int *structurals, int count, c
         }
         change_basis(p, w, r, structurals[t]);
     }
+    w->since = 0;
 }
 
 void load_basis(const Problem *p, Work *w, const int16_t *basis)
@@ -327,7 +334,6 @@ HOT int dual_simplex(const Problem *p, Work *w, double start, double cutoff)
     int M = p->M, N = p->N, T = N + M;
     int limit = 40 * M + 200;
     double value = start;
-    int since = 0;
     double *alpha = w->alpha, *ratio = w->ratio;
     w->lps++;
     for (int iter = 0; iter < limit; iter++) {
@@ -403,10 +409,9 @@ HOT int dual_simplex(const Problem *p, Work *w, double start, double cutoff)
         change_basis(p, w, r, enter);
         w->x[leave] = target;
         w->pivots++;
-        if (++since >= 60) {
+        if (w->since >= REFACTOR) {
             factor(p, w);
             recompute(p, w);
-            since = 0;
         }
     }
     return LP_LIMIT;
@@ -417,6 +422,33 @@ void primal_point(const Problem *p, Work *w)
     for (int j = 0; j < p->N; j++) {
         double t = w->where[j] >= 0 ? w->xB[w->where[j]] : w->x[j];
         w->v[j] = t < w->L[j] ? w->L[j] : (t > w->U[j] ? w->U[j] : t);
+    }
+}
+
+/* The point of the program that was just solved, in w->v, to the last digits: basic values that were huge on the
+ * way lose theirs, and are then computed once more. Whether all rows hold. */
+int sharp_point(const Problem *p, Work *w)
+{
+    int M = p->M, N = p->N;
+    for (int attempt = 0;; attempt++) {
+        primal_point(p, w);
+        double worst = 0.0;
+        for (int k = 0; k < M; k++) w->work[k] = 0.0;
+        for (int j = 0; j < N; j++) {
+            if (w->v[j] == 0.0) continue;
+            const double *column = p->columns + (size_t)j * M;
+            for (int k = 0; k < M; k++) w->work[k] += w->v[j] * column[k];
+        }
+        for (int k = 0; k < M; k++) {
+            double low = w->L[N + k] - w->work[k], high = w->work[k] - w->U[N + k];
+            double most = (low > high ? low : high) / (1.0 + fabs(w->work[k]));
+            if (most > worst) worst = most;
+        }
+        if (worst <= SHARP) return 1;
+        if (attempt > 0) return 0;
+        factor(p, w);
+        recompute(p, w);
+        if (dual_simplex(p, w, -INFINITY, INFINITY) != LP_OPTIMAL) return 0;
     }
 }
 

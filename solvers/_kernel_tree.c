@@ -5,12 +5,14 @@
 static Box *box_new(Search *s, const double *l, const double *u)
 {
     int n = s->p.n, M = s->p.M;
-    Box *b = malloc(sizeof(Box) + sizeof(float) * 2 * (size_t)n + sizeof(int16_t) * (size_t)M);
+    Box *b = malloc(sizeof(Box) + sizeof(float) * 2 * (size_t)n + sizeof(int16_t) * (size_t)(M + n));
     if (!b) return NULL;
     b->refs = 0;
     b->l = (float *)(b + 1);
     b->u = b->l + n;
     b->basis = (int16_t *)(b->u + n);
+    b->rank = b->basis + M;
+    b->cap = 1.0f;
     for (int j = 0; j < n; j++) {
         float a = (float)l[j], z = (float)u[j];
         if ((double)a > l[j]) a = nextafterf(a, -1.0f);

@@ -91,7 +91,7 @@ typedef struct {
     double *gauss;       /* cap x 2 cap */
     int *cand;
     double *ratio;
-    double *l, *u, *v, *g; /* n */
+    double *l, *u, *v, *g, *gain; /* n */
     /* separation */
     int *order;          /* n + 1, by falling w, kept from call to call */
     double *w;           /* n + 1 */
@@ -127,7 +127,7 @@ static void work_free(Work *w)
 {
     free(w->id); free(w->ones); free(w->L); free(w->U); free(w->c); free(w->x); free(w->d); free(w->alpha);
     free(w->where); free(w->basis); free(w->Binv); free(w->xB); free(w->pi); free(w->work); free(w->col);
-    free(w->gauss); free(w->cand); free(w->ratio); free(w->l); free(w->u); free(w->v); free(w->g);
+    free(w->gauss); free(w->cand); free(w->ratio); free(w->l); free(w->u); free(w->v); free(w->g); free(w->gain);
     free(w->order); free(w->w); free(w->h); free(w->gg); free(w->p); free(w->row); free(w->share); free(w->rank);
     memset(w, 0, sizeof *w);
 }
@@ -142,12 +142,12 @@ static int work_init(Work *w, const Problem *p)
     w->where = calloc(T, sizeof(int)); w->basis = calloc(M, sizeof(int)); w->Binv = calloc(M * M, 8);
     w->xB = calloc(M, 8); w->pi = calloc(M, 8); w->work = calloc(M, 8); w->col = calloc(M, 8);
     w->gauss = calloc(2 * M * M, 8); w->cand = calloc(T, sizeof(int)); w->ratio = calloc(T, 8);
-    w->l = calloc(n, 8); w->u = calloc(n, 8); w->v = calloc(n, 8); w->g = calloc(n, 8);
+    w->l = calloc(n, 8); w->u = calloc(n, 8); w->v = calloc(n, 8); w->g = calloc(n, 8); w->gain = calloc(n, 8);
     w->order = calloc(n + 1, sizeof(int)); w->w = calloc(n + 1, 8); w->h = calloc(S, 8); w->gg = calloc(S, 8);
     w->p = calloc(n + 1, 8); w->row = calloc(n + 1, 8); w->share = calloc(S, 8); w->rank = calloc(S, sizeof(int));
     if (!w->id || !w->ones || !w->L || !w->U || !w->c || !w->x || !w->d || !w->alpha || !w->where || !w->basis
         || !w->Binv || !w->xB || !w->pi || !w->work || !w->col || !w->gauss || !w->cand || !w->ratio || !w->l || !w->u
-        || !w->v || !w->g || !w->order || !w->w || !w->h || !w->gg || !w->p || !w->row || !w->share || !w->rank) {
+        || !w->v || !w->g || !w->gain || !w->order || !w->w || !w->h || !w->gg || !w->p || !w->row || !w->share || !w->rank) {
         work_free(w);
         return -1;
     }
@@ -724,6 +724,8 @@ typedef struct Box {
     int *id;        /* m: rows; the first is none of the pool */
     float *l, *u;   /* n each, rounded outwards */
     int16_t *basis; /* m */
+    float cap;      /* of the coordinates whose rank is below a node's `after` */
+    int16_t *rank;  /* n */
 } Box;
 
 typedef struct {
@@ -731,6 +733,7 @@ typedef struct {
     Box *box;
     int k;          /* coordinate whose interval differs from the box */
     float l, u;
+    int after;      /* ranks below it are capped */
 } Node;
 
 typedef struct {
@@ -757,7 +760,7 @@ static Box *box_new(Search *s, const double *l, const double *u)
 {
     int n = s->p.n, M = s->w.M;
     size_t ints = sizeof(int) * (size_t)M, floats = sizeof(float) * 2 * (size_t)n;
-    Box *b = malloc(sizeof(Box) + ints + floats + sizeof(int16_t) * (size_t)M);
+    Box *b = malloc(sizeof(Box) + ints + floats + sizeof(int16_t) * (size_t)(M + n));
     if (!b) return NULL;
     b->refs = 0;
     b->m = M;
@@ -765,6 +768,8 @@ static Box *box_new(Search *s, const double *l, const double *u)
     b->l = (float *)(b->id + M);
     b->u = b->l + n;
     b->basis = (int16_t *)(b->u + n);
+    b->rank = b->basis + M;
+    b->cap = 1.0f;
     for (int j = 0; j < n; j++) {
         float a = (float)l[j], z = (float)u[j];
         if ((double)a > l[j]) a = nextafterf(a, -1.0f);
@@ -788,6 +793,9 @@ static void box_drop(Search *s, Box *b)
 }
 
 static inline int basis_size(const Problem *p, const Work *w) { (void)p; return w->M; }
+
+/* Whoever takes a point looks at its rows, for the set's margin takes care of little. */
+static inline int sharp_point(const Problem *p, Work *w) { primal_point(p, w); return 1; }
 
 static void no_rows(const Problem *p, Work *w)
 {

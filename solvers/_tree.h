@@ -1,8 +1,8 @@
 /* The tree of boxes, the nodes, and the points found on the way, for the kernels of `_kernel.h` and of `_robust.c`.
  *
  * Each of them defines Problem, Work, Box, Node and Search with the fields that are used here, the program of a box
- * (`set_rows`, `slack_basis`, `factor`, `recompute`, `solve`, `multipliers`, `primal_point`, `lagrangian`,
- * `proves_empty`, `basis_size`), what it does with rows that hold nothing (`drop_rows`, `no_rows`: back to the rows
+ * (`set_rows`, `slack_basis`, `factor`, `recompute`, `solve`, `multipliers`, `primal_point`, `sharp_point`,
+ * `lagrangian`, * `proves_empty`, `basis_size`), what it does with rows that hold nothing (`drop_rows`, `no_rows`: back to the rows
  * and the basis that every program begins with), how an open node is kept (`box_new`, `box_drop`, `load_box`), and
  * TREE, how the functions for others are linked.
  */
@@ -144,7 +144,7 @@ TREE double descend(Search *s, int stage)
         recompute(p, w);
         if (solve(p, w, -INFINITY, INFINITY) != LP_OPTIMAL)
             return round > 0 ? objective(p, s->y, w->v) : INFINITY;
-        primal_point(p, w);
+        if (!sharp_point(p, w)) return INFINITY;
         drop_rows(p, w);
         for (int j = 0; j < n; j++)
             if (w->v[j] < 1e-13) w->v[j] = 0.0;
@@ -163,7 +163,7 @@ TREE double descend(Search *s, int stage)
 /* Where an interval is cut, between the point of the linear program (0) and the middle (1). At the point alone a
  * small coordinate leaves an upper part whose chord is hardly better than before: with less than a third hard
  * searches take two to eight times more nodes. */
-#define TO_MIDDLE 0.5
+#define TO_MIDDLE 0.8
 
 /* Chord costs of the box in w->l, w->u; returns the constant term. */
 static double set_chords(Search *s)
@@ -275,6 +275,37 @@ static double tighten_by_cost(Search *s, double bound)
     return shrunk;
 }
 
+/* A node where a coordinate from zero up is to be cut is split by which one of all those exceeds the cut, the first in
+ * some order, or none does: one child of them caps them all, where cuts one by one would move what they forbid to the
+ * next coordinate. Those that cannot exceed it below the cutoff are capped at once; the others stand in w->cand, the
+ * dearest first, with bounds in w->gain, from the reduced costs that `reduced` stands for. Their number. */
+static int rest_children(Search *s, double reduced, double cut)
+{
+    const Problem *p = &s->p;
+    Work *w = &s->w;
+    int count = 0;
+    for (int j = 0; j < p->n; j++) {
+        double u = w->u[j], d = w->alpha[j];
+        if (w->l[j] > 0.0 || w->L[j] > 0.0 || u <= cut) continue;
+        double old = d > 0.0 ? 0.0 : d * w->U[j], shift = d - w->c[j];
+        double at_cut = phi(cut) - s->y[j] * cut + shift * cut, at_u = phi(u) - s->y[j] * u + shift * u;
+        double b = reduced - old + (at_cut < at_u ? at_cut : at_u);
+        b -= SAFETY * DBL_EPSILON * (fabs(reduced) + fabs(old) + fabs(at_cut) + fabs(at_u) + s->magnitude);
+        if (b > s->cutoff) {
+            w->u[j] = cut;
+            continue;
+        }
+        w->gain[j] = isnan(b) ? -INFINITY : b;
+        w->cand[count++] = j;
+    }
+    for (int i = 1; i < count; i++) { /* by falling bounds */
+        int j = w->cand[i], t = i;
+        for (; t > 0 && w->gain[w->cand[t - 1]] < w->gain[j]; t--) w->cand[t] = w->cand[t - 1];
+        w->cand[t] = j;
+    }
+    return count;
+}
+
 TREE int process(Search *s, Node node)
 {
     const Problem *p = &s->p;
@@ -285,69 +316,76 @@ TREE int process(Search *s, Node node)
         w->l[j] = node.box->l[j];
         w->u[j] = node.box->u[j];
     }
+    double cap = node.box->cap;
+    for (int j = 0; j < n && node.after; j++)
+        if (node.box->rank[j] < node.after && w->u[j] > cap) w->u[j] = cap;
     w->l[node.k] = node.l;
     w->u[node.k] = node.u;
     load_box(s, node.box);
-    double bound = node.bound, constant;
+    double bound = node.bound, constant, reduced = -INFINITY;
     int status;
     for (int pass = 0; pass < 4; pass++) {
         if (!tighten_by_sum(p, w)) return 0;
-        double reduced, b = node_bound(s, &status, &constant, &reduced);
+        double b = node_bound(s, &status, &constant, &reduced);
         if (status == LP_MEMORY) return -1;
         if (b > bound) bound = b;
         if (bound > s->cutoff) return 0;
         if (status != LP_OPTIMAL || reduced <= -INFINITY) break;
         if (tighten_by_cost(s, reduced) < 0.5) break;
     }
-    /* where the chords are worst */
     primal_point(p, w);
     drop_rows(p, w);
+    /* where the chords are worst */
     int k = -1;
-    double worst = 0.0, total = 0.0;
+    double worst = 0.0;
     for (int j = 0; j < n; j++) {
         double l = w->L[j], u = w->U[j], x = w->v[j];
-        if (u - l <= SMALLEST_WIDTH) continue;
-        double chord = phi(l) + (phi(u) - phi(l)) * (x - l) / (u - l);
-        double e = phi(x) - chord;
-        total += e;
+        if (x <= l || x >= u || u - l <= SMALLEST_WIDTH) continue;
+        double e = phi(x) - phi(l) - (phi(u) - phi(l)) * (x - l) / (u - l);
         if (e > worst) {
             worst = e;
             k = j;
         }
     }
-    double value = objective(p, s->y, w->v);
+    double value = objective(p, s->y, w->v), cut = 0.0;
     Box *box = NULL;
-    float cut = 0.0f;
     if (status == LP_OPTIMAL) note_cost(s, value);
     if (k >= 0 && value - bound > s->leaf) {
         double l = w->l[k], u = w->u[k], x = w->v[k];
         double low = l + 0.1 * (u - l), high = u - 0.1 * (u - l);
         x = (1.0 - TO_MIDDLE) * x + TO_MIDDLE * 0.5 * (l + u);
-        x = x < low ? low : (x > high ? high : x);
-        cut = (float)x;
-        if ((double)cut <= l || (double)cut >= u)
-            k = -1;
-        else if (!(box = box_new(s, w->l, w->u)))
-            return -1;
+        cut = (float)(x < low ? low : (x > high ? high : x));
+        if (cut <= l || cut >= u) k = -1;
     } else
         k = -1;
-    if (status == LP_OPTIMAL && value < s->column_cutoff && s->ncols < s->max_columns) {
-        if (take_column(s, descend(s, 2)) < 0) {
-            if (box) {
-                box->refs = 1;
-                box_drop(s, box);
-            }
-            return -1;
-        }
+    int many = 0;
+    if (k >= 0) {
+        if (w->l[k] == 0.0) many = rest_children(s, reduced, cut);
+        if (!(box = box_new(s, w->l, w->u))) return -1;
+        box->refs = 1;
     }
+    int failed = 0;
     if (k < 0) {
         if (bound < s->closed) s->closed = bound;
-        return 0;
+    } else if (many == 0 && w->l[k] > 0.0) {
+        Node left = {bound, box, k, box->l[k], (float)cut, 0}, right = {bound, box, k, (float)cut, box->u[k], 0};
+        failed = push(s, left) < 0 || push(s, right) < 0;
+    } else {
+        box->cap = (float)cut;
+        for (int j = 0; j < n; j++) box->rank[j] = INT16_MAX;
+        for (int i = 0; i < many; i++) box->rank[w->cand[i]] = (int16_t)i;
+        for (int i = 0; i < many && !failed; i++) {
+            int j = w->cand[i];
+            double b = w->gain[j] > bound ? w->gain[j] : bound;
+            Node child = {b, box, j, (float)cut, box->u[j], i};
+            failed = push(s, child) < 0;
+        }
+        Node rest = {bound, box, k, 0.0f, (float)cut, many};
+        failed = failed || push(s, rest) < 0;
     }
-    Node left = {bound, box, k, box->l[k], cut}, right = {bound, box, k, cut, box->u[k]};
-    box->refs = 1;
-    int failed = push(s, left) < 0 || push(s, right) < 0;
-    box_drop(s, box);
+    if (!failed && status == LP_OPTIMAL && value < s->column_cutoff && s->ncols < s->max_columns)
+        failed = take_column(s, descend(s, 2)) < 0;
+    if (box) box_drop(s, box);
     return failed ? -1 : 0;
 }
 

@@ -45,14 +45,27 @@ SUPPORT = 1e-7
 MOST_CANDIDATES = 30_000
 """Candidates up to which a vertex is computed from an interior solution."""
 
-MISSED = 1e-8
-"""Largest relative error of the sums of an iterate that counts as an assignment."""
+MISSED = 1e-7
+"""Largest error of the sums and rows of an iterate, relative to the masses, that counts as an assignment."""
+
+ROUGH = 1e-3
+"""The same for one that says which pairs matter."""
 
 LEAST_GAP = 1e-9
 """Gap, as a share of the spread, below which double precision proves nothing more."""
 
 INTERIOR_GAP = 1e-6
 """Gap, as a share of the spread, from which the support of an interior solution is that of a vertex."""
+
+DENSE = 300
+"""Masses up to which the interior point method begins with all pairs."""
+
+FIRST, WHOLE, NEW, NEW_OF_ROW = 20, 3, 20, 3
+"""Beyond: the cheapest pairs of each column to begin with, and as many random ones; columns (of the largest masses)
+with all pairs, so that every row has somewhere to go; pairs that join in a round, for each column and each row."""
+
+FIRST_GAP = 0.1
+"""Gap of the first round, as a share of the spread, a fifth of it in each that follows: it is about prices alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +171,9 @@ def reduced_costs(problem: Assignment, found: Multipliers) -> Array:
     return reduced - 4.0 * UNIT * (len(nu) + 8) * (np.abs(problem.cost) + np.abs(rows).T @ nu + size)
 
 
-def lower_bound(problem: Assignment, found: Multipliers) -> float:
-    """The bound of the module's text, rounded downwards."""
-    reduced = reduced_costs(problem, found)
+def lower_bound(problem: Assignment, found: Multipliers, reduced: Array | None = None) -> float:
+    """The bound of the module's text, rounded downwards; with `reduced_costs` where these are known."""
+    reduced = reduced_costs(problem, found) if reduced is None else reduced
     f = np.nan_to_num(found.masses) if problem.keep else np.zeros(problem.n)
     own = problem.floors * np.diagonal(reduced)
     least = (1.0 - problem.floors) * np.where(problem.open, reduced, np.inf).min(axis=1)
@@ -199,7 +212,6 @@ def assign(
     BackendFailure
         If the time was over, or the method failed, before one was found.
     """
-    from solvers.assignment_interior import InteriorPoint
     from solvers.assignment_simplex import vertex
 
     end = math.inf if time_limit is None else time.monotonic() + time_limit
@@ -207,31 +219,98 @@ def assign(
     aim = max(gap, LEAST_GAP) * problem.spread()
     if method == "simplex" or (method == "auto" and problem.open.sum() <= SMALL):
         return vertex(problem, proof, problem.open, aim=aim, end=end)
-    best: Assigned | None = None
-    worst = float(problem.masses @ np.where(problem.open, problem.cost, -np.inf).max(axis=1))
-    for steps, at in enumerate(InteriorPoint(problem).run(), 1):
-        cost, bound = problem.cost_of(at.shares), lower_bound(proof, at.multipliers)
-        if best is not None:
-            bound = max(bound, best.bound)
-        if bound > worst:
-            raise EmptyPolytope(NONE)
-        if at.missed <= MISSED:
-            best = Assigned(at.shares, cost, bound, at.multipliers, "interior point")
-            if progress is not None:
-                progress(cost, bound, steps)
-            if cost - bound <= min(0.5 * aim, INTERIOR_GAP * problem.spread()):
-                break
-        if time.monotonic() >= end:
-            break
-    if best is None:
-        raise BackendFailure("the interior point method found no assignment in time")
-    mask = (best.shares > SUPPORT) & problem.open
+    best, bound, support = _by_columns(problem, proof, aim, end, progress)
+    mask = (support > SUPPORT) & problem.open
     np.fill_diagonal(mask, np.diagonal(problem.open))
     if method == "auto" and mask.sum() <= MOST_CANDIDATES and time.monotonic() < end:
         try:
-            basic = vertex(problem, proof, mask, aim=aim, end=end, bound=best.bound)
+            basic = vertex(problem, proof, mask, aim=aim, end=end, bound=bound)
+            if best is None or basic.cost - basic.bound <= max(aim, best.cost - bound):
+                return replace(basic, method="interior point and simplex")
         except BackendFailure:
-            return best
-        if basic.cost - basic.bound <= max(aim, best.cost - best.bound):
-            return replace(basic, method="interior point and simplex")
-    return best
+            pass  # the other one is there, or there is none
+    if best is None:
+        raise BackendFailure("the interior point method found no assignment in time")
+    return replace(best, bound=bound)
+
+
+def _by_columns(
+    problem: Assignment,
+    proof: Assignment,
+    aim: float,
+    end: float,
+    progress: Callable[[float, float, int], None] | None,
+) -> tuple[Assigned | None, float, Array]:
+    """The best assignment by the interior point method, the bound, and the last shares.
+
+    Of many masses some pairs are taken for each column first. Their multipliers price all pairs, which is the bound,
+    and those that would gain join in, until none does: multipliers of a central path need few rounds.
+    """
+    from solvers.assignment_interior import InteriorPoint
+
+    p, unit, bound, steps = problem.masses, problem.spread(), -math.inf, 0
+    worst = float(p @ np.where(problem.open, problem.cost, -np.inf).max(axis=1))
+    closed = min(0.5 * aim, INTERIOR_GAP * unit)
+    random, best = np.random.default_rng(0), None
+    free = bool(problem.open.all()) and not problem.floors.any()
+    if free:
+        best = Assigned(
+            np.tile(p, (problem.n, 1)), unit, bound, Multipliers(0.0 * problem.sides[0], 0.0 * p), ""
+        )
+    support, pairs, goal = problem.open.astype(np.float64), problem.open, closed
+    if problem.n > DENSE:
+        ties = problem.cost + 1e-9 * np.abs(problem.cost).max() * random.random(problem.cost.shape)
+        pairs, goal = _least(ties, problem.open, FIRST), max(closed, FIRST_GAP * unit)
+        pairs |= _least(random.random(ties.shape), problem.open, FIRST)
+        pairs[:, np.argsort(-p)[:WHOLE]] = True
+        pairs = (pairs | np.eye(problem.n, dtype=np.bool_)) & problem.open
+    while True:
+        every, reached, reduced = bool(pairs[problem.open].all()), False, problem.cost
+        part, relaxed = replace(problem, allowed=pairs), replace(proof, allowed=pairs)
+        for at in InteriorPoint(part).run():
+            reduced, steps = reduced_costs(proof, at.multipliers), steps + 1
+            cost, lower = problem.cost_of(at.shares), lower_bound(relaxed, at.multipliers, reduced)
+            bound = max(bound, lower if every else lower_bound(proof, at.multipliers, reduced))
+            if bound > worst:
+                raise EmptyPolytope(NONE)
+            inside = _pulled_in(problem, at.shares) if free else at.shares
+            at_most = problem.cost_of(inside)
+            if (free or at.missed <= MISSED) and (best is None or at_most < best.cost):
+                best = Assigned(inside, at_most, bound, at.multipliers, "interior point")
+            if progress is not None and best is not None:
+                progress(best.cost, bound, steps)
+            support = at.shares
+            # Sums lose digits before the gap is closed; a vertex has its own.
+            reached = abs(cost - lower) <= goal and (every or at.missed <= ROUGH)
+            if reached or lower > worst or time.monotonic() >= end:
+                break
+        if every or time.monotonic() >= end or (best is not None and best.cost - bound <= closed):
+            return best, bound, support
+        gains = reduced - np.where(pairs, reduced, np.inf).min(axis=1)[:, None]
+        if not reached:  # nothing can be said of prices: more of everything
+            gains = -random.random(gains.shape)
+        outside = problem.open & ~pairs & (gains < 0.0)
+        pairs = pairs | _least(gains, outside, NEW) | _least(gains.T, outside.T, NEW_OF_ROW).T
+        goal = max(closed, goal / 5.0)
+
+
+def _pulled_in(problem: Assignment, shares: Array) -> Array:
+    """Shares mixed with columns that are multiples of p, until their columns are members of the polytope."""
+    p = problem.masses
+    if not problem.keep:
+        shares = np.where(p @ shares > SUPPORT * p, shares, 0.0)
+        shares = shares / shares.sum(axis=1)[:, None]
+    masses = p @ shares
+    used = masses > 0.0
+    worst = max(0.0, float(problem.columns.excess((shares[:, used] * p[:, None] / masses[used]).T).max()))
+    room = -float(problem.columns.excess(p)[0])
+    share = worst / (worst + room) if worst > 0.0 < room else float(worst > 0.0)
+    return (1.0 - share) * shares + share * masses
+
+
+def _least(values: Array, among: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+    """The least values of each column, `count` of them, as far as they are `among` those that count."""
+    chosen = np.zeros_like(among)
+    order = np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count]
+    np.put_along_axis(chosen, order, True, axis=0)
+    return chosen & among

@@ -6,14 +6,16 @@ multipliers, column y has the inverse Hessian
 
     N_y = D_y - D_y B' T' (V_y + T B D_y B' T')^-1 T B D_y,
 
-so that one n x n matrix, the sum of all N_y, is factorised: n^3 k operations a step, all of them matrix products,
-where a general method sees n^2 variables and n m rows.
+so that one n x n matrix, the sum of all N_y, is factorised. Only pairs (x, y) that are allowed are variables: with w of
+them in a column a step takes n (w^2 k + w k^2) + n^3 / 3 operations, where a general method sees all n m rows at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +38,10 @@ JITTERS = (1e-14, 1e-12, 1e-10, 1e-8)
 REFINEMENTS = 2
 """Steps of iterative refinement of the prices."""
 
-PART = 2**25
-"""Entries of the factors of the columns that are held at once (256 MB)."""
-
 
 @dataclass(eq=False)
 class Iterate:
-    """Shares q(x, y) / p_x, multipliers, and the relative error with which rows (and masses) are met."""
+    """Shares q(x, y) / p_x, multipliers, and the largest error of sums and rows, relative to the masses."""
 
     shares: Array
     multipliers: Multipliers
@@ -52,7 +51,8 @@ class Iterate:
 class InteriorPoint:
     """Iterates of the method; each step yields one.
 
-    Auxiliary variables of the columns are further rows of q without a sum of their own, behind the n masses.
+    Variables are the pairs (x, y) that are allowed, column by column. Auxiliary variables of the columns are further
+    rows x of q without a sum of their own, behind the n masses.
     """
 
     def __init__(self, problem: Assignment) -> None:
@@ -61,49 +61,72 @@ class InteriorPoint:
         rows, offset, auxiliary = problem.sides
         images, sign, where = _up_to_sign(rows)
         m, k, a = len(rows), len(images) + 1, auxiliary.shape[1]
-        self._n, self._m = n, m
-        self._b = np.zeros((k + a, n + a))
-        self._b[: k - 1, :n], self._b[k - 1, :n] = images, 1.0
-        self._b[k:, n:] = np.eye(a)
+        b = np.zeros((k + a, n + a))
+        b[: k - 1, :n], b[k - 1, :n] = images, 1.0
+        b[k:, n:] = np.eye(a)
         self._mass = k - 1
-        self._t = np.zeros((m + problem.keep, k + a))
-        self._t[np.arange(m), where] = sign
-        self._t[:m, self._mass] -= offset
-        self._t[:m, k:] = auxiliary
+        self.t = np.zeros((m + problem.keep, k + a))
+        self.t[np.arange(m), where] = sign
+        self.t[:m, self._mass] -= offset
+        self.t[:m, k:] = auxiliary
         if problem.keep:
-            self._t[m, self._mass] = 1.0
-        self._base = np.vstack([np.diag(problem.floors * p), np.zeros((a, n))])
-        self._open = np.vstack([problem.open, np.ones((a, n), dtype=np.bool_)])
+            self.t[m, self._mass] = 1.0
+        opened = np.hstack([problem.open.T, np.ones((n, a), dtype=np.bool_)])
+        y, x = np.nonzero(opened)
+        self.x, self._y, self._real = x, y, x < n
+        self.starts = np.concatenate([[0], np.cumsum(opened.sum(axis=1))])
+        self._bt, self.g = b.T, b.T[x]
+        self._p, self.n, self._m, self.a = p, n, m, a
+        self._base = np.where(x == y, problem.floors[y] * p[y], 0.0)
         self._scale = max(float(np.abs(problem.cost).max()), 1e-300)
-        self._c = np.vstack([problem.cost / self._scale, np.zeros((a, n))])
-        left = (1.0 - problem.floors) * p
-        q = np.outer(np.maximum(left, 1e-3 * p), p)
+        xs = np.minimum(x, n - 1)
+        self._c = np.where(self._real, problem.cost[xs, y], 0.0) / self._scale
+        share = self.rows(p[y])[xs]  # rows sum to p from the first
+        q = np.maximum((1.0 - problem.floors) * p, 1e-3 * p)[xs] * p[y] / share
         if a:
             thetas = np.geomspace(1e-3, 1.0, 25)
-            level = self._t[:m, :k] @ (self._b[:k, :n] @ q)
-            room = [(level + theta * auxiliary.sum(axis=1)[:, None] * p).min() for theta in thetas]
-            q = np.vstack([q, np.tile(float(thetas[int(np.argmax(room))]) * p, (a, 1))])
-        self.q = np.where(self._open, q, 0.0)
-        self.w = np.maximum(self._t[:m] @ self._zeta(), 1e-3 * p)
+            level = self.columns(np.where(self._real, q, 0.0)) @ self.t[:m].T
+            room = [(level + theta * auxiliary.sum(axis=1) * p[:, None]).min() for theta in thetas]
+            q = np.where(self._real, q, float(thetas[int(np.argmax(room))]) * p[y])
+        self.q = q
+        self.w = np.maximum(self._zeta() @ self.t[:m].T, 1e-3 * p[:, None])
         # Natural sizes of the products q z and w lambda: the central path is weighted by them.
-        self._sizes = np.where(self._open, np.outer(np.append(p, np.full(a, p.mean())), p), 0.0)
-        self._levels = np.broadcast_to(p * p.mean(), self.w.shape)
-        self.z = np.where(self._open, self._sizes / np.where(self._open, self.q, 1.0), 1.0)
+        self._sizes = np.where(self._real, p[xs], p.mean()) * p[y]
+        self._levels = np.broadcast_to((p * p.mean())[:, None], self.w.shape)
         self.lam = self._levels / self.w
         self.u, self.f = np.full(n, -1.0), np.zeros(n)
-        self.z[:n] = np.where(problem.open, self._c[:n] + 1.0, 1.0)  # feasible but for the small multipliers
+        # Feasible but for the small multipliers.
+        self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)
+
+    def columns(self, values: Array) -> Array:
+        """B of values on the pairs, for each column; (n, k)."""
+        from scipy.sparse import csr_array
+
+        sparse: Any = csr_array((values, self.x, self.starts), shape=(self.n, self.n + self.a))
+        return sparse @ self._bt
+
+    def rows(self, values: Array) -> Array:
+        """Sums over the pairs of each row."""
+        return np.asarray(np.bincount(self.x, values, minlength=self.n), dtype=np.float64)[: self.n]
 
     def _zeta(self) -> Array:
-        return self._b @ (self.q + self._base)
+        return self.columns(self.q + self._base)
+
+    def padded(self, prices: Array) -> Array:
+        """`prices` of the rows on every pair; zero on auxiliary ones."""
+        return np.append(prices, np.zeros(self.a))[self.x]
 
     def _iterate(self) -> Iterate:
         """The present one, multipliers in the units of the cost."""
-        p = self.problem.masses
-        whole = (self.q + self._base)[: self._n]
+        p = self._p
+        whole = np.zeros((self.n, self.n))
+        whole[self.x[self._real], self._y[self._real]] = (self.q + self._base)[self._real]
         missed = float(np.abs(whole.sum(axis=1) / p - 1.0).max())
+        levels = np.abs(self.w - self._zeta() @ self.t[: self._m].T).max(axis=1, initial=0.0)
+        missed = max(missed, float((levels / p).max()))
         if self.problem.keep:
             missed = max(missed, float(np.abs(whole.sum(axis=0) / p - 1.0).max()))
-        found = Multipliers(self.lam * self._scale, self.f * self._scale)
+        found = Multipliers(self.lam.T * self._scale, self.f * self._scale)
         return Iterate(whole / whole.sum(axis=1)[:, None], found, missed)
 
     def run(self) -> Iterator[Iterate]:
@@ -119,45 +142,49 @@ class InteriorPoint:
             if idle >= 6:
                 return
 
+    def slope(self, multipliers: Array) -> Array:
+        """B' T' of multipliers (n, rows), on every pair."""
+        return np.einsum("ij,ij->i", self.g, (multipliers @ self.t)[self._y])
+
     def _step(self) -> float:
-        p, n, m, b = self.problem.masses, self._n, self._m, self._b
-        q, w, t, opened = self.q, self.w, self._t, self._open
+        p, n, m, keep = self._p, self.n, self._m, self.problem.keep
+        q, w, t = self.q, self.w, self.t
         zeta = self._zeta()
-        r_w = w - t[:m] @ zeta
-        r_p = p - (q + self._base)[:n].sum(axis=1)
-        r_k = (p - zeta[self._mass])[None, :] if self.problem.keep else np.zeros((0, n))
-        f = self.f[None, :] if self.problem.keep else np.zeros((0, n))
-        r_d = self._c - b.T @ (t.T @ np.vstack([self.lam, f])) - self.z
-        r_d[:n] -= self.u[:, None]
-        safe = np.where(opened, q, 1.0)
-        d = np.where(opened, q / self.z, 0.0)
+        r_w = w - zeta @ t[:m].T
+        r_p = p - self.rows(q + self._base)
+        r_k = (p - zeta[:, self._mass])[:, None] if keep else np.zeros((n, 0))
+        f = self.f[:, None] if keep else r_k
+        r_d = self._c - self.slope(np.hstack([self.lam, f])) - self.z - self.padded(self.u)
+        d = q / self.z
         weight = self.lam / w
-        stiff = 1.0 / (MASS_SLACK * d[:n].sum(axis=0))[None, :] if self.problem.keep else r_k
-        weights = np.vstack([weight, stiff])
-        barrier = _Barrier(b, d, t, weights, n)
-        gap = float((q * self.z)[opened].sum() + (self.lam * w).sum())
+        weights = weight
+        if keep:
+            inside = np.add.reduceat(np.append(np.where(self._real, d, 0.0), 0.0), self.starts[:-1])
+            weights = np.hstack([weight, (1.0 / (MASS_SLACK * inside))[:, None]])
+        barrier = _Barrier(self, d, weights)
+        gap = float(q @ self.z + (self.lam * w).sum())
         mu = gap / float(self._sizes.sum() + self._levels.sum())
 
         def direction(target_q: Array, target_w: Array) -> tuple[Array, ...]:
-            g = np.where(opened, target_q / safe - r_d, 0.0)
-            right = np.vstack([target_w / self.lam + r_w, r_k])
-            first = barrier.rows(right - t @ (b @ (d * g)))
-            du = barrier.prices(r_p - (d * (g + b.T @ (t.T @ first)))[:n].sum(axis=1))
-            g += _padded(du, d.shape)
-            dlam = barrier.rows(right - t @ (b @ (d * g)))
-            slope = b.T @ (t.T @ dlam)
+            g = target_q / q - r_d
+            right = np.hstack([target_w / self.lam + r_w, r_k])
+            first = barrier.rows(right - self.columns(d * g) @ t.T)
+            du = barrier.prices(r_p - self.rows(d * (g + self.slope(first))))
+            g += self.padded(du)
+            dlam = barrier.rows(right - self.columns(d * g) @ t.T)
+            slope = self.slope(dlam)
             dq = d * (g + slope)
-            dw = target_w / self.lam - dlam[:m] / weight
-            dz = np.where(opened, r_d - _padded(du, d.shape) - slope, 0.0)
-            return dq, dw, dz, dlam[:m], du, dlam[m:].sum(axis=0)
+            dw = target_w / self.lam - dlam[:, :m] / weight
+            dz = r_d - self.padded(du) - slope
+            return dq, dw, dz, dlam[:, :m], du, dlam[:, m:].sum(axis=1)
 
-        affine = direction(np.where(opened, -q * self.z, 0.0), -w * self.lam)
+        affine = direction(-q * self.z, -w * self.lam)
         a_p, a_d = self._lengths(affine, 1.0)
         dq, dw, dz, dlam, _, _ = affine
-        after = ((q + a_p * dq) * (self.z + a_d * dz))[opened].sum()
+        after = (q + a_p * dq) @ (self.z + a_d * dz)
         after += ((w + a_p * dw) * (self.lam + a_d * dlam)).sum()
         aim = min(1.0, max(float(after) / gap, 0.0)) ** 3 * mu
-        centred = np.where(opened, aim * self._sizes - q * self.z - dq * dz, 0.0)
+        centred = aim * self._sizes - q * self.z - dq * dz
         step = direction(centred, aim * self._levels - w * self.lam - dw * dlam)
         a_p, a_d = self._lengths(step, STEP)
         dq, dw, dz, dlam, du, df = step
@@ -169,9 +196,8 @@ class InteriorPoint:
     def _lengths(self, step: tuple[Array, ...], share: float) -> tuple[float, float]:
         """How far the primal and the dual variables can go, at most 1."""
         dq, dw, dz, dlam, _, _ = step
-        safe = np.where(self._open, self.q, np.inf)
         worst = (
-            max(float((-dq / safe).max()), float((-dw / self.w).max(initial=0.0))),
+            max(float((-dq / self.q).max()), float((-dw / self.w).max(initial=0.0))),
             max(float((-dz / self.z).max()), float((-dlam / self.lam).max(initial=0.0))),
         )
         primal, dual = (min(1.0, share / value) if value > 0.0 else 1.0 for value in worst)
@@ -181,45 +207,49 @@ class InteriorPoint:
 class _Barrier:
     """The inverse Hessians N_y, and the factorised sum of them."""
 
-    def __init__(self, b: Array, d: Array, t: Array, weights: Array, n: int) -> None:
-        self._b, self._d, self._t, self._n = b, d, t, n
-        k = len(b)
-        pairs = (b[:, None, :] * b[None, :, :]).reshape(k * k, -1)
-        image = (pairs @ d).reshape(k, k, n).transpose(2, 0, 1)
-        root = t.T[None] * np.sqrt(weights).T[:, None, :]
+    def __init__(self, at: InteriorPoint, d: Array, weights: Array) -> None:
+        self._at, self._d = at, d
+        n, t = at.n, at.t
+        starts = at.starts.tolist()
+        spans = [slice(first, last) for first, last in pairwise(starts)]
+        weighted = at.g * d[:, None]
+        image = np.stack([at.g[span].T @ weighted[span] for span in spans])
+        root = t.T * np.sqrt(weights)[:, None, :]
         inner = np.eye(len(t)) + root.transpose(0, 2, 1) @ (image @ root)
-        self._inverse = np.linalg.inv(np.linalg.cholesky(inner)) * np.sqrt(weights).T[:, None, :]
-        factor = t.T @ self._inverse.transpose(0, 2, 1)
-        if len(t) > k:
-            left, values, _ = np.linalg.svd(factor, full_matrices=False)
-            factor = left * values[:, None, :]
-        total = np.diag(d[:n].sum(axis=1))
-        part = max(1, PART // (n * k))
-        for start in range(0, n, part):
-            y = slice(start, min(start + part, n))
-            columns = (b[:, :n].T @ factor[y]) * d[:n, y].T[:, :, None]
-            wide = columns.transpose(1, 0, 2).reshape(n, -1)
-            total -= wide @ wide.T
+        self._inverse = np.linalg.inv(np.linalg.cholesky(inner)) * np.sqrt(weights)[:, None, :]
+        factor = self._inverse @ t
+        if len(t) > t.shape[1]:
+            factor = np.linalg.qr(factor, mode="r")
+        total = np.zeros((n, n))
+        for span, each in zip(spans, factor, strict=True):
+            x = at.x[span.start : span.stop - at.a]
+            column = weighted[span.start : span.stop - at.a] @ each.T
+            if len(x) == n:
+                total -= column @ column.T
+            else:
+                total[np.ix_(x, x)] -= column @ column.T
+        sums = at.rows(d)
+        total[np.diag_indices(n)] += sums
         from scipy.linalg import cho_factor
 
         for jitter in JITTERS:  # refinement makes up for them
             try:
-                self._sum = cho_factor(total + jitter * np.diag(d[:n].sum(axis=1)), lower=True)
+                self._sum = cho_factor(total + jitter * np.diag(sums), lower=True)
                 break
             except np.linalg.LinAlgError:
                 if jitter == JITTERS[-1]:
                     raise
 
     def rows(self, right: Array) -> Array:
-        """(V + T B D B' T')^-1 of the right-hand sides of all columns, (rows, n)."""
-        image = np.einsum("yij,jy->yi", self._inverse, right)
-        return np.einsum("yij,yi->jy", self._inverse, image)
+        """(V + T B D B' T')^-1 of the right-hand sides of all columns, (n, rows)."""
+        image = self._inverse @ right[:, :, None]
+        return (image.transpose(0, 2, 1) @ self._inverse)[:, 0]
 
     def apply(self, prices: Array) -> Array:
         """The sums over y of N_y `prices`."""
-        b, t, d = self._b, self._t, self._d
-        g = d * _padded(prices, d.shape)
-        return (g - d * (b.T @ (t.T @ self.rows(t @ (b @ g)))))[: self._n].sum(axis=1)
+        at, d = self._at, self._d
+        g = d * at.padded(prices)
+        return at.rows(g - d * at.slope(self.rows(at.columns(g) @ at.t.T)))
 
     def prices(self, right: Array) -> Array:
         """The prices that make the rows sum to `right`."""
@@ -230,13 +260,6 @@ class _Barrier:
             missing = right - self.apply(prices)
             prices = prices + cho_solve(self._sum, missing)
         return prices
-
-
-def _padded(prices: Array, shape: tuple[int, int]) -> Array:
-    """`prices` on the rows of masses, the same in every column; zero on auxiliary rows."""
-    full = np.zeros(shape)
-    full[: len(prices)] = prices[:, None]
-    return full
 
 
 def _up_to_sign(rows: Array) -> tuple[Array, Array, NDArray[np.intp]]:

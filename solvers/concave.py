@@ -187,6 +187,7 @@ class ConcaveSearch:
         column_cutoff: float,
         columns: int = MAX_COLUMNS,
         center: Array | None = None,
+        walk: Points | None = None,
         mix: float = 0.5,
         turn: int = 0,
         enough: int | None = None,
@@ -213,6 +214,9 @@ class ConcaveSearch:
             middle = np.zeros(len(chosen))
             np.add.at(middle, self._members, center)
             self._descend(middle, mix, turn, deadline)
+        if walk is not None:
+            self._walk(walk, deadline)
+        if center is not None or walk is not None:
             found = self._collect(chosen)
             if enough is not None and len(found) >= enough:
                 return SearchResult(SearchStatus.COLUMNS, -np.inf, found, self._counts())
@@ -240,6 +244,20 @@ class ConcaveSearch:
             first = following
             following = self._together(
                 lambda k, part, j=first, seconds=left: k.descend(center, mix, j[part], parts * every, seconds)
+            )
+
+    def _walk(self, points: Points, deadline: float) -> None:
+        """Walks from vertex to vertex, beginning at the points."""
+        parts, starts = len(self._kernels), np.zeros((len(points), len(self._first)))
+        np.add.at(starts, (points.owner, self._members[points.indices]), points.data)
+        following = list(range(parts))
+        while min(following) < len(points):
+            left = min(SLICE, deadline - time.monotonic())
+            if left <= 0.0:
+                return
+            first = following
+            following = self._together(
+                lambda k, part, j=first, seconds=left: k.walk(starts, len(starts), j[part], parts, seconds)
             )
 
     def _work(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,6 +69,9 @@ HALVINGS = 40
 
 METHODS = ("auto", "vertices", "columns")
 
+Incumbents: TypeAlias = Callable[[], Sequence[tuple[ArrayLike, Points]]]
+"""Where known decompositions come from."""
+
 MOST_ROWS = 300
 """Rows, once auxiliary variables are eliminated, up to which vertices are enumerated at all."""
 
@@ -88,7 +92,7 @@ def lower_envelope(
     memory_limit: int = MEMORY_LIMIT,
     workers: int = 1,
     start: Points | None = None,
-    incumbents: Sequence[tuple[ArrayLike, Points]] = (),
+    incumbents: Incumbents = tuple,
     dual: ArrayLike | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Envelope:
@@ -111,8 +115,9 @@ def lower_envelope(
         Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does the same.
     start, dual : optional
         Columns and prices of a neighbouring problem. Columns outside the polytope are left out.
-    incumbents : sequence of (weights, points)
-        Decompositions of the point that are known. Those that are decompositions into members count from the
+    incumbents : callable
+        Decompositions of the point that are known, as (weights, points); asked for unless all vertices are listed and
+        no limit can come before their best combination. Those that are decompositions into members count from the
         start, so the value is never above theirs, whatever the limits and HiGHS do; of the others
         the members are columns.
 
@@ -135,13 +140,13 @@ def lower_envelope(
     check_limits(workers, memory_limit)
     check_relaxation(polytope, outer)
     p = _check_point(polytope, point)
-    for given in (*(() if start is None else (start,)), *(points for _, points in incumbents)):
-        if given.shape[1] != polytope.n:
-            raise InvalidPolytope(f"start has points of length {given.shape[1]}, not {polytope.n}")
+    if start is not None:
+        _check_length(start, polytope.n)
     known = None if dual is None else check_prices("dual", dual, polytope.n)
     lead = leading_row(polytope)
     pricer: Pricer = unpriced
     enumerated, vertices, interrupted = None, None, False
+    found: list[tuple[ArrayLike, Points]] = []
     units = Points.units(np.arange(polytope.n), polytope.n)  # those inside cost nothing
     initial = [Points.from_dense(p), units.take(_members(polytope, units))]
     try:
@@ -155,7 +160,7 @@ def lower_envelope(
             line = LineSearch(polytope, outer, lead)
             pricer = line.run
             if method != "vertices":
-                incumbents = [*incumbents, at_mean(line, p)]
+                found.append(at_mean(line, p))
                 initial.append(first_columns(line, p, gap, end))
         if lead is None or method == "vertices":
             enumerated, vertices = _vertices(polytope, method, enumeration, end)
@@ -168,7 +173,11 @@ def lower_envelope(
         initial.append(vertices)
     if start is not None and len(start):
         initial.append(start.take(_members(polytope, start, ROUNDING)))
-    columns, best = _with_incumbents(polytope, p, initial, incumbents)
+    if vertices is None or end < math.inf:
+        found = [*incumbents(), *found]
+        for _, points in found:
+            _check_length(points, polytope.n)
+    columns, best = _with_incumbents(polytope, p, initial, found)
     run = Generation(
         target=p,
         pricer=pricer,
@@ -177,6 +186,7 @@ def lower_envelope(
         gap=gap,
         time_limit=end - time.monotonic(),
         stabilise=vertices is None and lead is None,
+        walks=lead is None,
         guess=known,
         completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
         progress=progress,
@@ -235,6 +245,11 @@ def concluded(
         seconds_pricing=run.seconds_pricing,
         pool=run.pool,
     )
+
+
+def _check_length(given: Points, n: int) -> None:
+    if given.shape[1] != n:
+        raise InvalidPolytope(f"start has points of length {given.shape[1]}, not {n}")
 
 
 def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
@@ -296,6 +311,7 @@ def _with_incumbents(
 ) -> tuple[Points, Array]:
     """All columns, the point itself first, and the weights of the best decomposition among those known."""
     columns = Points.concatenate(initial)
+    parts, width = [columns], len(columns)
     best, least = (np.ones(1), 0), float(columns.take([0]).entropies()[0])
     for weights, points in incumbents:
         w = np.asarray(weights, dtype=np.float64)
@@ -308,10 +324,12 @@ def _with_incumbents(
             and (missing <= INCUMBENT_ERROR * target).all()
             and value < least
         ):
-            best, least = (w[inside], len(columns)), value
-        columns = Points.concatenate([columns, points.take(inside)])
+            best, least = (w[inside], width), value
+        parts.append(points.take(inside))
+        width += len(parts[-1])
     weights, first = best
-    return columns, np.concatenate([np.zeros(first), weights, np.zeros(len(columns) - first - len(weights))])
+    whole = np.concatenate([np.zeros(first), weights, np.zeros(width - first - len(weights))])
+    return Points.concatenate(parts), whole
 
 
 def _members(polytope: Polytope, points: Points, rounding: float = 0.0) -> NDArray[np.bool_]:
@@ -335,7 +353,7 @@ def _vertices(
     """All vertices and the enumeration that found them, where the method wants them."""
     if method == "columns":
         return None, None
-    from solvers.enumeration import estimate, explicit_rows, vertices
+    from solvers.enumeration import estimate, explicit_rows, few_vertices, vertices
 
     if polytope.auxiliary is not None and explicit_rows(polytope, MOST_ROWS) > MOST_ROWS:
         if method == "auto":
@@ -345,6 +363,8 @@ def _vertices(
             'vertices; use method="columns"'
         )
     if method == "auto":
+        if (small := few_vertices(polytope, FEW_VERTICES)) is not None:
+            return small.method, Points.from_dense(small.points)
         size = estimate(polytope)
         if size.at_least or size.vertices > FEW_VERTICES:
             return None, None

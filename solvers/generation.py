@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -113,6 +114,7 @@ class Generation:
     time_limit: float
     incumbent: Array | None = None
     stabilise: bool = True
+    walks: bool = False
     guess: Array | None = None
     dear: float = math.inf
     completion: Callable[[], Points] | None = None
@@ -145,6 +147,7 @@ class Generation:
         self._center = np.zeros_like(self.target) if self.guess is None else self.guess
         self._boxed = self.stabilise
         self._turn, self._credit, self._next_exact = 0, 0.0, 0.0
+        self._solved = 0  # columns that the last master without a box knew
         self._random = np.random.default_rng(0)
 
     def run(self) -> EnvelopeStatus:
@@ -197,7 +200,9 @@ class Generation:
             else:
                 self._accept(solution)
                 mean = prices if mean is None else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
-                found = self._descend(mean, prices)
+                found = self._walk(solution)
+                if found < ENOUGH:
+                    found += self._descend(mean, prices)
                 if found < ENOUGH:
                     found += self._descend(prices, prices)
                 if found < ENOUGH:
@@ -229,6 +234,13 @@ class Generation:
             found += self._local(at, solution.dual, center, AROUND[self._random.integers(len(AROUND))])
         return found
 
+    def _walk(self, solution: MasterSolution) -> int:
+        """Walks from the outputs in use to ever cheaper neighbours."""
+        if not self.walks:
+            return 0
+        used = self.pool.take(np.flatnonzero(solution.weights > 0.0))
+        return self._searched(solution.dual, solution.dual, -COLUMN_SHARE * self._aim, walk=used)
+
     def _local(
         self,
         at: Array,
@@ -238,15 +250,18 @@ class Generation:
         cutoff: float | None = None,
         turn: int | None = None,
     ) -> int:
-        """Local searches at prices `at`; what gains at `prices` is added, and counted."""
+        """Local searches at prices `at`, as `_searched`."""
+        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
+        turn = int(self._random.integers(1 << 20)) if turn is None else turn
+        return self._searched(at, prices, cutoff, center=center, mix=mix, turn=turn)
+
+    def _searched(self, at: Array, prices: Array, cutoff: float, **where: Any) -> int:
+        """Search at prices `at` without a tree; what gains at `prices` is added, and counted."""
         if self._left() <= 0.0:
             return 0
         started = time.monotonic()
-        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
-        turn = int(self._random.integers(1 << 20)) if turn is None else turn
         how = {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
-        how |= {"cutoff": -math.inf, "column_cutoff": cutoff, "mix": mix, "turn": turn}
-        result = self.pricer(at, center=center, **how)
+        result = self.pricer(at, cutoff=-math.inf, column_cutoff=cutoff, **how, **where)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return self._add(result.points, prices, cutoff)
@@ -271,8 +286,8 @@ class Generation:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
-            if solution.slack <= COVERED:
-                self._accept(solution)
+            if solution.slack <= COVERED and self._accept(solution) and not self._boxed:
+                self._solved = len(self.costs)
             value = float(solution.dual @ self.target)
             if self._idling(value):
                 return EnvelopeStatus.STALLED
@@ -355,7 +370,7 @@ class Generation:
             return None
         excess = points.dot(prices) - points.entropies()
         first, worth = points.indptr[:-1], self.target[points.indices] / points.data
-        least = np.repeat(np.minimum.reduceat(worth, first), np.diff(points.indptr))
+        least = np.minimum.reduceat(worth, first)[points.owner]
         rarest = np.minimum.reduceat(np.where(worth == least, np.arange(len(worth)), len(worth)), first)
         drop = np.zeros_like(prices)
         np.maximum.at(drop, points.indices[rarest], np.maximum(excess, 0.0) / points.data[rarest])
@@ -366,7 +381,11 @@ class Generation:
         while self.stabilise and self._credit > 0.0 and self._left() > 0.0:
             pivots = self.counts.pivots
             solution = self._solve()
-            found = 0 if isinstance(solution, EnvelopeStatus) else self._look_around(solution, solution.dual)
+            found = 0
+            if not isinstance(solution, EnvelopeStatus):
+                found = self._walk(solution)
+                if found < FEW:
+                    found += self._look_around(solution, solution.dual)
             self._credit -= self.counts.pivots - pivots
             if found < FEW:
                 return
@@ -428,6 +447,8 @@ class Generation:
             self._boxed = False
 
     def _solve_exactly(self, seconds: float) -> bool:
+        if self._solved == len(self.costs):
+            return True
         solution = self._master.solve(seconds)
         return self._usable(solution) and self._accept(solution)
 

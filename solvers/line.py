@@ -258,7 +258,7 @@ def _followed(
 ) -> list[Points]:
     """The outputs of the merged decomposition with members in the place of groups, and what these leave over."""
     keep = np.flatnonzero(run.weights > 0.0)
-    keep = keep[np.diff(run.pool.indptr)[keep] == 2]
+    keep = keep[run.pool.sizes[keep] == 2]
     used, weights = run.pool.take(keep), (1.0 - SPARE) * run.weights[keep]
     halves = used.indices.reshape(-1, 2)
     masses = used.data.reshape(-1, 2) * weights[:, None]

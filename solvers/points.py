@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +38,16 @@ class Points:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int32]:
+        """How many coordinates every point stores; (k,)."""
+        return self.indptr[1:] - self.indptr[:-1]
+
+    @cached_property
+    def owner(self) -> NDArray[np.intp]:
+        """The point of every stored coordinate; (nnz,)."""
+        return np.repeat(np.arange(len(self)), self.sizes)
 
     @classmethod
     def of_sizes(cls, sizes: ArrayLike, indices: ArrayLike, data: Array, n: int) -> Points:
@@ -77,7 +88,9 @@ class Points:
         n = {part.shape[1] for part in parts}
         if len(n) != 1:
             raise InvalidPolytope(f"points of different lengths cannot stand in one list: {sorted(n)}")
-        sizes = np.concatenate([np.diff(part.indptr) for part in parts])
+        if len(parts) == 1:
+            return parts[0]
+        sizes = np.concatenate([part.sizes for part in parts])
         indices = np.concatenate([part.indices for part in parts])
         data = np.concatenate([part.data for part in parts])
         return cls.of_sizes(sizes, indices, data, n.pop())
@@ -86,8 +99,10 @@ class Points:
         """The points with these positions (or where this mask is true), in order."""
         index = np.asarray(which)
         if index.dtype == np.bool_:
+            if index.all():
+                return self
             index = np.flatnonzero(index)
-        sizes = np.diff(self.indptr)[index]
+        sizes = self.sizes[index]
         starts = np.cumsum(sizes) - sizes
         gather = np.repeat(self.indptr[:-1][index] - starts, sizes) + np.arange(sizes.sum())
         return Points.of_sizes(sizes, self.indices[gather], self.data[gather], self.shape[1])
@@ -95,14 +110,12 @@ class Points:
     def toarray(self) -> Array:
         """The points as a dense (k, n) array."""
         dense = np.zeros(self.shape)
-        dense[np.repeat(np.arange(len(self)), np.diff(self.indptr)), self.indices] = self.data
+        dense[self.owner, self.indices] = self.data
         return dense
 
     def sums(self, entries: Array) -> Array:
         """Sum over each point of `entries`, one number per stored coordinate; (k,)."""
-        total = np.zeros(len(self))
-        np.add.at(total, np.repeat(np.arange(len(self)), np.diff(self.indptr)), entries)
-        return total
+        return np.bincount(self.owner, entries, len(self)).astype(np.float64, copy=False)
 
     def entropies(self) -> Array:
         """Entropy (nats) of every point; (k,)."""
@@ -115,12 +128,11 @@ class Points:
     def images(self, rows: Array) -> Array:
         """``rows @ v`` of every point; (k, m) for (m, n) rows."""
         out = np.zeros((len(self), rows.shape[0]))
-        owner = np.repeat(np.arange(len(self)), np.diff(self.indptr))
-        np.add.at(out, owner, rows[:, self.indices].T * self.data[:, None])
+        np.add.at(out, self.owner, rows[:, self.indices].T * self.data[:, None])
         return out
 
     def combine(self, weights: ArrayLike) -> Array:
         """``sum_k weights_k v_k``; (n,)."""
-        w = np.repeat(np.asarray(weights, dtype=np.float64), np.diff(self.indptr))
+        w = np.asarray(weights, dtype=np.float64)[self.owner]
         total = np.bincount(self.indices, weights=w * self.data, minlength=self.shape[1])
         return np.asarray(total, dtype=np.float64)

@@ -65,6 +65,7 @@ SANITISE = [
     "Policy",
     "ReleaseTransformer",
     "create_key",
+    "engine_errors",
     "read_key",
     "sanitise",
     "sanitise_dask",

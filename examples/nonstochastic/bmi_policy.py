@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from blurring import BlurringPolicy, blurred_measure, leakage_bound, preimage_epsilon
 
 from mechdesign import nonstochastic as ns
 
@@ -40,14 +41,14 @@ def load(folder: Path) -> tuple[np.ndarray, int]:
 
 def measure(people: np.ndarray, rho: float) -> Row:
     """What the policy does to these people, and what it guarantees on the whole domain."""
-    policy = ns.BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho)
+    policy = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho)
     reports = policy.apply(people)
     joint = ns.JointRange.from_columns(list(map(tuple, people.tolist())), list(map(tuple, reports.tolist())))
     obese = dict(zip(map(tuple, people.tolist()), policy.hypothesis(people).tolist(), strict=True))
     problem = ns.finite_problem(joint, obese)
-    by_people = ns.preimage_epsilon(joint, obese)
+    by_people = preimage_epsilon(joint, obese)
     hidden = [tuple(report) in problem.ambiguous for report in reports.tolist()]
-    domain = ns.blurred_measure(policy, [WEIGHT, HEIGHT], monotone=[1], cells=50_000)
+    domain = blurred_measure(policy, [WEIGHT, HEIGHT], monotone=[1], cells=50_000)
     return {
         "rho": rho,
         "moved": int((people != reports).any(axis=1).sum()),
@@ -58,7 +59,7 @@ def measure(people: np.ndarray, rho: float) -> Row:
         "outputs_ambiguous": len(problem.ambiguous),
         "epsilon_seen": float(by_people or 0),
         "epsilon_domain": domain.epsilon[0],
-        "leakage_bound_nats": ns.leakage_bound(domain.epsilon[0]),
+        "leakage_bound_nats": leakage_bound(domain.epsilon[0]),
     }
 
 
@@ -79,7 +80,7 @@ def write(folder: Path, people: np.ndarray, rows: list[Row]) -> None:
     for axis, rho in zip(axes, shown, strict=True):
         points = people
         if rho is not None:
-            points = ns.BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho).apply(people)
+            points = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho).apply(people)
         axis.hist2d(points[:, 0], points[:, 1], bins=(40, 40), range=((40, 160), (140, 210)), cmap="Greys")
         axis.set(title="as given" if rho is None else f"rho = {rho:g} per kg", xlabel="weight, kg")
     axes[0].set_ylabel("height, cm")

@@ -14,6 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from blurring import BlurringPolicy, blurred_measure, leakage_bound
+from boxes import Boxes
+from indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
 
 from mechdesign import nonstochastic as ns
 
@@ -38,9 +41,9 @@ def examples_1_and_2() -> list[str]:
     ]
     for error, published in ((10, -0.1251), (20, -0.2364)):
         problem = ns.TestingProblem(
-            ns.Boxes.interval(100 - error, 150 + error), ns.Boxes.interval(150 - error, 250 + error)
+            Boxes.interval(100 - error, 150 + error), Boxes.interval(150 - error, 250 + error)
         )
-        at_150 = ns.Boxes.interval(100 - error, 150)
+        at_150 = Boxes.interval(100 - error, 150)
         relative = problem.performance(at_150) - math.log(problem.outputs.measure)
         lines.append(
             f"Example 2, heights measured within {error} cm: the test at 150 cm is consistent "
@@ -53,8 +56,8 @@ def figure_4() -> Table:
     """Privacy of the blurring policy for BMI >= 30 against its accuracy rho (1/kg)."""
     rows = []
     for rho in RHOS:
-        policy = ns.BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho)
-        measured = ns.blurred_measure(policy, [WEIGHT, HEIGHT], monotone=[1], cells=50_000)
+        policy = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho)
+        measured = blurred_measure(policy, [WEIGHT, HEIGHT], monotone=[1], cells=50_000)
         # Far from the edges the strip is 2/rho wide, so epsilon is about (2/rho) 250 / (200 * 250).
         rows.append((rho, measured.claimed[0], *measured.epsilon, 0.01 / rho))
     return ("rho", "published", "proven_at_least", "at_most", "asymptote"), rows
@@ -65,9 +68,9 @@ def figure_6() -> Table:
     rows = []
     for epsilon in EPSILONS:
         # One hypothesis possible everywhere, the other on a share epsilon / (1 + epsilon) of [0, 1].
-        half = ns.Boxes.interval(0, epsilon / (1 + epsilon))
-        attained = ns.TestingProblem(ns.Boxes.interval(0, 1), half).leakage
-        rows.append((epsilon, -math.log(1 - math.exp(-epsilon)), ns.leakage_bound(epsilon), attained))
+        half = Boxes.interval(0, epsilon / (1 + epsilon))
+        attained = ns.TestingProblem(Boxes.interval(0, 1), half).leakage
+        rows.append((epsilon, -math.log(1 - math.exp(-epsilon)), leakage_bound(epsilon), attained))
     return ("epsilon", "published", "corrected", "attained"), rows
 
 
@@ -77,8 +80,8 @@ def figure_7() -> Table:
     for n in SIZES:
         for epsilon in EPSILONS:
             published = max(1, math.floor(n * (2 ** (epsilon - 1) - 1)))
-            levels = ns.linear_levels(epsilon, [1] * n, (0, 1)).levels
-            rows.append((n, epsilon, published, levels, ns.box_difference([1] * n, (0, 1), levels)))
+            levels = linear_levels(epsilon, [1] * n, (0, 1)).levels
+            rows.append((n, epsilon, published, levels, box_difference([1] * n, (0, 1), levels)))
     return ("n", "epsilon", "published_levels", "tight_levels", "outputs_that_differ"), rows
 
 
@@ -88,11 +91,9 @@ def figure_8() -> Table:
     for n in (2, 3, 5, 10, 20, 50, 100):
         for epsilon in (1, 2, 3, 4, 5):
             published = max(1, n * (2 ** (epsilon - 1) - 1))
-            tight = ns.linear_levels(epsilon, [1] * n, (0, 1)).levels
+            tight = linear_levels(epsilon, [1] * n, (0, 1)).levels
             leaks = [
-                leak(n, q)
-                for q in (published, tight)
-                for leak in (ns.averaging_leakage, ns.individual_leakage)
+                leak(n, q) for q in (published, tight) for leak in (averaging_leakage, individual_leakage)
             ]
             rows.append((n, epsilon, published, tight, *leaks))
     header = ("n", "epsilon", "published_levels", "tight_levels")

@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict[str, Any]]:
                 group_by=("day",),
                 range_text=RANGE,
                 individual="household",
-                clip=True,
+                outside="clip",
             )
             made = folder / f"{total}.csv.mechanism.json"
             done = quantise_table(

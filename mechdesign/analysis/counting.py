@@ -283,11 +283,6 @@ def _first_unequal(was: Any, now: Any) -> int | None:
     )
     if was.type == now.type and was.equals(now):
         return None
-    if was.type == now.type and pa.types.is_floating(was.type):
-        a, b = (column.to_numpy(zero_copy_only=False) for column in (was, now))
-        there = [column.is_valid().to_numpy(zero_copy_only=False) for column in (was, now)]
-        same = (there[0] == there[1]) & (~there[0] | (a == b) | (np.isnan(a) & np.isnan(b)))
-        return None if same.all() else int(np.argmin(same))
     cells = zip(was.to_pylist(), now.to_pylist(), strict=True)
     return next((i for i, (a, b) in enumerate(cells) if a != b and repr(a) != repr(b)), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from mechdesign.analysis.counting import (
     slices,
     symbol_codes,
 )
-from mechdesign.analysis.frequencies import Frequencies, Method, Target, estimate_frequencies
+from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.channel.channel import Channel
@@ -233,9 +233,6 @@ def estimate_file(
     released: PathLike,
     channel: Channel,
     *,
-    method: str = "unbiased",
-    level: float = 0.95,
-    target: str = "population",
     by: str | None = None,
     columns: Mapping[str, str] | None = None,
     released_columns: Sequence[str] | None = None,
@@ -243,24 +240,27 @@ def estimate_file(
     identity: Sequence[str] = (),
     text: TextOptions | None = None,
     advance: Advance | None = None,
+    **how: Any,
 ) -> Frequencies | JointFrequencies:
-    """Estimate the frequencies of the useful column of a released CSV or Parquet file."""
+    """Estimate the frequencies of the useful column of a released CSV or Parquet file.
+
+    `how` is what `estimate_frequencies` takes besides; with `by`, `estimate_joint`.
+    """
     where, labels = columns_and_labels(channel, dict(columns or {}), released_columns, form)
     if by is not None and identity:
         raise InputError("joint frequencies (--by) count every record: leave the identity (--identity) out")
     where = replace(where, identity=tuple(identity))
-    how, what = cast("Method", method), cast("Target", target)
     if by is not None:
         if by in where.released:
             raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
         crossed = _crossed(released, labels, where, by, text, advance)
-        return estimate_joint(channel, crossed, method=how, level=level, target=what, form=form)
+        return estimate_joint(channel, crossed, form=form, **how)
     counted = count_release(released, labels, where, text=text, advance=advance)
     wrong = [finding for finding in counted.findings if finding.kind in ("label", "identity")]
     if wrong:
         raise InputError(wrong[0].text)
     counts = dict(zip(labels.names, counted.labels.tolist(), strict=True))
-    return estimate_frequencies(channel, counts, method=how, level=level, target=what, form=form)
+    return estimate_frequencies(channel, counts, form=form, **how)
 
 
 def _crossed(

@@ -33,7 +33,7 @@ from mechdesign.analysis.model import Estimator, label_counts, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
+from mechdesign.core.numbers import number, percent_of, quoted
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class Estimated(Displayed):
 
     def __repr__(self) -> str:
         of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
-        return f"{type(self).__name__}({of}, {self.method}, {100 * self.level:g} % intervals)"
+        return f"{type(self).__name__}({of}, {self.method}, {percent_of(self.level)} intervals)"
 
     def _rows(self, names: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
         """Names of the entries, in order, each with its numbers."""
@@ -116,16 +116,16 @@ class Spread:
 
 def check_level(level: float) -> None:
     """Raise InputError unless `level` is a confidence level."""
-    if not 0.0 < level < 1.0:
+    if not 0.0 < number("level", level, "between 0 and 1, such as 0.95") < 1.0:
         raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
 
 
 def score_interval(
     estimate: Array, spread: Spread, step: Array, records: int, level: float
 ) -> tuple[Array, Array]:
-    """Lower and upper ends (m,); `step` is how far apart two records' weights can be (m,)."""
+    """Lower and upper ends of estimates (.., m); `step` is how far apart two records' weights can be (m,)."""
     z, half = NormalDist().inv_cdf((1.0 + level) / 2.0), step / (2.0 * records)
-    limits = np.stack([spread.least, spread.most])
+    limits = np.stack(np.broadcast_arrays(spread.least, spread.most, estimate)[:2])
     at = np.clip(estimate, *limits)
 
     def holds(theta: Array) -> NDArray[np.bool_]:
@@ -310,14 +310,14 @@ def spread_of(estimator: Estimator, counts: NDArray[np.int64], target: str) -> t
     """
     weights, c = estimator.weights, estimator.cells.functionals
     squares = estimator.model.matrix @ weights**2
-    fit = smoothed_fit(estimator.model.matrix, counts)[:, None]
+    fit = smoothed_fit(estimator.model.matrix, counts)[..., None]
     least, most = estimator.cells.bounds
 
     def given(chosen: NDArray[np.bool_]) -> Array:
         inside = chosen * np.maximum(fit, np.finfo(np.float64).tiny)
-        return inside / inside.sum(axis=0)
+        return inside / inside.sum(axis=-2, keepdims=True)
 
-    shares = given(c == least), np.broadcast_to(fit, c.shape), given(c == most)
-    mean, low, high = ([(share * values).sum(axis=0) for share in shares] for values in (squares, c, c**2))
+    shares = given(c == least), fit, given(c == most)
+    mean, low, high = ([(share * values).sum(axis=-2) for share in shares] for values in (squares, c, c**2))
     fixed = (high[0], high[1], high[2]) if target == "records" else None
     return Spread(least, low[1], most, (mean[0], mean[1], mean[2]), fixed), np.ptp(weights, axis=0)

@@ -1,7 +1,7 @@
-"""Frequencies of X jointly with another column, kept as it was or released by another channel.
+"""Frequencies of X jointly with another column, which was kept as it was.
 
 Beyond what `frequencies` assumes: given the symbol of X, the label does not depend on the other column. A channel that
-was applied to X alone guarantees that for kept columns, two channels if their draws were independent.
+was applied to X alone guarantees that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from mechdesign.analysis.frequencies import (
 from mechdesign.analysis.likelihood import information_covariance, maximum_likelihood
 from mechdesign.analysis.model import Estimator, crossed_counts, release_model
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
 
 Array = NDArray[np.float64]
 
@@ -41,7 +40,7 @@ class JointFrequencies(Estimated):
     names : tuple of str
         A symbol of X, or symbols that only their sum is known of.
     others : tuple of str
-        Values of the kept column, or symbols of the other released one.
+        Values of the kept column.
     """
 
     names: tuple[str, ...]
@@ -57,7 +56,6 @@ def estimate_joint(
     released: Any,
     other: Any = None,
     *,
-    other_channel: Channel | None = None,
     method: Method = "unbiased",
     level: float = 0.95,
     target: Target = "population",
@@ -71,9 +69,7 @@ def estimate_joint(
     channel : Channel
     released : column of labels of `channel`, or a mapping of (label, value of the other column) to count
     other : column of the same length
-        A column that was kept as it was, or, with `other_channel`, the labels of that channel; None with counts.
-    other_channel : Channel, optional
-        Unbiased method only.
+        The kept column; None with counts.
     method, level, target, functionals, form
         As in `estimate_frequencies`; 'ml' fits each value of the kept column by itself, which
         maximises the joint likelihood.
@@ -84,24 +80,18 @@ def estimate_joint(
         On labels that are not the channel's, columns of different lengths, or functionals that cannot be told.
     """
     check_estimate(method, level, target)
-    if method == "ml" and other_channel is not None:
-        raise InputError("two released columns are estimated by method='unbiased' only")
     first = Estimator.of(release_model(channel, form), functionals)
-    second = None if other_channel is None else Estimator.of(release_model(other_channel))
-    labels = None if second is None else second.model.labels
-    counts, values = crossed_counts(first.model.labels, released, other, labels)
+    counts, values = crossed_counts(first.model.labels, released, other)
     records = record_count(counts)
-    fitted = (
-        _likely_joint(first, counts) if method == "ml" else _unbiased_joint(first, second, counts / records)
-    )
+    fitted = _likely_joint(first, counts) if method == "ml" else _unbiased_joint(first, counts / records)
     estimates, variances = fitted.estimates, (fitted.second - fitted.estimates**2) / (records - 1)
     if target == "records":
         variances = (fitted.second - fitted.products) / records
     errors = np.sqrt(np.maximum(variances, 0.0))
-    lower, upper = _joint_interval(first, second, fitted, counts, target, level)
+    lower, upper = _joint_interval(first, fitted, counts, target, level)
     return JointFrequencies(
         names=first.cells.names,
-        others=values if second is None else second.cells.names,
+        others=values,
         estimates=estimates,
         standard_errors=errors,
         lower=lower,
@@ -110,41 +100,30 @@ def estimate_joint(
         method=method,
         target=target,
         level=level,
-        notices=first.cells.notices if second is None else (*first.cells.notices, *second.cells.notices),
+        notices=first.cells.notices,
     )
 
 
 def _joint_interval(
-    first: Estimator,
-    second: Estimator | None,
-    fitted: _Fitted,
-    counts: NDArray[np.int64],
-    target: str,
-    level: float,
+    first: Estimator, fitted: _Fitted, counts: NDArray[np.int64], target: str, level: float
 ) -> tuple[Array, Array]:
-    """Score intervals of the cells; weights are products of those of the label and of the other column's."""
+    """Score intervals of the cells; weights are those of the label, or 0 for records of another value."""
     one, records = spread_of(first, counts.sum(axis=1), target)[0], int(counts.sum())
-    if second is None:  # each value is its own weight of 1
-        middle = counts.sum(axis=0) / records
-        most, bounds, weights = np.ones(len(middle)), (middle * 0.0, middle * 0.0 + 1.0), np.eye(len(middle))
-    else:
-        two = spread_of(second, counts.sum(axis=0), target)[0]
-        middle, most, bounds, weights = two.squares[1], two.squares[2], second.cells.bounds, second.weights
-    least, top = _products(first.cells.bounds, bounds)
+    every = np.zeros_like(fitted.estimates)
+    least, top = (end[:, None] + every for end in _with_zero(*first.cells.bounds))
     # One record more, as if the columns were unrelated: what did not occur can occur all the same.
-    square = (records * fitted.second + np.outer(one.squares[1], middle)) / (records + 1)
-    squares = (square, square, np.maximum(np.outer(one.squares[2], most), square))
-    fixed = (fitted.products * 0.0, fitted.products, top**2) if target == "records" else None
+    expected: Array = one.squares[1][:, None] * counts.sum(axis=0) / records
+    square = (records * fitted.second + expected) / (records + 1)
+    squares = (square, square, np.maximum(one.squares[2][:, None], square))
+    fixed = (every, fitted.products, top**2) if target == "records" else None
     spread = Spread(least, np.clip(fitted.estimates, least, top), top, squares, fixed)
-    low, high = _products(*((w.min(axis=0), w.max(axis=0)) for w in (first.weights, weights)))
-    lower, upper = score_interval(fitted.estimates, spread, high - low, records, level)
+    low, high = _with_zero(first.weights.min(axis=0), first.weights.max(axis=0))
+    lower, upper = score_interval(fitted.estimates, spread, (high - low)[:, None], records, level)
     return np.minimum(lower, fitted.estimates), np.maximum(upper, fitted.estimates)
 
 
-def _products(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The smallest and the largest product of two numbers between bounds (m,) and (k,): (m, k) each."""
-    ends = [a[:, None] * b for a in first for b in second]
-    return np.minimum.reduce(ends), np.maximum.reduce(ends)
+def _with_zero(low: Array, high: Array) -> tuple[Array, Array]:
+    return np.minimum(low, 0.0), np.maximum(high, 0.0)
 
 
 @dataclass(frozen=True)
@@ -156,17 +135,15 @@ class _Fitted:
     products: Array
 
 
-def _unbiased_joint(first: Estimator, second: Estimator | None, shares: Array) -> _Fitted:
-    """The weights of a pair of labels are the products of the weights of each."""
-    one = first.weights
-    two = np.eye(shares.shape[1]) if second is None else second.weights
-    estimates: Array = one.T @ shares @ two
-    squares: Array = (one**2).T @ shares @ (two**2)
+def _unbiased_joint(first: Estimator, shares: Array) -> _Fitted:
+    """The weights of a label, for the records of each value."""
+    estimates: Array = first.weights.T @ shares
+    squares: Array = (first.weights**2).T @ shares
     if first.cells.disjoint:  # squares of 0 and 1
         return _Fitted(estimates, squares, estimates)
     squared = first.cells.functionals**2
-    values: Array = first.weights_for(squared).T @ shares @ two
     # The smallest that a square can be on average, so that variances are too large rather than too small.
+    values: Array = first.weights_for(squared).T @ shares
     products = np.where(first.known.identifies(squared)[:, None], values, estimates**2)
     return _Fitted(estimates, squares, products)
 
@@ -178,6 +155,10 @@ def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:
     parts: list[tuple[Array, Array, Array]] = []
     for column in counts.T:
         n = int(column.sum())
+        if n == 0:
+            none = np.zeros(c.shape[1])
+            parts.append((none, none, none))
+            continue
         fit = maximum_likelihood(matrix, column).frequencies
         inside = c.T @ fit
         variance = np.diag(information_covariance(matrix, c, fit, n, first.known.rank))

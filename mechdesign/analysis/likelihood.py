@@ -115,11 +115,12 @@ SMOOTH = 50
 
 
 def smoothed_fit(matrix: Array, counts: NDArray[np.int64]) -> Array:
-    """Frequencies of X near those of maximum likelihood, none of them zero."""
-    problem = _Likelihood(matrix, np.asarray(counts, dtype=np.float64))
-    p = np.full(len(matrix), 1.0 / len(matrix))
+    """Frequencies of X near those of maximum likelihood, none of them zero, for each row of counts (.., labels)."""
+    shares: Array = counts / counts.sum(axis=-1, keepdims=True)
+    p = np.full((*counts.shape[:-1], len(matrix)), 1.0 / len(matrix))
     for _ in range(SMOOTH):
-        p = problem.update(p)
+        p = p * (np.divide(shares, p @ matrix, out=shares * 0.0, where=shares > 0.0) @ matrix.T)
+        p /= p.sum(axis=-1, keepdims=True)
     return p
 
 

@@ -107,9 +107,7 @@ LARGEST_COUNT = 2**53
 """Counts above this would not be exact as doubles."""
 
 
-def label_codes(
-    labels: Sequence[str], released: Any, what: str = "the channel has no output", bins: Bins | None = None
-) -> Codes:
+def label_codes(labels: Sequence[str], released: Any, bins: Bins | None = None) -> Codes:
     """Position in `labels` of every entry of a released column, or of its bin."""
     cells = encode(released, "released")
     cells = cells if bins is None else bins.sorted_in(cells)
@@ -121,7 +119,8 @@ def label_codes(
         code = int(cells.codes[at])
         if code < 0:
             raise InputError(f"entry {at} of the released column is missing; a channel never releases that")
-        raise InputError(f"entry {at} of the released column: {what} {quoted(cells.texts[code])}")
+        said = f"the channel has no output {quoted(cells.texts[code])}"
+        raise InputError(f"entry {at} of the released column: {said}")
     return codes
 
 
@@ -150,44 +149,29 @@ def _whole(label: object, value: Any) -> int:
 
 
 def crossed_counts(
-    labels: Sequence[str], released: Any, kept: Any = None, kept_labels: Sequence[str] | None = None
+    labels: Sequence[str], released: Any, kept: Any = None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """How often each label occurs together with each value of another column."""
+    times: list[int] | None = None
     if isinstance(released, Mapping):
-        return _crossed_mapping(labels, released, kept, kept_labels)
+        if kept is not None:
+            raise InputError("counts of (label, value) take no second column")
+        if not all(isinstance(key, tuple) and len(key) == 2 for key in released):
+            raise InputError("joint counts must be a mapping of (label, value) to count")
+        times = [_whole(label, number) for (label, _), number in released.items()]
+        released, kept = ([str(key[k]) for key in released] for k in (0, 1))
     codes = label_codes(labels, released)
-    if kept_labels is None:
-        cells = encode(kept, "kept")
-        texts = [*cells.texts, ""]
-        values = tuple(sorted({texts[code] for code in np.unique(cells.codes).tolist()}))
-        index = {text: z for z, text in enumerate(values)}
-        others = np.array([index.get(text, 0) for text in texts], dtype=np.int64)[cells.codes]
-    else:
-        values = tuple(kept_labels)
-        others = label_codes(values, kept, "the other channel has no output")
+    cells = encode(kept, "kept")
+    texts = [*cells.texts, ""]
+    values = tuple(sorted({texts[code] for code in np.unique(cells.codes).tolist()}))
+    index = {text: z for z, text in enumerate(values)}
+    others = np.array([index.get(text, 0) for text in texts], dtype=np.int64)[cells.codes]
     if len(codes) != len(others):
         raise InputError(
             f"the two columns have {len(codes)} and {len(others)} records; they must be of one file"
         )
-    flat = np.bincount(codes * len(values) + others, minlength=len(labels) * len(values))
+    flat = np.bincount(codes * len(values) + others, times, len(labels) * len(values))
     return flat.reshape(len(labels), len(values)).astype(np.int64), values
-
-
-def _crossed_mapping(
-    labels: Sequence[str], released: Mapping[Any, Any], kept: Any, kept_labels: Sequence[str] | None
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    if kept is not None:
-        raise InputError("counts of (label, value) take no second column")
-    if not all(isinstance(key, tuple) and len(key) == 2 for key in released):
-        raise InputError("joint counts must be a mapping of (label, value) to count")
-    values = tuple(sorted({str(z) for _, z in released})) if kept_labels is None else tuple(kept_labels)
-    counts = np.zeros((len(labels), len(values)), dtype=np.int64)
-    index = {value: z for z, value in enumerate(values)}
-    for (label, other), number in released.items():
-        if str(other) not in index:
-            raise InputError(f"the other channel has no output {quoted(other)}")
-        counts[:, index[str(other)]] += label_counts(labels, {label: number})
-    return counts, values
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,8 @@ def released_part(channel: Channel, joint: Joint) -> Joint:
 
 def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
     """The column of every output over the useful symbols of the table."""
+    if channel.useful is joint.useful:
+        return list(channel.integers.columns)
     places: list[list[int]] = [[] for _ in channel.useful.symbols]
     for x, row in enumerate(rows_on(channel.useful, joint)):
         places[row].append(x)

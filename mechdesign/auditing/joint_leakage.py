@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Direction, Entries, columns_on, directions, everything
 from mechdesign.auditing.verdict import Achieved, audit_columns
 from mechdesign.channel.channel import Channel
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.numbers import listed
+from mechdesign.core.numbers import at_most, listed, several
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
 
 Array = NDArray[np.float64]
-MOST_DIRECTIONS = 20_000
+FOLLOWED = 20_000
 """Directions of all channels but the last that are followed; beyond it the limits need not meet."""
 
 BLOCK = 2**22
@@ -38,7 +39,7 @@ ROUNDOFF = 2.0**-53
 """Half the distance from 1 to the next double."""
 
 LEAST_PRODUCT = 2.0**-900
-"""Smallest product of positive entries for which nothing can underflow; below it every tuple is compared exactly."""
+"""Smallest product of positive entries for which nothing can underflow; below it nothing rests on doubles."""
 
 OUTWARDS = 1.0 + 1e-9
 """Factor on bounds of what is left out: far more than rounding, and nothing that matters."""
@@ -53,8 +54,8 @@ class WorstTuple:
     lift: float
 
 
-@dataclass(frozen=True)
-class Composition(Achieved):
+@dataclass(frozen=True, repr=False)
+class Composition(Achieved, Displayed):
     """The joint leakage of independent releases of one record, in nats: limits as those of one release, for all tuples.
 
     `achieved` has the limits alone and `at_least` is attained by a tuple, both the smallest doubles of their kind; they
@@ -65,7 +66,11 @@ class Composition(Achieved):
     at_least: Achieved
     worst: WorstTuple
     sum: Achieved
-    alone: tuple[Achieved, ...] = field(repr=False)
+    alone: tuple[Achieved, ...]
+
+    def __repr__(self) -> str:
+        sides = ", ".join(f"{name} {at_most(value)}" for name, value in vars(self.achieved).items())
+        return f"Composition({len(self.alone)} releases: {sides})"
 
     @property
     def achieved(self) -> Achieved:
@@ -78,9 +83,7 @@ class Composition(Achieved):
         return self.achieved == self.at_least
 
 
-def compose(
-    channels: Sequence[Channel], joint: Joint | None = None, *, most: int = MOST_DIRECTIONS
-) -> Composition:
+def compose(channels: Sequence[Channel], joint: Joint | None = None, *, most: int = FOLLOWED) -> Composition:
     """What independent releases of one record through all of the channels tell together, exactly.
 
     Parameters
@@ -139,11 +142,16 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     """The table given, or the one that all channels were designed for."""
     if not channels:
         raise InputError("there is no channel to compose: give at least one")
-    for channel in channels:
+    for channel in several("channels", channels, "channels"):
         expected("each of the channels", channel, Channel)
     crossed = any(channel.sensitive is not None and not channel.sensitive.each for channel in channels)
     if joint is not None:
         return joint
+    if len(hidden := {each.sensitive.columns for each in channels if each.sensitive is not None}) > 1:
+        raise InputError(
+            f"the channels protect different columns ({listed(sorted(map(','.join, hidden)))}): give the table "
+            "(--table TABLE), with the one that you ask about as sensitive"
+        )
     tables = [channel.joint for channel in channels if channel.joint is not None]
     if not tables:
         raise InputError("the channels are public ones without their table: give the table (--table TABLE)")
@@ -240,6 +248,8 @@ def _followed(
                 logs = -sign * np.log(np.where(below > 0.0, top / bottom, 1.0))
             bounds[:, side] = np.maximum(bounds[:, side], logs.max(axis=1))
     every = np.column_stack([bounds, bounds.sum(axis=1)]) * OUTWARDS + (OUTWARDS - 1.0)
+    if min(min(v) / max(v) for (_, v), _ in found) * float(table.p_x.min()) < LEAST_PRODUCT:
+        every[:] = math.inf  # entries are lost, or known too badly
     rank = np.argsort(np.argsort(-every, axis=0, kind="stable"), axis=0).min(axis=1)
     chosen = np.argsort(rank, kind="stable")
     return [found[i] for i in sorted(chosen[:most].tolist())], every[chosen[most:]].max(axis=0)

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, cast
 
 from flint import arb, fmpq
 
@@ -19,6 +20,7 @@ from mechdesign.auditing.demands import columns_on
 from mechdesign.auditing.means import OutputMasses, distances, log_norm, log_power_mean, masses_by_output
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import lower, precision, quotient_above, upper
+from mechdesign.core.numbers import order_of
 from mechdesign.tables.joint import Joint
 
 BITS = 256
@@ -49,6 +51,22 @@ class OutputLeakage:
     posterior: tuple[float, ...]
 
 
+def worst_of(found: Sequence[OutputLeakage]) -> OutputLeakage:
+    """The worst of each measure, and all posteriors: of several outputs, or of one output about several secrets."""
+    worst: dict[str, Any] = {}
+    for name, first in vars(found[0]).items():
+        values = [getattr(each, name) for each in found]
+        if isinstance(first, dict):
+            worst[name] = {
+                alpha: max(value[alpha] for value in values) for alpha in cast("dict[float, float]", first)
+            }
+        elif isinstance(first, float):
+            worst[name] = (min if name.startswith("min") else max)(values)
+        else:
+            worst[name] = first if isinstance(first, str) else tuple(chain.from_iterable(values))
+    return OutputLeakage(**worst)
+
+
 def output_leakages(channel: Channel, joint: Joint, alphas: Sequence[float]) -> list[OutputLeakage]:
     """The measures of every output in turn."""
     total, masses = joint.total * channel.denominator, _masses(channel, joint)
@@ -71,7 +89,7 @@ def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) ->
         }
     for order in orders:
         for name, information in (("sibson", _sibson), ("arimoto", _arimoto)):
-            key = f"{name}_information[{order:g}]"
+            key = f"{name}_information[{order_of(order)}]"
             values[key] = values["mutual_information"]
             if order != 1.0:
                 values[key] = _at_least_zero(_bounded(partial(information, outputs, scale, order)))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.auditing.demands import Entries
 from mechdesign.auditing.population_promise import PopulationPromise, Released, promise_of
 from mechdesign.auditing.verdict import Audit, audit_columns
 from mechdesign.core.errors import InputError
@@ -55,13 +56,14 @@ def _outside(
     labels = list(outputs) if outputs is not None else [f"y{k}" for k in range(len(rows[0]))]
     if (twice := repeated(labels)) is not None:
         raise InputError(f"the output {quoted(twice)} of the matrix occurs twice; labels must be different")
-    integers = [_integers(row, name, labels) for row, name in zip(rows, names, strict=True)]
-    common = math.lcm(*(sum(row) for row in integers))
-    integers = [[value * (common // sum(row)) for value in row] for row in integers]
-    every = zip(labels, zip(*integers, strict=True), strict=True)
-    reached = [(label, column) for label, column in every if any(column)]
-    columns = [([order[i] for i, v in enumerate(c) if v], [v for v in c if v]) for _, c in reached]
-    return Released([label for label, _ in reached], columns, common)
+    shares = [_shares(row, name, labels) for row, name in zip(rows, names, strict=True)]
+    common = math.lcm(*(share.denominator for row in shares for share in row))
+    found: dict[str, Entries] = {}
+    for label, column in zip(labels, zip(*shares, strict=True), strict=True):
+        if reached := [(x, int(share * common)) for x, share in zip(order, column, strict=True) if share]:
+            at, values = zip(*reached, strict=True)
+            found[label] = at, values
+    return Released([*found], [*found.values()], common)
 
 
 def _order(names: list[str], joint: Joint, rows: int) -> list[int]:
@@ -89,17 +91,16 @@ def non_negative(cell: Any, where: str, *names: str) -> Fraction:
     raise InputError(f"{where.format(*map(quoted, names))}{wrong}")
 
 
-def _integers(row: Sequence[Any], name: str, labels: list[str]) -> list[int]:
-    """The row times a common multiple of its denominators, checked."""
+def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
+    """The row, checked, over its exact sum."""
     if len(row) != len(labels):
         raise InputError(f"row {quoted(name)} of the matrix has {len(row)} cells, not {len(labels)}")
     where = "row {}, output {} of the matrix"
     cells = [non_negative(cell, where, name, label) for cell, label in zip(row, labels, strict=True)]
-    total = sum(cells)
+    total = sum(cells, Fraction(0))
     if abs(total - 1) > ROW_SUM_TOLERANCE:
         raise InputError(f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9")
-    scale = math.lcm(*(cell.denominator for cell in cells))
-    return [cell.numerator * (scale // cell.denominator) for cell in cells]
+    return [cell / total for cell in cells]
 
 
 def audit_file(
@@ -107,7 +108,7 @@ def audit_file(
 ) -> tuple[Audit, PopulationPromise | None]:
     """Decide exactly whether the matrix in a CSV or Parquet file satisfies `notion` on `joint`.
 
-    With it, what the matrix promises of the population, where the table counts records.
+    With it, what the matrix promises of the population, where the table counts records and has one secret.
 
     Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows must sum to 1
     within 1e-9 and are then normalised exactly. `text` says how a CSV is written; ``-`` is standard input.
@@ -119,7 +120,9 @@ def audit_file(
         raise InputError(f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows")
     try:
         outside = _outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
-        promise = promise_of(outside, joint, notion, confidence_set(joint)) if joint.is_counts else None
-        return audit_columns(outside.columns, outside.outputs, joint, notion), promise
+        found = audit_columns(outside.columns, outside.outputs, joint, notion)
+        if not joint.is_counts or joint.sensitive.each:
+            return found, None
+        return found, promise_of(outside, joint, notion, confidence_set(joint))
     except InputError as error:
         raise InputError(f"{name}: {error}") from None

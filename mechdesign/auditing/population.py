@@ -21,9 +21,6 @@ from itertools import accumulate, product
 from operator import mul
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mechdesign.auditing import verdict
 from mechdesign.auditing.demands import Entries, Extreme, columns_on, log_upper, released_part
 from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
@@ -33,8 +30,6 @@ from mechdesign.core.errors import InputError
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set, set_of_record
 from mechdesign.tables.joint import Joint
-
-Array = NDArray[np.float64]
 
 NOT_STACKED = "confidence is not built with protect-each, budgets of symbols, or after other releases"
 
@@ -55,6 +50,12 @@ class Extremes(NamedTuple):
     high: Bound
     low: Bound
     ratio: Bound
+
+    def usage(self, limits: LiftLimits) -> float:
+        """The largest share of its budget that one of them uses, in floating point."""
+        sides = zip(self, (limits.upper, limits.lower, limits.ratio), strict=True)
+        finite = [(bound, limit) for bound, limit in sides if math.isfinite(limit)]
+        return max(math.log(b.above / b.below) / limit if b.below else math.inf for b, limit in finite)
 
 
 class Population:
@@ -93,9 +94,8 @@ class Population:
         where, w = [at[i] for i in order], [values[i] for i in order]
         most: list[int] = []
         least: list[int] = []
-        for lower, spread, room, total in zip(
-            self._lower, self._spread, self._room, self._spreads, strict=True
-        ):
+        sets = zip(self._lower, self._spread, self._room, self._spreads, strict=True)
+        for lower, spread, room, total in sets:
             free = [spread[x] for x in where]
             base = sum(map(mul, [lower[x] for x in where], w))
             masses = list(accumulate(free, initial=0))
@@ -131,64 +131,11 @@ class Population:
         )
 
     def worst(self, columns: Sequence[Entries]) -> Extremes:
-        """The extremes of all outputs together (of equal ones the first), exactly.
-
-        Floating point says which outputs can have them at all, with its errors enclosed; integers decide.
-        """
+        """The extremes of all outputs together (of equal ones the first), exactly."""
         if not columns:
             raise InputError("a channel needs at least one output")
-        exact: dict[int, Extremes] = {}
-        found: list[Bound] = []
-        for side, (low, high) in enumerate(self._screened(columns)):
-            for y in np.flatnonzero(high >= low.max()).tolist():
-                exact.setdefault(y, self.extremes(columns[y], y))
-            found.append(_largest([exact[y][side] for y in sorted(exact)]))
-        return Extremes(*found)
-
-    def usage(self, columns: Sequence[Entries], limits: LiftLimits) -> Array:
-        """The share of its budget that each output uses, (k,), in floating point and rounded up."""
-        (_, high), (_, low), (_, ratio) = self._screened(columns)
-        sides = ((high, limits.upper), (low, limits.lower), (ratio, limits.ratio))
-        return np.max([np.log(values) / limit for values, limit in sides if math.isfinite(limit)], axis=0)
-
-    def _screened(self, columns: Sequence[Entries]) -> list[tuple[Array, Array]]:
-        """For every output a lower and an upper bound of its `high`, `low` and `ratio`, (k,) each."""
-        n = len(self._lower[0])
-        w = np.zeros((len(columns), n))
-        for y, (at, values) in enumerate(map(self._with_rest, columns)):
-            top = max(values)
-            w[y, list(at)] = [value / top for value in values]
-        # With w at most 1 every sum below is one of n + |S| non-negative terms of total at most 2.
-        error = (n + len(self._lower) + 16) * 2.0**-51
-        order = np.argsort(-w, axis=1, kind="stable")
-        falling = np.take_along_axis(w, order, axis=1)
-        most, least = np.empty((2, len(columns), len(self._lower)))
-        for s, (lower, spread) in enumerate(zip(self._lower, self._spread, strict=True)):
-            low, free = np.array(lower) / SCALE, (np.array(spread) / SCALE)[order]
-            room = self._room[s] / SCALE
-            for end, sign in ((most, 1), (least, -1)):
-                before = np.cumsum(free[:, ::sign], axis=1) - free[:, ::sign]
-                filled = np.clip(room - before, 0.0, free[:, ::sign])
-                end[:, s] = w @ low + (filled * falling[:, ::sign]).sum(axis=1)
-        return [
-            _quotients(most, self._means(least, most, 1), error),
-            _quotients(self._means(most, least, -1), least, error),
-            _widest(most, least, error),
-        ]
-
-    def _means(self, values: Array, own: Array, sign: int) -> Array:
-        """`_mean` for every output and symbol, (k, |S|)."""
-        size = values.shape[1]
-        c = np.repeat(values[:, None, :], size, axis=1)
-        c[:, np.arange(size), np.arange(size)] = own
-        low, spread = (
-            np.array([e / self._unit for e in ends]) for ends in (self._share_lower, self._share_spread)
-        )
-        order = np.argsort(sign * c, axis=2)
-        free = spread[order]
-        before = np.cumsum(free, axis=2) - free
-        filled = np.clip(self._share_room / self._unit - before, 0.0, free)
-        return c @ low + (filled * np.take_along_axis(c, order, axis=2)).sum(axis=2)
+        found = [self.extremes(column, y) for y, column in enumerate(columns)]
+        return Extremes(*map(_largest, zip(*found, strict=True)))
 
     def _mean(self, values: list[int], s: int, own: int, sign: int) -> int:
         """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the shares, with `own` for s."""
@@ -209,28 +156,6 @@ def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) 
         return 0
     i = bisect_left(masses, mass) - 1
     return worth[i] + (mass - masses[i]) * w[i]
-
-
-def _quotients(above: Array, below: Array, error: float) -> tuple[Array, Array]:
-    """Bounds of the largest quotient in each row, from numbers that are wrong by at most `error`."""
-    with np.errstate(divide="ignore"):
-        low = np.maximum(above - error, 0.0) / (below + error)
-        high = (above + error) / np.maximum(below - error, 0.0)
-    return low.max(axis=1), high.max(axis=1)
-
-
-def _widest(most: Array, least: Array, error: float) -> tuple[Array, Array]:
-    """Bounds of the largest most[s] / least[t] in each row over s != t."""
-    if most.shape[1] == 1:
-        return np.ones(len(most)), np.ones(len(most))
-    every = np.arange(len(most))
-    s, t = most.argmax(axis=1), least.argmin(axis=1)
-    others, rest = least.copy(), most.copy()
-    others[every, s] = np.inf
-    rest[every, t] = -np.inf
-    above = np.stack([most[every, s], rest.max(axis=1)], axis=1)
-    below = np.stack([others.min(axis=1), least[every, t]], axis=1)
-    return _quotients(above, below, error)
 
 
 def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
@@ -287,9 +212,8 @@ def audit(
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits, joint = lift_limits(notion), released_part(channel, joint)
-    population = Population(chosen, joint.useful_counts)
-    found = (population.extremes(column, y) for y, column in enumerate(columns_on(channel, joint)))
-    sides = (_sides(each, joint.sensitive.names, limits) for each in found)
+    extremes, columns = Population(chosen, joint.useful_counts).extremes, columns_on(channel, joint)
+    sides = (_sides(extremes(column), joint.sensitive.names, limits) for column in columns)
     return tuple(y for y, both in enumerate(sides) if not all(each.kept for each in both))
 
 
@@ -338,9 +262,7 @@ def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
     if record is None:
         return None
     own, joint = channel.joint, released_part(channel, joint)
-    if own is not None and all(
-        getattr(own, k) == getattr(joint, k) for k in ("sensitive", "useful", "counts")
-    ):
+    if own and all(getattr(own, k) == getattr(joint, k) for k in ("sensitive", "useful", "counts")):
         return set_of_record(record, joint)
     if record.get("shares") == "known":
         raise InputError(

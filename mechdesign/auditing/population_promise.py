@@ -135,18 +135,18 @@ def _remedy(released: Released, joint: Joint, notion: Notion | None, population:
     limits = (LIP(1.0) if notion is None or notion.limits.mean is not None else notion).limits.loosest
     columns: list[Entries] = list(released.columns)
     groups: list[tuple[str, ...]] = [(label,) for label in released.outputs]
-    used = population.usage(columns, limits)
-    before = float(used.max())
+    used = [population.extremes(column).usage(limits) for column in columns]
+    before = max(used)
     for _ in range(min(MOST_MERGERS, len(columns) - 2)):
-        y = int(used.argmax())
+        y = used.index(max(used))
         others = [k for k in range(len(columns)) if k != y]
         joined = [_sum(columns[y], columns[k]) for k in others]
-        best = int(population.usage(joined, limits).argmin())
+        shares = [population.extremes(column).usage(limits) for column in joined]
+        best = shares.index(min(shares))
         k = others[best]
-        columns[k], groups[k] = joined[best], groups[k] + groups[y]
-        del columns[y], groups[y]
-        used = population.usage(columns, limits)
-        if used.max() <= WORTH_SAYING * before:
+        columns[k], groups[k], used[k] = joined[best], groups[k] + groups[y], shares[best]
+        del columns[y], groups[y], used[y]
+        if max(used) <= WORTH_SAYING * before:
             weights = np.array(joint.useful_counts, dtype=np.float64)
             unit = released.denominator
             lost = _information(released.columns, weights, unit) - _information(columns, weights, unit)

@@ -126,7 +126,7 @@ def verdict_of(found: Sequence[Extreme], outputs: Sequence[str], notion: Notion)
 def audit_columns(columns: Sequence[Entries], outputs: Sequence[str], joint: Joint, notion: Notion) -> Audit:
     """The verdict on a channel given as columns of integers over the useful symbols of the table."""
     limits = notion.limits
-    if limits.mean is None:
+    if limits.mean is None or joint.sensitive.each:
         return verdict_of(extreme_lifts(columns, stacked(joint.counts, joint, notion)), outputs, notion)
     satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)
     return Audit(satisfied, notion, audit_columns(columns, outputs, joint, LIP(1.0)).achieved, worst, used)

@@ -15,10 +15,10 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.numbers import listed, quoted, repeated
+from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 from mechdesign.notions import from_record
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable, valid_text
+from mechdesign.tables.variable import Variable
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Confidence, Objective, SymbolBudgets
-from mechdesign.core.documents import Digest, FileDocument, Record, canonical, read_built, with_infinities
+from mechdesign.core.documents import (
+    Digest,
+    FileDocument,
+    Record,
+    canonical,
+    read_built,
+    with_infinities,
+    without_infinities,
+)
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
@@ -25,7 +31,7 @@ from mechdesign.core.numbers import listed
 from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable, valid_text
+from mechdesign.tables.variable import Variable
 
 SPARSE_CELLS = 2**20
 """Cells from which on a table is written as pairs where that is shorter: zeros alone would take two megabytes."""
@@ -108,7 +114,10 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         "sensitive": None if sensitive is None else _labels(sensitive),
         "outputs": channel.outputs,
         "denominator": channel.denominator,
-        **{key: _plain(getattr(record, key), key) for key in (*RECORDS, "confidence", "provenance")},
+        **{
+            key: without_infinities(getattr(record, key), key)
+            for key in (*RECORDS, "confidence", "provenance")
+        },
         "objective": record.objective and record.objective.model_dump(),
         "bins": {name: each.model_dump(exclude_none=True) for name, each in bins if each is not None} or None,
         "budgets": [budgets.model_dump(exclude_none=True) for budgets in record.budgets] or None,
@@ -152,29 +161,6 @@ def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[
 def _labels(variable: Variable) -> dict[str, Any]:
     each = {"each": True} if variable.each else {}
     return {"columns": variable.columns, "symbols": variable.symbols} | each
-
-
-def _plain(value: Any, where: str) -> Any:
-    """`value` with infinities as text and nothing but what JSON has."""
-    if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value).items()
-        if not all(isinstance(key, str) for key, _ in items):
-            raise InputError(f"the record {where!r} has a key that is not text")
-        return {valid_text(key, f"a key of {where!r}"): _plain(item, where) for key, item in items}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, where) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, str):
-        return valid_text(value, f"a text of the record {where!r}")
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        number = float(value)
-        if math.isnan(number):
-            raise InputError(f"the record {where!r} holds NaN, which a channel file cannot hold")
-        return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
-    raise InputError(f"the record {where!r} holds a {type(value).__name__}, which a channel file cannot hold")
 
 
 def digest(channel: Channel) -> str:
@@ -259,9 +245,7 @@ def _joint(found: ChannelDocument, sensitive: Variable | None, useful: Variable)
 def _filled(pairs: list[Any], width: int, s: int) -> list[Any]:
     """A row of the joint table from its pairs; the values themselves are checked by `Joint`."""
     at, row = pairs[::2], [0] * width
-    ascending = all(type(x) is int for x in at) and all(
-        a < b for a, b in zip([-1, *at], [*at, width], strict=True)
-    )
+    ascending = all(type(x) is int for x in at) and [-1, *at, width] == sorted({-1, *at, width})
     if len(pairs) % 2 or not ascending:
         raise InputError(f"row {s + 1} is no list of index, value, .. with ascending indices below {width}")
     for x, entry in zip(at, pairs[1::2], strict=True):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli import released as f
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
@@ -37,7 +38,7 @@ class Files:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnOptions(o.PrivateColumns):
+class ColumnOptions(f.PrivateColumns):
     """Which columns"""
 
     also: list[str] | None = option(
@@ -159,7 +160,7 @@ def apply(
     channel: o.ChannelPath,
     files: Files,
     columns: ColumnOptions,
-    published: o.PolicyOptions,
+    published: f.PolicyOptions,
     draws: JobOptions,
     text: OutputFormat,
     sides: SideOptions,

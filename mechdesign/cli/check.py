@@ -8,6 +8,7 @@ from typing import Any
 import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli import released as f
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import names, number
@@ -31,11 +32,11 @@ class CheckOptions:
 
 def check(
     reporter: Reporter,
-    released: o.ReleasedPath,
-    channel: o.ChannelOption,
-    columns: o.PrivateColumns,
-    published: o.PolicyOptions,
-    reading: o.ReleaseReading,
+    released: f.ReleasedPath,
+    channel: f.ChannelOption,
+    columns: f.PrivateColumns,
+    published: f.PolicyOptions,
+    reading: f.ReleaseReading,
     text: o.TextFormat,
     numbers: m.MechanismOptions,
     compared: CheckOptions,
@@ -47,6 +48,7 @@ def check(
     frequencies must be plausible (exact tests with the original, conservative ones without). What was published,
     and from which columns, is said as it was said to `apply`.
     """
+    where = "standard input" if released == "-" else released
     level, policy = number("--false-alarm", compared.false_alarm), published.arguments()
     if m.is_mechanism(channel):
         from mechdesign.report.ranges import release_check_text
@@ -57,7 +59,7 @@ def check(
         with reporter.work("checking"):
             found = check_quantised(channel, released, **how, text=text.text())
         plausible, records = found.satisfied, found.answers
-        record, said = {"plausible": plausible, **asdict(found)}, release_check_text(found, released)
+        record, said = {"plausible": plausible, **asdict(found)}, release_check_text(found, where)
     else:
         from mechdesign.report.releases import check_record, check_text
 
@@ -68,7 +70,7 @@ def check(
             loaded = md.Channel.load(channel)
             result = md.check_release(loaded, released, **how, text=text.text(), advance=advance)
         plausible, records = result.plausible, result.records
-        record, said = check_record(result), check_text(result, released)
-    reporter.done("checked", f"{released} is checked", plausible=plausible, records=records)
+        record, said = check_record(result), check_text(result, where)
+    reporter.done("checked", f"{where} is checked", plausible=plausible, records=records)
     common.answer(lambda: record, lambda: said)
     return 0 if plausible else NO

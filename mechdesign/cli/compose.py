@@ -40,7 +40,7 @@ def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, com
             raise InputError(f"{path} is a mechanism file of `quantize`: compose takes channel files")
     loaded = [md.Channel.load(path) for path in channels]
     with reporter.work("composing"):
-        joint = table.read(" and ".join(channels), *loaded)
+        joint = table.read(" and ".join(channels), *loaded, together=True)
         found = md.compose(loaded, joint)
     reporter.notices(() if joint is None else joint.notices)
     reporter.done("composed", f"{len(loaded)} releases are composed")

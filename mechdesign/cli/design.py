@@ -224,9 +224,9 @@ def design(
     from mechdesign.report.record import design_record
     from mechdesign.report.terminal import design_text
 
-    said = design_record(result, path) | asdict(reports)
+    said = design_record(result, path) | reports.files
     done = "a channel is designed" if path is None else f"written to {path}"
-    reporter.done("designed", done, **{key: said[key] for key in (*LOGGED, *asdict(reports))})
+    reporter.done("designed", done, **{key: said[key] for key in (*LOGGED, *reports.files)})
     end = _written(output, study, reports)
     common.answer(
         lambda: said, lambda: f"{design_text(result, joint, all_measures=output.all_measures)}\n{end}"

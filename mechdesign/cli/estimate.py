@@ -9,10 +9,10 @@ import typer
 
 import mechdesign as md
 from mechdesign.cli import options as o
+from mechdesign.cli import released as f
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import option
 from mechdesign.cli.parsing import number
-from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign estimate released.csv --channel channel.json --method ml --level 0.9"
 
@@ -33,11 +33,11 @@ class EstimateOptions:
 
 def estimate(
     reporter: Reporter,
-    released: o.ReleasedPath,
-    channel: o.ChannelOption,
-    columns: o.FileColumns,
-    published: o.PublishedForm,
-    reading: o.ReleaseReading,
+    released: f.ReleasedPath,
+    channel: f.ChannelOption,
+    columns: f.FileColumns,
+    published: f.PublishedForm,
+    reading: f.ReleaseReading,
     text: o.TextFormat,
     asked: EstimateOptions,
     common: o.CommonOptions,
@@ -47,8 +47,7 @@ def estimate(
 
     Symbols that the channel cannot tell apart are estimated together.
     """
-    if as_csv and common.as_json:
-        raise InputError("--csv and --json both claim standard output: give one of them")
+    common.refuse_beside(as_csv)
     from mechdesign.analysis.files import estimate_file
     from mechdesign.report import releases
 
@@ -59,9 +58,11 @@ def estimate(
         how |= {"text": text.text(), "advance": advance, **reading.arguments()}
         result = estimate_file(released, loaded, **how)
     reporter.done("estimated", f"{released} is counted", records=result.records)
-    names = result, ",".join(loaded.useful.columns), asked.by
+    names = [",".join(loaded.useful.columns), *([] if asked.by is None else [asked.by])]
     if as_csv:
         reporter.notices(result.notices)
-        typer.echo(releases.estimate_csv(*names), nl=False)
-    else:
-        common.answer(lambda: releases.estimate_record(*names), lambda: releases.estimate_text(*names))
+        typer.echo(releases.estimate_csv(result, *names), nl=False)
+        return
+    common.answer(
+        lambda: releases.estimate_record(result, *names), lambda: releases.estimate_text(result, *names)
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.cli import options as o
+from mechdesign.cli import released as f
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import names
@@ -18,7 +19,7 @@ EXAMPLE = "Example:  mechdesign inspect people.csv --channel channel.json --sens
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inspected(o.FileColumns):
+class Inspected(f.FileColumns):
     """Which columns"""
 
     source: str = argument("IN", "CSV or Parquet file with the useful column.")
@@ -31,7 +32,7 @@ class Inspected(o.FileColumns):
 def inspect(
     reporter: Reporter,
     asked: Inspected,
-    channel: o.ChannelOption,
+    channel: f.ChannelOption,
     text: o.TextFormat,
     common: o.CommonOptions,
 ) -> None:

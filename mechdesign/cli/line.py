@@ -65,7 +65,7 @@ class PlainCommand(TyperCommand):
         for each in order:
             repeats = getattr(each, "multiple", True) or getattr(each, "is_flag", True)
             if (times := order.count(each)) > 1 and not repeats:
-                raise typer.BadParameter(f"{each.opts[0]} takes one value, and is given {times} times")
+                raise typer.BadParameter(f"{each.opts[0]} takes one value, and is given {times} times", ctx)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:

@@ -24,7 +24,7 @@ class MechanismOptions:
     equals: str | None = option("VALUE", "For a count: count the records with this value.")
     outside: str | None = option(
         "WHAT",
-        "A value outside the range: refuse it, or clip it to the end (default: as the mechanism was made).",
+        "A value outside the range: refuse, clip, mark or drop it (default: as the mechanism was made).",
     )
 
 
@@ -47,7 +47,8 @@ def release_of(
     how: dict[str, Any],
 ) -> Callable[..., Any]:
     """The release of the numbers of a table through the mechanism; it takes a `progress`."""
-    from mechdesign.sanitise.quantized import OUTSIDE, apply_mechanism
+    from mechdesign.nonstochastic.mechanism_file import OUTSIDE
+    from mechdesign.sanitise.quantized import apply_mechanism
 
     if len(individual) > 1 or len(renamed) > 1:
         raise InputError("a mechanism has one column, and one column that identifies individuals")

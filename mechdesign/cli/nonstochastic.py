@@ -61,12 +61,12 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
         x, y, feature = (found[name] for name in ("x", "y", "feature"))
         how: dict[str, Any] = {"epsilon": asked.epsilon, "zero_error": asked.zero_error}
         measured = measure_table(cells, x, y, feature=feature, hypothesis=tested, **how)
-    told = {"records": measured.records, "identifiable": measured.identifiable}
+    told = {name: measured[name] for name in ("records", "identifiable")}
     reporter.done("measured", f"{asked.table} is measured", **told)
-    from mechdesign.report.ranges import ranges_record, ranges_text
+    from mechdesign.report.ranges import ranges_text
 
-    common.answer(lambda: ranges_record(measured), lambda: ranges_text(measured))
-    return NO if measured.identifiable is False else 0
+    common.answer(lambda: measured, lambda: ranges_text(measured))
+    return NO if measured["identifiable"] is False else 0
 
 
 app.command("measure", cls=PlainCommand, epilog=EXAMPLE)(command(measure))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -12,6 +13,7 @@ import mechdesign as md
 from mechdesign.cli import parsing
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed
 
 if TYPE_CHECKING:
     from mechdesign.formats.inputs import TextOptions
@@ -24,10 +26,6 @@ MISSING = ("refuse", "symbol", "drop")
 Force: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite the output file.")]
 AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv", metavar="", help="Print CSV and nothing else.")]
 ChannelPath: TypeAlias = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel file of `design`.")]
-ReleasedPath: TypeAlias = Annotated[str, typer.Argument(metavar="OUT", help="CSV or Parquet of `apply`.")]
-ChannelOption: TypeAlias = Annotated[
-    str, typer.Option("--channel", metavar="CHANNEL", help="The channel file that it was released with.")
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +42,11 @@ class CommonOptions(ConsoleOptions):
     """What every command has."""
 
     as_json: bool = flag("Print one JSON object and nothing else.", names="--json")
+
+    def refuse_beside(self, as_csv: bool) -> None:
+        """Refuse --csv beside --json."""
+        if as_csv and self.as_json:
+            raise InputError("--csv and --json both claim standard output: give one of them")
 
     def answer(self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
         """Print the result: as one JSON object, or for people."""
@@ -140,7 +143,8 @@ class InputTable(TextFormat, TableOptions):
 
     table: str = argument(
         "TABLE",
-        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table (--contingency).",
+        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table (--contingency). Records and "
+        "long counts may be many files: a folder, or a glob in quotes.",
         public=PUBLIC_TABLE,
     )
 
@@ -161,16 +165,25 @@ class OtherTable(TextFormat, TableOptions):
 
     table: str | None = option("TABLE", "The table to check against: CSV or Parquet.", public=PUBLIC_TABLE)
 
-    def read(self, path: str, *channels: md.Channel) -> md.Joint | None:
+    def read(self, path: str, *channels: md.Channel, together: bool = False) -> md.Joint | None:
         """The table given, None if none is; columns and bins that no option names are those of the channels.
 
-        `path` is the file of the channels, for messages.
+        `path` is the file of the channels, for messages. What they tell `together` must be about what all protect.
         """
         if self.table is None:
             if self != type(self)():
                 raise InputError("--sensitive, --useful and so on describe a table: give --table TABLE too")
             return None
         hidden = [each.sensitive for each in channels if each.sensitive is not None]
+        if (
+            together
+            and self.sensitive is None
+            and len(secrets := {",".join(each.columns) for each in hidden}) > 1
+        ):
+            raise InputError(
+                f"the channels protect different columns ({listed(sorted(secrets))}): say about which you ask "
+                "(--sensitive COL, or several with --protect-each)"
+            )
         shown = tuple(dict.fromkeys(column for each in channels for column in each.useful.columns))
         pairs = [pair for one in channels for pair in zip(one.useful.columns, one.useful.bins, strict=False)]
         bins = {column: bins for column, bins in pairs if bins is not None}
@@ -258,12 +271,9 @@ class ConfidenceOptions:
                 if given is not None:
                     raise InputError(f"{name} needs --confidence: without it the table is the population")
             return {}
-        try:
-            level = float(self.confidence)
-        except ValueError:
-            raise InputError(
-                f"--confidence ({self.confidence!r}) must be a number from 0.5 up to, but not including, 1"
-            ) from None
+        level: Any = self.confidence
+        with suppress(ValueError):
+            level = float(level)
         known = None if self.known_shares is None else read_shares(self.known_shares)
         return {"confidence": check_level(level), "known_shares": known}
 
@@ -336,87 +346,3 @@ class KeptOptions:
 
     distance: str | None = option("KIND", "With distance: absolute (default) or squared.")
     keep_frequencies: bool = flag("With truth, distance, costs: expected shares of symbols stay as they are.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileColumns:
-    """Which columns"""
-
-    rename: list[str] | None = option(
-        "NAME=COL", "The channel's column NAME is called COL in the file; may be repeated.", names="--column"
-    )
-
-    @property
-    def renamed(self) -> dict[str, str]:
-        """The file's name of each column that the channel calls otherwise."""
-        return parsing.renamed(self.rename)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivateColumns(FileColumns):
-    """Which columns"""
-
-    keep_sensitive: bool = flag("Let sensitive and correlated columns stay in the output (else refused).")
-    correlated: list[str] | None = option(
-        "COL[,COL..]",
-        "Columns that tell of the sensitive one and must not stay in the output either; may be repeated.",
-    )
-
-    def arguments(self) -> dict[str, Any]:
-        """As a release and its check take them."""
-        kept = {"columns": self.renamed, "keep_sensitive": self.keep_sensitive}
-        return kept | {"correlated": parsing.names("--correlated", self.correlated)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedForm:
-    """What is published"""
-
-    form: str = option(
-        "WHAT",
-        "label (the output of the channel), posterior-draw (a symbol drawn from what the output leaves "
-        "possible; keeps the frequencies of the symbols). Of a column in bins also representative (the median of what "
-        "the output stands for) or within (one of the table's numbers in the bin that was drawn).",
-        "label",
-        names="--as",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PolicyOptions(PublishedForm):
-    """What is published"""
-
-    unknown: str = option(
-        "WHAT",
-        "A symbol that the channel does not know: refuse, output:LABEL, or marginal (drawn as for a record of "
-        "which nothing is known).",
-        "refuse",
-    )
-    null: str = option("WHAT", "An empty cell, the same: refuse, output:LABEL, or marginal.", "refuse")
-    normalise: str = option("FORM", "Unicode form to compare symbols in: none, NFC, NFD, NFKC, NFKD.", "none")
-
-    def arguments(self) -> dict[str, Any]:
-        """As a release and its check take them."""
-        policy = md.Policy(unknown=self.unknown, null=self.null, normalise=self.normalise)
-        return {"form": self.form, "policy": policy}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleaseReading:
-    """How the records of a released file are read."""
-
-    released_column: list[str] | None = option(
-        "COL[,COL..]", "Name of the released column, where it was added under another name."
-    )
-    identity: list[str] | None = option(
-        "COL[,COL..]",
-        "The job drew by this identifier: as given to `apply`. The same identifier has the same label and "
-        "counts once.",
-    )
-
-    def arguments(self) -> dict[str, Any]:
-        """As the readers of a released file take them."""
-        return {
-            "released_columns": parsing.names("--released-column", self.released_column) or None,
-            "identity": parsing.names("--identity", self.identity),
-        }

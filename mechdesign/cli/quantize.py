@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.sanitise.quantise import QuantizeOptions
 
 EXAMPLE = (
     "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean --group-by day "
@@ -35,6 +39,11 @@ class RangeBudget:
         "The smallest and largest value that anybody's cell could have; not taken from the data.",
         names="--range",
     )
+    domain: str | None = option(
+        "VALUES",
+        "In place of --range all values that a cell can have: V1,V2,.. or LO:HI:STEP, or a CSV file (symbol,share) "
+        "that also says how likely each is.",
+    )
     individual: str | None = option(
         "COL",
         "Column that says whose record it is; then the budgets of one individual's answers are added up.",
@@ -48,6 +57,12 @@ class QueryFiles:
     source: str = argument("DATA", "CSV or Parquet file, one record a row.")
     target: str = argument("OUT", "Where to write the release (the same kind of file).")
     mechanism: str | None = option("FILE", "Where to write the mechanism file (OUT.mechanism.json).")
+    compare: str | None = option(
+        "GRID",
+        "Release nothing: write into OUT (a CSV) what each budget of START:STOP:STEP or E1,E2,.. promises, and how "
+        "large the errors would be. For you alone, because errors depend on the data.",
+    )
+    plot: str | None = option("FILE", "With --compare, draw error against budget: .png, .svg or .pdf.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,16 +72,27 @@ class QueryOptions:
     column: str | None = option("COL", "The column of numbers to release.")
     query: str = option(
         "NAME",
-        "identity (each record's own value), mean, sum or count, of all records or of each group.",
+        "identity (each record's own value), mean, sum, count, median, min, max or quantile:P, of all records or of "
+        "each group.",
         "identity",
     )
     group_by: str | None = option("COL[,COL..]", "One answer for each value of these columns.")
-    clip: bool = flag("Move values outside the range to its ends.")
+    outside: str | None = option(
+        "WHAT",
+        "A value outside the range: refuse (an error), clip (to the end), mark (an empty answer), drop (leave the "
+        "record out). The last two are one more output, for which there is one cell less.",
+    )
+    clip: bool = flag("The same as --outside clip.")
     equals: str | None = option("VALUE", "With --query count: count the records with this value.")
     layout: str = option(
         "NAME",
         "widest (the smallest worst-case error), levels (the most levels), uniform (equal cells).",
         "widest",
+    )
+    thresholds: str | None = option(
+        "HOW",
+        "In place of --layout: T1,T2,.. (between answers), or with --domain optimal (least mean squared error) or "
+        "most (the most levels).",
     )
     missing: str = option(
         "WHAT",
@@ -84,25 +110,41 @@ def quantize(
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> None:
-    """Release a column, or its mean, sum or count, in cells so coarse that no individual changes much.
+    """Release a column, or its mean, sum, count or median, in cells so coarse that no individual changes much.
 
     No noise and no probabilities: whatever the other records are, one individual can bring about at most
     floor(2^epsilon) different outputs (noiseless privacy). The count is exact and is written, with all
     thresholds, into a mechanism file beside the release.
     """
-    if asked.column is None or (budget.epsilon is None and budget.total_epsilon is None):
+    if asked.column is None or (
+        budget.epsilon is None and budget.total_epsilon is None and not files.compare
+    ):
         raise InputError(f"{'--column COL' if asked.column is None else '--epsilon BITS'} is missing")
-    if budget.epsilon is not None and budget.total_epsilon is not None:
-        raise InputError("--epsilon is the budget of one answer and --total-epsilon of all: give one of them")
+    if (budget.epsilon is not None) + (budget.total_epsilon is not None) + (files.compare is not None) > 1:
+        raise InputError(
+            "--epsilon is the budget of one answer, --total-epsilon of all, and --compare has several: give one of them"
+        )
+    if files.plot is not None and files.compare is None:
+        raise InputError("--plot draws what --compare computes: give it too")
+    from mechdesign.comparison.grid import numbers
     from mechdesign.report.ranges import applied_record, applied_text, quantize_record, quantize_text
     from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
     total = typed.pop("total_epsilon")
+    if typed.pop("clip") and typed["outside"] not in (None, "clip"):
+        raise InputError(f"--clip and --outside {typed['outside']} say different things: give one of them")
+    typed["outside"] = "clip" if asked.clip else asked.outside or "refuse"
+    typed["domain"] = _domain(budget.domain)
+    if asked.thresholds not in (None, "optimal", "most"):
+        typed["thresholds"] = numbers("--thresholds (optimal, most, or numbers)", asked.thresholds)
     typed["group_by"] = names("--group-by", None if asked.group_by is None else [asked.group_by])
     source, target = files.source, files.target
     beside = files.mechanism or f"{target}.mechanism.json"
     start = time.perf_counter()
+    if files.compare is not None:
+        epsilons = sorted(set(numbers("--compare", files.compare)))
+        return _compare(reporter, files, QuantizeOptions(**typed), epsilons, text, common, force)
     how: dict[str, Any] = {"text": text.text(), "mechanism_path": beside, "force": force}
     with reporter.work("quantising", unit="B") as work:
         how |= {"total_epsilon": total, "progress": work.at}
@@ -111,9 +153,45 @@ def quantize(
     reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
     took = time.perf_counter() - start
     if total is not None:
-        common.answer(lambda: applied_record(done, target), lambda: applied_text(done, target))
-        return
-    common.answer(
+        return common.answer(lambda: applied_record(done, target), lambda: applied_text(done, target))
+    return common.answer(
         lambda: quantize_record(done, target, beside, took),
         lambda: f"{quantize_text(done)}\n\nWritten to {target}; the mechanism and its guarantee to {beside}.",
     )
+
+
+def _domain(text: str | None) -> Any:
+    from mechdesign.comparison.grid import numbers
+    from mechdesign.tables.confidence import read_shares
+
+    if text is None or not text.endswith(".csv"):
+        return None if text is None else numbers("--domain", text)
+    return {numbers(f"--domain {text}, value", value)[0]: share for value, share in read_shares(text).items()}
+
+
+def _compare(
+    reporter: Reporter,
+    files: QueryFiles,
+    options: QuantizeOptions,
+    epsilons: Sequence[float],
+    text: o.TextFormat,
+    common: o.CommonOptions,
+    force: bool,
+) -> None:
+    from mechdesign.core.files import check_target, replacing
+    from mechdesign.report.plots import check_plot
+    from mechdesign.report.ranges import curve_csv, curve_text, save_curve
+    from mechdesign.sanitise.quantise import compare_budgets
+
+    check_target(files.target, force=force, sources=(files.source,))
+    if files.plot is not None:
+        check_plot(files.plot, force=force, sources=(files.source, files.target))
+    with reporter.work("comparing budgets", unit="B") as work:
+        rows = compare_budgets(files.source, options, epsilons, text=text.text(), progress=work.at)
+    with replacing(files.target, force=force) as part:
+        part.write_text(curve_csv(rows), encoding="utf-8", newline="\n")
+    if files.plot is not None:
+        save_curve(rows, files.plot, overwrite=force)
+    places = {"output": files.target, "plot": files.plot}
+    reporter.done("compared", f"written to {files.target}", **places)
+    common.answer(lambda: {"rows": rows, **places}, lambda: curve_text(rows))

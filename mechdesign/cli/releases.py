@@ -62,7 +62,7 @@ def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.Co
     known = [md.Channel.load(each) for each in asked.channel or []]
 
     def whole(channels: Sequence[md.Channel]) -> md.Joint | None:
-        return table.read("a channel", *channels)
+        return table.read("a channel", *channels, together=True)
 
     with reporter.work("reading", unit="B") as work:
         share, found, budget, told = history_of(

@@ -9,13 +9,15 @@ import os
 import shlex
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, PROGRAM, Reporter
 from mechdesign.cli.line import COMMAND, option, recorded_line
+from mechdesign.cli.mechanism import is_mechanism
+from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +38,14 @@ class ReportOptions:
         "A report for everybody: without the table and whatever is computed from it, except the channel.",
         again=False,
     )
+    curve: str = option(
+        "SECONDS", "Time for the trade-off curve of the first; 0 leaves it out.", "6", again=False
+    )
+
+    @property
+    def files(self) -> dict[str, str | None]:
+        """The places of both, by the names of their options."""
+        return {"report": self.report, "public_report": self.public_report}
 
     @property
     def asked(self) -> bool:
@@ -44,6 +54,7 @@ class ReportOptions:
 
     def check(self, sources: tuple[str, ...], others: Mapping[str, str | None], *, force: bool) -> None:
         """Refuse what cannot be written."""
+        number("--curve", self.curve, zero=True)
         if not self.asked:
             return
         from mechdesign.report.writing import check_report
@@ -84,7 +95,8 @@ class ReportOptions:
             places = {"Table": None if table == "-" else table, "Channel file": output}
             files = {name: path for name, path in places.items() if path is not None}
             base = None if table is None else os.path.basename(table)
-            found = internal_report(design, channel.joint, reporter.work, table=base)
+            seconds = number("--curve", self.curve, zero=True)
+            found = internal_report(design, channel.joint, reporter.work, table=base, seconds=seconds)
             made[self.report] = attributed(found, channel, commands(line, output, public=False), files)
         if self.public_report is not None:
             satisfied = None if design is None else design.verified
@@ -119,13 +131,25 @@ def report(
 ) -> int:
     """Write a report on a channel file: for those who may see the table, for the public, or both.
 
-    The channel is audited again, exactly, where the file carries its table.
+    The channel is audited again, exactly, where the file carries its table. A mechanism file of `quantize` has one
+    report for everybody.
     """
     if not reports.asked:
         raise InputError(
             "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
         )
     reports.check((channel,), {}, force=force)
+    if is_mechanism(channel):
+        from mechdesign.nonstochastic.mechanism_file import verify_file
+        from mechdesign.report.ranges_page import save_mechanism_report
+
+        found = verify_file(channel)
+        for path in filter(None, (reports.report, reports.public_report)):
+            save_mechanism_report(found, channel, path, overwrite=force)
+        reporter.done("reported", reports.text(), **reports.files, satisfied=found.satisfied)
+        record = {**reports.files, "satisfied": found.satisfied}
+        common.answer(lambda: record, reports.text)
+        return 0 if found.satisfied else NO
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
@@ -140,11 +164,11 @@ def report(
     satisfied = None if design is None else design.verified
     line = design_line(loaded, os.path.basename(channel))
     reports.save(loaded, design, reporter, line=line, output=channel, force=force)
-    reporter.done("reported", reports.text(), **asdict(reports), satisfied=satisfied)
+    reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
     took = time.perf_counter() - started
     verdict = {True: "satisfied", False: "VIOLATED", None: "not checked, for want of the table"}[satisfied]
     common.answer(
-        lambda: {**asdict(reports), "satisfied": satisfied, "seconds": took},
+        lambda: {**reports.files, "satisfied": satisfied, "seconds": took},
         lambda: f"{notion.text}: {verdict}.\n{reports.text()}",
     )
     return NO if satisfied is False else 0

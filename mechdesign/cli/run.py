@@ -162,10 +162,10 @@ def _steps(
     """What is to be done, less what is done already: whose section, what is called, and with which options."""
     channel, new = job.channel, not os.path.exists(job.channel)
     reports: dict[str, Any] = {} if job.report is None else job.report.model_dump(exclude_none=True)
-    more = {"force": reports.pop("force", False)}
+    more = {name: reports.pop(name, default) for name, default in (("force", False), ("curve", "6"))}
     reports = {name: path for name, path in reports.items() if new or not os.path.exists(path)}
     if reports:
-        own = {"self": r.ReportOptions(**reports), "sources": (), "others": {}}
+        own = {"self": r.ReportOptions(**reports, curve=more["curve"]), "sources": (), "others": {}}
         yield ("report",), r.ReportOptions.check, own | more
     if job.design is not None and new:
         yield ("channel",), r.check_writable, {"path": channel}

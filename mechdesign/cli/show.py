@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
-from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign show channel.json        For other tools:  mechdesign show channel.json --csv > W.csv"
 
-AsCsv = Annotated[
-    bool,
-    typer.Option(
-        "--csv",
-        metavar="",
-        help="The matrix as CSV with exact decimals, as `audit --matrix` reads it: a row per useful symbol.",
-    ),
-]
 
+def show(
+    reporter: Reporter, channel: o.ChannelPath, common: o.CommonOptions, as_csv: o.AsCsv = False
+) -> None:
+    """Print the probabilities of a channel, and what each output says about the useful column.
 
-def show(reporter: Reporter, channel: o.ChannelPath, common: o.CommonOptions, as_csv: AsCsv = False) -> None:
-    """Print the probabilities of a channel, and what each output says about the useful column."""
-    if as_csv and common.as_json:
-        raise InputError("--csv and --json both claim standard output: give one of them")
+    With --csv the matrix with exact decimals, a row per useful symbol, as `audit --matrix` reads it.
+    """
+    common.refuse_beside(as_csv)
     shown: tuple[Any, Any, Any]
     if m.is_mechanism(channel):
         from mechdesign.nonstochastic.mechanism_file import read_verified

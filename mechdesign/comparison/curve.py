@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from mechdesign.comparison.grid import AT, Case
-from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.rows import ComparisonRow, with_bounds
 from mechdesign.comparison.run import compare, has_optimum, row_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.progress import Progress
@@ -17,11 +18,14 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint
 
-LONGEST = 20.0
-"""Seconds for the whole curve: a report is a by-product, `compare` is there for more."""
+LONGEST = 6.0
+"""Seconds for the whole curve unless told otherwise: a report is a by-product, `compare` is there for more."""
 
-LONGEST_POINT = 4.0
-"""Seconds for one budget; the search then stops with its proven gap."""
+OF_ALL = 0.2
+"""Share of these seconds for one budget at most; the search then stops with its proven gap."""
+
+GAP = 2e-3
+"""Share of H(X) between a point and its bound: half a pixel of the picture."""
 
 FACTORS = (0.5, 2.0, 1.5, 0.25, 2.5, 0.75, 1.25, 1.75, 2.25)
 """Budgets beside the chosen one, as multiples of it, the coarse picture first."""
@@ -73,27 +77,29 @@ def axis_of(notion: Notion) -> Axis | None:
 
 
 def curve_through(
-    joint: Joint, design: Design, axis: Axis, progress: Progress | None
+    joint: Joint, design: Design, axis: Axis, progress: Progress | None, seconds: float | None = None
 ) -> tuple[Curve | None, str]:
-    """The curve through a design, or why there is none."""
-    if design.seconds > LONGEST / FEWEST:
+    """The curve through a design in about so many seconds, or why there is none."""
+    seconds = LONGEST if seconds is None else seconds
+    if seconds == 0.0:
+        return None, f"No curve: it was not asked for. {MORE}"
+    if design.seconds > seconds:
         return None, (
-            f"No curve: the channel took {design.seconds:.0f} s, and a report takes at most {LONGEST:.0f} s for its "
-            f"curve. {MORE}"
+            f"No curve: the channel took {design.seconds:.0f} s, and a report takes {seconds:g} s for its curve. {MORE}"
         )
     made_by = design.mechanism if design.mechanism in MECHANISMS or design.least is not None else OPTIMAL
     made_by += "" if design.confidence is None else f"{AT}{design.confidence.level!r}"
     eps_l, eps_u = design.notion.sides
     row = row_of(Case(made_by, axis.notion, axis.epsilon, axis.lam), design)
     chosen, rows, cut_short = replace(row, eps_l=eps_l, eps_u=eps_u), list[ComparisonRow](), 0
-    why_few = f"the {LONGEST:.0f} s that a report takes for it were too short for this table"
-    tasks = _tasks(design, axis, made_by)
+    why_few = f"the {seconds:g} s that a report takes for it were too short for this table"
+    tasks = _tasks(design, axis, made_by, OF_ALL * seconds)
     started, slowest = time.monotonic(), 0.0
     for k, (epsilon, task) in enumerate(tasks):
         if progress is not None:
             progress(k, len(tasks))
         began = time.monotonic()
-        if began - started + slowest > LONGEST:
+        if began - started + slowest > seconds:
             break
         try:
             made = compare(joint, epsilons=[epsilon], **task)
@@ -106,17 +112,14 @@ def curve_through(
         slowest = max(slowest, time.monotonic() - began)
         rows += [row for row in made.rows if row.case != chosen.case]
         cut_short += len(made.notices)
-        if epsilon == axis.epsilon:
-            known = [row.upper_bound_nmi for row in (chosen, *made.rows)]
-            bound = min((each for each in known if each is not None), default=None)
-            chosen = replace(chosen, upper_bound_nmi=bound)
-    rows = sorted([chosen, *rows], key=lambda row: (row.mechanism != made_by, row.epsilon))
+    rows = sorted(_bounded([chosen, *rows]), key=lambda row: (row.mechanism != made_by, row.epsilon))
+    chosen = next(row for row in rows if row.case == chosen.case)
     budgets, wanted = len({row.epsilon for row in rows}), len({axis.epsilon, *(at for at, _ in tasks)})
     if budgets < FEWEST:
         return None, f"No curve: {why_few}. {MORE}"
     said = {
         f"The curve has {budgets} of {wanted} budgets: {why_few}. {MORE}": budgets < wanted,
-        f"{cut_short} of its searches ended early ({LONGEST_POINT:.0f} s each): there the best channel "
+        f"{cut_short} of its searches ended early ({OF_ALL * seconds:.2g} s each): there the best channel "
         "may keep more than the line shows, never more than the proven bound.": cut_short > 0,
         f"The line of {made_by} is drawn with its default options (--risk, --randomisation); a "
         "channel made with others may lie beside it.": made_by in VARIED,
@@ -128,13 +131,25 @@ def curve_through(
     return Curve(axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=remarks), ""
 
 
-def _tasks(design: Design, axis: Axis, made_by: str) -> list[tuple[float, dict[str, Any]]]:
+def _bounded(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """With bounds of larger budgets too, which hold for smaller ones: their channels keep the larger promise."""
+    best: dict[float | None, float] = {}
+    found: list[ComparisonRow] = []
+    for row in sorted(with_bounds(rows), key=lambda row: -row.epsilon):
+        level, bound = row.case.confidence, row.upper_bound_nmi
+        if bound is not None:
+            best[level] = min(bound, best.get(level, math.inf))
+        found.append(replace(row, upper_bound_nmi=best.get(level)) if row.satisfied else row)
+    return found
+
+
+def _tasks(design: Design, axis: Axis, made_by: str, seconds: float) -> list[tuple[float, dict[str, Any]]]:
     """The budgets, and what `compare` takes for each."""
     beside = [OPTIMAL] if made_by != OPTIMAL and has_optimum(design.notion) else []
     own, level = [made_by.partition(AT)[0]], design.confidence and design.confidence.level
     budgets = {symbol: (lower, upper) for symbol, lower, upper in design.notion.own}
     shared: dict[str, Any] = {"notions": [axis.notion], "budgets": budgets, "confidence": level}
-    shared |= {"lams": None if axis.lam is None else [axis.lam], "time_limit": LONGEST_POINT}
+    shared |= {"lams": None if axis.lam is None else [axis.lam], "time_limit": seconds, "gap": GAP}
     both = shared
     if design.least is not None:
         asked = design.least.objective

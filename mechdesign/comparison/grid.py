@@ -10,7 +10,7 @@ from itertools import product
 
 from mechdesign import notions as n
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import repeated
+from mechdesign.core.numbers import repeated, several
 
 MOST_VALUES = 10_000
 """Values that a grid may have; more is a slip of the keyboard."""
@@ -92,10 +92,8 @@ def _steps(option: str, text: str, start: Decimal, stop: Decimal, step: Decimal)
 
 def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
     """Budgets (`epsilon`), or values of `lam`, in ascending order."""
-    if isinstance(values, str) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"{name}s ({values!r}) must be a list of numbers, as in [0.5, 1, 2]")
     check = n.check_lam if name == "lam" else partial(n.check_budget, name, allow_infinite=False)
-    ordered = sorted(map(check, values))
+    ordered = sorted(map(check, several(f"{name}s", values, "numbers, as in [0.5, 1, 2]")))
     if not ordered:
         raise InputError(f"no {name} is given; give at least one")
     if (twice := repeated(ordered)) is not None:
@@ -105,8 +103,7 @@ def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
 
 def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """`names` as a tuple."""
-    if isinstance(names, str):
-        raise InputError(f"{kind}s ({names!r}) must be a list of names, as in [{names!r}]")
+    names = several(f"{kind}s", names, f"names, as in {list(known[:1])}")
     if not names:
         raise InputError(f"no {kind} is given; use one of {', '.join(known)}")
     for name in names:
@@ -114,15 +111,13 @@ def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, .
             raise InputError(f"{kind} {name!r} is not known; use one of {', '.join(known)}")
     if (twice := repeated(names)) is not None:
         raise InputError(f"{kind} {twice!r} is given twice")
-    return tuple(names)
+    return names
 
 
 def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
     """Notions as rows name them: `alip`, or `alpha:2` with its order in its shortest form."""
-    if isinstance(notions, str):
-        raise InputError(f"notions ({notions!r}) must be a list of names, as in [{notions!r}]")
     labels: list[str] = []
-    for text in notions:
+    for text in map(str, several("notions", notions, "names, as in ['alip', 'lip']")):
         name, colon, order = text.partition(":")
         if name in n.NOTIONS and n.NOTIONS[name].has_order():
             labels.append(f"{name}:{_order(text, order) if colon else n.DEFAULT_ALPHA:.17g}")

@@ -1,8 +1,6 @@
 """The rows of a comparison and their CSV, which reads back as what was written.
 
-A comparison on disk: a plain CSV, and beside it a manifest that says which table it belongs to.
-
-The manifest makes a run resumable: rows are kept only if they come from the same table and settings.
+Beside it lies a manifest that makes a run resumable: rows are kept only if they come from its table and settings.
 """
 
 from __future__ import annotations
@@ -16,10 +14,12 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import TypeAdapter, ValidationError
+
 from mechdesign.comparison.grid import Case
 from mechdesign.core.documents import Digest, FileDocument, canonical, read_document, write_document
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, check_target, reason, replacing
+from mechdesign.core.files import PathLike, check_target, reading, replacing
 from mechdesign.tables.joint import Joint
 
 LARGEST_CSV = 2**28
@@ -66,10 +66,8 @@ class ComparisonRow:
 
 
 ALL_COLUMNS = tuple(f.name for f in fields(ComparisonRow))
-COLUMNS, OF_LEAST_COST = ALL_COLUMNS[:-4], ALL_COLUMNS[-4:]
-TEXTS = ("mechanism", "notion")
-FLAGS = ("satisfied", "repaired")
-OPTIONAL = ("lam", "eps_l", "eps_u", "upper_bound_nmi", *OF_LEAST_COST)
+COLUMNS = ALL_COLUMNS[:-4]
+READER = TypeAdapter(ComparisonRow)
 
 
 def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
@@ -117,56 +115,36 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
     """Read what `write_csv` wrote."""
     name = os.fspath(path)
     try:
-        if os.path.getsize(path) > LARGEST_CSV:
-            raise InputError(f"{name} is larger than any comparison; choose another name for the output")
-        with open(path, newline="", encoding="utf-8") as stream:
-            lines = list(csv.reader(stream, strict=True))
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {reason(error)}") from None
+        with reading(name), open(path, newline="", encoding="utf-8") as stream:
+            if os.path.getsize(path) > LARGEST_CSV:
+                raise InputError(f"{name} is larger than any comparison; choose another name for the output")
+            header, *lines = list(csv.reader(stream, strict=True)) or [[]]
     except (UnicodeDecodeError, csv.Error):
         raise InputError(
             f"{name} is no CSV of a comparison; choose another name, or start over with --force"
         ) from None
-    if not lines or tuple(lines[0]) not in (COLUMNS, ALL_COLUMNS):
+    if tuple(header) not in (COLUMNS, ALL_COLUMNS):
         raise InputError(
             f"{name} does not have the columns of a comparison; choose another name, or start over with --force"
         )
     rows: dict[Case, ComparisonRow] = {}
-    for number, cells in enumerate(lines[1:], start=2):
-        row = _row(name, number, cells, lines[0])
+    for number, cells in enumerate(lines, start=2):
+        row = _row(f"{name}, line {number}", header, cells)
         if rows.setdefault(row.case, row) is not row:
             raise InputError(f"{name}, line {number} repeats an earlier one; --force starts over")
     return tuple(rows.values())
 
 
-def _row(name: str, number: int, cells: list[str], header: list[str]) -> ComparisonRow:
+def _row(where: str, header: list[str], cells: list[str]) -> ComparisonRow:
     if len(cells) != len(header):
-        raise InputError(
-            f"{name}, line {number} has {len(cells)} cells, not {len(header)}; --force starts over"
-        )
-    values: dict[str, Any] = {}
-    for column, text in zip(header, cells, strict=True):
-        try:
-            values[column] = _value(column, text)
-        except (ValueError, KeyError):
-            raise InputError(
-                f"{name}, line {number}: {column} ({text!r}) is nothing that a comparison writes; --force starts over"
-            ) from None
-    return ComparisonRow(**values)
-
-
-def _value(column: str, text: str) -> str | float | bool | None:
-    """Raises ValueError or KeyError on a cell that does not belong into this column."""
-    if not text and column in OPTIONAL:
-        return None
-    if column in TEXTS and text:
-        return text
-    if column in FLAGS:
-        return {"true": True, "false": False}[text]
-    value = float("" if column in TEXTS else text)
-    if math.isnan(value):
-        raise ValueError(column)
-    return value
+        raise InputError(f"{where} has {len(cells)} cells, not {len(header)}; --force starts over")
+    known = dict(zip(header, cells, strict=True))
+    try:
+        return READER.validate_python({name: text or None for name, text in known.items() if text != "nan"})
+    except ValidationError as error:
+        column = str(error.errors()[0]["loc"][0])
+    said = f"{column} ({known[column]!r}) is nothing that a comparison writes; --force starts over"
+    raise InputError(f"{where}: {said}")
 
 
 Setting = str | float | bool | None

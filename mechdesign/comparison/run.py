@@ -318,8 +318,6 @@ def _mechanisms(
     least_cost = set(OBJECTIVES).intersection(chosen)
     if (settings["keep_frequencies"] or settings["distance"] is not None) and not least_cost:
         raise InputError("keep_frequencies and distance need objectives truth and distance: give objectives")
-    if settings["budgets"] and least_cost:
-        raise InputError("budgets of single symbols are not built with objectives; leave one of them out")
     return chosen
 
 

@@ -24,11 +24,12 @@ MOST_BITS = 1 << 13
 GUARD_BITS = 48
 """Bits beyond the precision in which terms are summed: sums of m terms are short by m^2 units or so."""
 
-LEVEL_STEPS = 8
-"""Steps of the fixed point of quantile and level in floating point: each adds a digit or more."""
+LEVEL_STEPS, CLOSE = 8, 1e-10
+"""Most steps of the fixed point of quantile and level in floating point, and the relative move that is the last:
+each adds a digit or more, and the exact step doubles them."""
 
-LARGEST_STEP = 2**40
-"""A Newton step of more units than this is no correction of a good guess; bisection finds the end then."""
+NEWTON_BITS = 64
+"""Precision of a step, in bits, beyond what the logarithms lose: nearly every end is decided by it."""
 
 
 @lru_cache(maxsize=65536)
@@ -41,8 +42,10 @@ def lower_end(count: int, total: int, alpha: Fraction, slope: Fraction = Fractio
     """
     if count == 0:
         return 0
-    low = high = _guess(count, total, alpha, slope)
-    step = 1
+    low, decided = _guess(count, total, alpha, slope)
+    if decided:
+        return low
+    high, step = low, 1
     while not _tail_within(low, count, total, alpha, slope):
         high, low, step = low, max(low - step, 0), 2 * step
     step = 1
@@ -57,22 +60,40 @@ def lower_end(count: int, total: int, alpha: Fraction, slope: Fraction = Fractio
     return low
 
 
-def _guess(count: int, total: int, alpha: Fraction, slope: Fraction) -> int:
-    """The quantile in floating point, good to some hundred units, and one Newton step, good to one."""
+def _guess(count: int, total: int, alpha: Fraction, slope: Fraction) -> tuple[int, bool]:
+    """The end by a Newton step from the quantile in floating point, and whether that is proven.
+
+    The density of the tail changes by a factor e^(|t| c) at most within t of p, where c = count / p + rest / (1 - p)
+    at the worst such point, so Taylor's remainder is at most c density t^2 while |t| c <= 1/2 (Cauchy's form).
+    """
     from flint import arb
     from scipy.special import betaincinv
 
     start = count / total
     for _ in range(LEVEL_STEPS if slope else 1):
-        start = float(betaincinv(count, total - count + 1, float(alpha) + float(slope) * start))
+        before = start
+        start = float(betaincinv(count, total - count + 1, float(alpha) + float(slope) * before))
+        if abs(start - before) <= CLOSE * start:
+            break
+    bits = NEWTON_BITS + total.bit_length()  # what the logarithms lose
     k = min(max(round(Fraction(start) * SCALE), 1), SCALE - 1)
-    with precision(FIRST_BITS):
-        tail, density = _tail(k, count, total, FIRST_BITS)
-        level = alpha + slope * Fraction(k, SCALE)
-        rise = density - arb(slope.numerator) / slope.denominator
-        step = (arb(level.numerator) / level.denominator - tail) / rise * SCALE
-        near = step.floor().unique_fmpz() if step.is_finite() and abs(step) < LARGEST_STEP else None
-    return min(max(k + int(near or 0), 0), SCALE - 1)
+    with precision(bits):
+        tail, density = _tail(k, count, total, bits)
+        incline = arb(slope.numerator) / slope.denominator
+        excess = tail - arb(alpha.numerator) / alpha.denominator - incline * k / SCALE
+        rise = density - incline
+        step = (-excess / rise * SCALE).mid().floor()
+        most = abs(step) + 1
+        if not most < min(k, SCALE - k):  # true of no ball that is not finite
+            return k, False
+        curve = arb(count * SCALE) / (k - most) + arb((total - count) * SCALE) / (SCALE - k - most)
+
+        def beside(steps: Any) -> Any:
+            t = steps / SCALE
+            return excess + rise * t + density * curve * t * t * arb(0, 1)
+
+        decided = rise > 0 and curve * most / SCALE <= 0.5 and beside(step) <= 0 and beside(step + 1) > 0
+        return k + int(step.unique_fmpz()), bool(decided)
 
 
 def _tail_within(k: int, count: int, total: int, alpha: Fraction, slope: Fraction) -> bool:

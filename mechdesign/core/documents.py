@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
@@ -25,8 +25,8 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 import mechdesign
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, check_target, reason, replacing
-from mechdesign.core.numbers import listed, quoted, repeated
+from mechdesign.core.files import PathLike, check_target, reading, replacing, text_of
+from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 
 
 class Record(BaseModel):
@@ -59,10 +59,8 @@ class Matching:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(_), "pattern": f"^{self.pattern}$"}
 
     def _checked(self, text: str) -> str:
         if re.fullmatch(self.pattern, text, re.ASCII) is None:
@@ -88,15 +86,23 @@ def with_infinities(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf") else value
 
 
-def without_infinities(value: Any) -> Any:
-    """Values with infinite floats as the texts "inf" and "-inf"; keys become text."""
+def without_infinities(value: Any, where: str = "content") -> Any:
+    """`value` with infinities as the texts "inf" and "-inf", and nothing but what JSON has; messages name `where`."""
     if isinstance(value, Mapping):
-        return {str(key): without_infinities(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+        items = cast("Mapping[Any, Any]", value).items()
+        return {valid_text(key, f"a key of {where!r}"): without_infinities(one, where) for key, one in items}
     if isinstance(value, (list, tuple)):
-        return [without_infinities(item) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value
+        return [without_infinities(item, where) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, str):
+        return valid_text(value, f"a text of the record {where!r}")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and not math.isnan(number := float(value)):
+        return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
+    kind = "NaN" if isinstance(value, Real) else f"a {type(value).__name__}"
+    raise InputError(f"the record {where!r} holds {kind}, which no file can hold")
 
 
 def write_document(path: PathLike, document: FileDocument, *, overwrite: bool) -> None:
@@ -130,7 +136,7 @@ def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, An
 
     The hash is compared last, so that somebody who edits a file by hand is told what is wrong with the edit.
     """
-    name, what = os.fspath(path), kind.WHAT
+    name, what = text_of(path), kind.WHAT
     document = _parsed(_text_of(path, name, kind), name, what)
     if document["format"] != kind.FORMAT:
         raise InputError(
@@ -254,7 +260,7 @@ def _under(place: str, part: int | str) -> str:
 
 def _text_of(path: PathLike, name: str, kind: type[FileDocument]) -> str:
     what = kind.WHAT
-    try:
+    with reading(name):
         status = Path(path).stat()
         if stat.S_ISDIR(status.st_mode):
             raise InputError(f"{name} is a folder, not a {what}")
@@ -263,10 +269,6 @@ def _text_of(path: PathLike, name: str, kind: type[FileDocument]) -> str:
         if status.st_size > kind.LARGEST:
             raise InputError(f"{name} is too large for a {what} ({status.st_size} bytes)")
         data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{name}: there is no such file") from None
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {reason(error)}") from None
     if not data.strip():
         raise InputError(f"{name} is empty, not a {what}")
     if data.startswith(b"\x80"):

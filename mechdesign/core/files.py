@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 from mechdesign.core.errors import InputError
 
@@ -31,9 +32,30 @@ def reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
+def text_of(path: object) -> str:
+    """A path as text."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"the path of a file must be a text or a path, not {type(path).__name__}")
+    return os.fspath(cast("PathLike", path))
+
+
+@contextmanager
+def reading(name: str) -> Generator[None]:
+    """Tell what the operating system refuses while a file is opened or read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{name}: there is no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{name} is a folder, not a file") from None
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {reason(error)}") from None
+
+
 def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
     """Refuse a place to write to before any work is done."""
-    path, name = Path(target), os.fspath(target)
+    name = text_of(target)
+    path = Path(name)
     if path.is_dir():
         raise InputError(f"{name} is a folder; give the name of a file")
     if path.exists() and not path.is_file():
@@ -62,15 +84,25 @@ def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
         yield temporary
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
-        if not force and path.exists():
-            raise InputError(EXISTS.format(os.fspath(target)))
-        keep_mode(temporary, path)
-        os.replace(temporary, path)
+        if force or not _named(temporary, path):
+            keep_mode(temporary, path)
+            os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
         raise InputError(f"{os.fspath(target)} cannot be written: {reason(error)}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _named(temporary: Path, path: Path) -> bool:
+    """Give a file a name that nothing has, in one step, for another program may want it too; False if none can."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if isinstance(error, FileExistsError) or path.exists():
+            raise InputError(EXISTS.format(os.fspath(path))) from None
+        return False
+    return True
 
 
 def keep_mode(new: Path, old: Path) -> None:

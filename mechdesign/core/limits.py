@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -90,7 +91,8 @@ class DistanceMean:
 
     def bound(self, budget: float) -> float:
         """What a budget (nats) allows."""
-        return math.expm1(budget) ** self.power
+        bound = math.prod([math.expm1(budget)] * self.power)
+        return min(bound, sys.float_info.max)  # below the mean of a lift of zero
 
     def condition(self, inverse: bool, budget: float) -> str:
         """The bound in words; l is how many times as likely as before a symbol is."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from reprlib import repr as brief
 from typing import Any, TypeVar, cast
 
 from mechdesign.core.balls import log_at_most
@@ -40,6 +41,34 @@ def listed(values: Sequence[str], most: int = 8) -> str:
     """Quoted values with commas between them, the rest of a long list as a number."""
     shown = ", ".join(quoted(v) for v in values[:most])
     return shown + (f" and {len(values) - most} more" if len(values) > most else "")
+
+
+def several(name: str, values: object, example: str) -> tuple[Any, ...]:
+    """An argument that is a list, as a tuple; else InputError, for a text, too."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name} ({brief(values)}) must be a list of {example}")
+    return tuple(cast("Iterable[Any]", values))
+
+
+def number(name: str, value: Any, allowed: str) -> float:
+    """An argument as a float, else InputError; truth values are none."""
+    try:
+        if not isinstance(value, bool):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{name} ({value!r}) must be a number {allowed}") from None
+
+
+def valid_text(text: object, what: str) -> str:
+    """Return `text` if it is a string that UTF-8 can carry, else raise InputError."""
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be text, not {type(text).__name__} ({quoted(text)})")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{what} {quoted(text)} is not valid Unicode text (lone surrogate)") from None
+    return text
 
 
 def repeated(values: Iterable[Named]) -> Named | None:
@@ -130,6 +159,16 @@ def at_most(value: float | Decimal) -> str:
 def at_least(value: float | Decimal) -> str:
     """A lower bound: rounded down."""
     return _rounded(value, ROUND_FLOOR)
+
+
+def percent_of(level: float) -> str:
+    """A level of confidence, ``95 %``, never more than it is."""
+    return f"{at_least(Decimal(repr(level)) * 100)} %"
+
+
+def order_of(order: float) -> str:
+    """An order as it is, for names: ``2``, ``2.5``, ``inf``."""
+    return repr(float(order)).removesuffix(".0")
 
 
 def about(value: float) -> str:

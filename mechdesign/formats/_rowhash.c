@@ -86,6 +86,21 @@ static uint64_t hash_double(uint64_t seed, double value)
 static const double TENS[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
+#define EACH 0x0101010101010101ULL
+
+/* Whether the first n (1 to 8) of eight bytes are digits, and their value: all at once, most cells are such. */
+static int few_digits(uint64_t v, Py_ssize_t n, double *value)
+{
+    v <<= 64 - 8 * n;
+    v |= n < 8 ? '0' * EACH >> 8 * n : 0;
+    if ((v & 0xf0 * EACH) != '0' * EACH || ((v + 6 * EACH) & 0xf0 * EACH) != '0' * EACH)
+        return 0;
+    v = (v & 0x0f * EACH) * (10 * 256 + 1) >> 8; /* pairs of digits, then fours, then all */
+    v = (v & 0x00ff00ff00ff00ffULL) * (100 * 65536 + 1) >> 16;
+    *value = (double)((v & 0x0000ffff0000ffffULL) * (10000 * 4294967296ULL + 1) >> 32);
+    return 1;
+}
+
 /* Whether the text is a decimal number that counts as a double. */
 static int number_of(const unsigned char *p, Py_ssize_t n, double *value)
 {
@@ -165,12 +180,13 @@ static int is_word(const unsigned char *p, Py_ssize_t n, const char *word)
     return 1;
 }
 
-static uint64_t hash_cell(uint64_t seed, const unsigned char *p, Py_ssize_t n)
+/* Of a cell of n bytes; `room` bytes can be read. */
+static uint64_t hash_cell(uint64_t seed, const unsigned char *p, Py_ssize_t n, Py_ssize_t room)
 {
     double value;
     if (n == 0)
         return 0;
-    if (number_of(p, n, &value))
+    if ((n <= 8 && room >= 8 && few_digits(read64(p), n, &value)) || number_of(p, n, &value))
         return hash_double(seed, value);
     if (n == 4 && is_word(p, n, "true"))
         return hash_bytes(seed, (const unsigned char *)"true", 4);
@@ -227,12 +243,12 @@ static PyObject *add_rows(PyObject *self, PyObject *args)
                         scratch[size++] = bytes[at];
                         at += bytes[at] == quote;
                     }
-                    sum[i] += hash_cell(seed, scratch, size);
+                    sum[i] += hash_cell(seed, scratch, size, size);
                     from = next;
                     continue;
                 }
             }
-            sum[i] += hash_cell(seed, bytes + from, to - from);
+            sum[i] += hash_cell(seed, bytes + from, to - from, text.len - from);
             from = next;
         }
     }
@@ -272,7 +288,7 @@ static PyObject *add_texts(PyObject *self, PyObject *args)
             goto done;
         }
         Py_ssize_t size = at[i + 1] - at[i];
-        sum[i] += plain ? hash_bytes(seed, bytes + at[i], size) : hash_cell(seed, bytes + at[i], size);
+        sum[i] += plain ? hash_bytes(seed, bytes + at[i], size) : hash_cell(seed, bytes + at[i], size, text.len - at[i]);
     }
     result = Py_NewRef(Py_None);
 done:

@@ -200,20 +200,18 @@ def encode(column: Any, name: str) -> Encoded:
 
 
 def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
-    """The columns `names` of a pandas, polars or pyarrow table, lazy ones collected."""
+    """The columns `names` of a pandas, polars or pyarrow table."""
     import narwhals as nw
 
     try:
-        table = nw.from_native(frame)
-        available = table.collect_schema().names()
+        table = nw.from_native(frame, eager_only=True)
     except (TypeError, nw.exceptions.DuplicateError) as error:
         twice = isinstance(error, nw.exceptions.DuplicateError)
         reason = "two columns have the same name" if twice else f"not {type(frame).__name__}"
         raise InputError(f"the table must be a pandas, polars or pyarrow table; {reason}") from None
     for name in names:
-        require_column(name, available)
-    found: Any = table.select(*dict.fromkeys(names)).collect() if isinstance(table, nw.LazyFrame) else table
-    return [encode(found[name].to_native(), name) for name in names]
+        require_column(name, table.columns)
+    return [encode(table[name].to_native(), name) for name in names]
 
 
 ALIKE = 0.65
@@ -292,6 +290,8 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
             raise _not_a_symbol(name, str(column.type))
         column = column.dictionary_encode()
     if isinstance(column, pa.ChunkedArray):
+        if not column.num_chunks:  # which pyarrow cannot combine for every type
+            return Encoded(np.zeros(0, np.int64), (), pa.types.is_floating(column.type.value_type))
         column = column.combine_chunks()
     if len(column.dictionary) > len(column):  # of a whole row group, of which this is a part
         column = column.dictionary_decode().dictionary_encode()

@@ -17,18 +17,19 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import (
-    arrow_integers,
-    arrow_texts,
-    encode,
-    integers_of,
-    require_column,
-    simple_texts,
-)
+from mechdesign.formats import _csv
+from mechdesign.formats.cells import arrow_texts, encode, integers_of, require_column, simple_texts
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, field_of, values_of
+from mechdesign.formats.outputs import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    check_outputs,
+    field_of,
+    values_of,
+)
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,7 @@ class CsvSink(AbstractContextManager["CsvSink"]):
             self._put(memoryview(batch.text)[: batch.size])
         else:
             coded = [self._coded(k, column) for k, column in enumerate(written)]
-            out = self._exchanged(batch, coded)
-            sizes = np.frombuffer(out.buffers()[1], np.int32)
-            self._put(memoryview(out.buffers()[2])[: sizes[len(out)]] if len(out) else b"")
+            self._put(self._exchanged(batch, coded))
         self.records += batch.num_rows
 
     def write_packed(self, part: Any) -> None:
@@ -163,41 +162,28 @@ class CsvSink(AbstractContextManager["CsvSink"]):
         """Write what is left; the target stays open."""
         self._target.close()
 
-    def _exchanged(self, block: TextBlock, written: Sequence[tuple[Any, Any]]) -> Any:
-        """The pieces of the output in order, as one array of text whose data are the output."""
+    def _exchanged(self, block: TextBlock, written: Sequence[tuple[Positions, Any]]) -> bytes:
+        """The lines of the block with the texts of the written columns."""
         import pyarrow as pa
 
-        rows, gone = len(block.starts), len(self._edits)
-        offsets = np.empty(2 * gone * rows + 2, np.int32)
-        offsets[0], offsets[-1] = 0, block.size
-        bounds = offsets[1:-1].reshape(rows, 2 * gone)
+        cuts = np.empty((len(block.starts), len(self._edits), 2), np.int64)
         for k, edit in enumerate(self._edits):
-            bounds[:, 2 * k] = block.starts if edit.after is None else block.ends[:, edit.after]
+            cuts[:, k, 0] = block.starts if edit.after is None else block.ends[:, edit.after]
             if edit.before == 0:
-                bounds[:, 2 * k + 1] = block.starts
-                continue
-            bounds[:, 2 * k + 1] = block.ends[:, -1 if edit.before is None else edit.before - 1]
-            if edit.takes_delimiter:
-                bounds[:, 2 * k + 1] += 1
-        pieces = pieces_of(block.text, offsets)
-        values = [pieces]
-        slots = gone + sum(len(edit.written) for edit in self._edits)
-        picked = np.empty(slots * rows + 1, np.int32)
-        picked[-1] = 2 * gone * rows
-        order = picked[:-1].reshape(rows, slots)
-        first = np.arange(0, 2 * gone * rows, 2 * gone, dtype=np.int32)
-        slot, base = 0, len(pieces)
-        for k, edit in enumerate(self._edits):
-            order[:, slot] = first + 2 * k
-            slot += 1
-            for j in edit.written:
-                codes, texts = written[j]
-                order[:, slot] = codes
-                order[:, slot] += base
-                values.append(texts)
-                base += len(texts)
-                slot += 1
-        return pa.concat_arrays(values).take(arrow_integers(picked))
+                cuts[:, k, 1] = block.starts
+            else:
+                ends = block.ends[:, -1 if edit.before is None else edit.before - 1]
+                cuts[:, k, 1] = ends + edit.takes_delimiter
+        codes = np.empty((len(block.starts), len(written)), np.int64)
+        used = [written[j] for edit in self._edits for j in edit.written]
+        base = 0
+        for slot, (of, known) in enumerate(used):
+            codes[:, slot] = of
+            codes[:, slot] += base
+            base += len(known)
+        _, offsets, data = pa.concat_arrays([arrow_texts([]), *(known for _, known in used)]).buffers()
+        counts = np.array([len(edit.written) for edit in self._edits])
+        return _csv.exchanged(block.text, block.size, cuts, codes, counts, offsets, data or b"")
 
     def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
         """Codes of the written column number `k`, and its texts as they are to be written."""
@@ -457,25 +443,11 @@ class CsvBatch(TextBlock):
 
     def _texts(self, starts: Positions, ends: Positions) -> Any:
         """The texts of cells that begin and end there, without the quotes around them."""
-        import pyarrow.compute
+        import pyarrow as pa
 
-        pc: Any = pyarrow.compute
-        if not self.quotes or self.quote is None:
-            return _slices(self.text, starts, ends)
-        data = np.frombuffer(self.text, np.uint8)
-        around = (data[starts] == ord(self.quote)) & (ends > starts)
-        cells = _slices(self.text, starts + around, ends - around)
-        if self.quote.encode() not in cells.buffers()[2].to_pybytes():
-            return cells
-        single = pc.replace_substring(cells, self.quote * 2, self.quote)
-        return pc.if_else(around, single, cells)
-
-
-def _slices(text: bytes, starts: Positions, ends: Positions) -> Any:
-    """The pieces of `text` from each start to each end, in order."""
-    offsets = np.empty(2 * len(starts), np.int32)
-    offsets[0::2], offsets[1::2] = starts, ends
-    return pieces_of(text, offsets).take(arrow_integers(np.arange(0, 2 * len(starts), 2, dtype=np.int32)))
+        quote = -1 if self.quote is None or not self.quotes else ord(self.quote)
+        found = _csv.texts(self.text, *map(np.ascontiguousarray, (starts, ends)), quote)
+        return pa.Array.from_buffers(pa.string(), len(starts), [None, *map(pa.py_buffer, found)])
 
 
 def _unquoted(cell: str, quote: str | None) -> str:

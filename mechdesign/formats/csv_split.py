@@ -1,10 +1,9 @@
-"""CSV text in blocks of complete rows, its cells found on whole arrays of bytes.
+"""CSV text in blocks of complete rows.
 
 The text is UTF-8, in which delimiters, quotes and line breaks are bytes of their own. The rules are those of
 `csv.reader` in its strict mode: a cell that begins with a quote ends with one, quotes inside it are doubled, and
-quotes elsewhere stand for themselves; a line ends with CR, LF or both. `outside_quotes` tells on 64 bytes at a time
-what is quoted, `Splitter` finds the cells of a piece of text, and `Blocks` reads a file piece by piece and refuses
-rows that are not as long as the header.
+quotes elsewhere stand for themselves; a line ends with CR, LF or both. `Splitter` finds the cells of a piece of text
+(`_csv.c`), and `Blocks` reads a file piece by piece and refuses rows that are not as long as the header.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -19,18 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
+from mechdesign.formats import _csv
 from mechdesign.formats.inputs import TextInput, Undecodable
 
-LF, CR = 10, 13
+CR = 13
 
-ONE, TOP = np.uint64(1), np.uint64(63)
-"""Shifts by one bit, and to or from the other end of a word."""
-
-Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-Words = NDArray[np.uint64]
-"""A mask as bits, 64 a word, the first one lowest."""
 
 
 class Misquoted(Exception):
@@ -39,78 +33,6 @@ class Misquoted(Exception):
     def __init__(self, position: int) -> None:
         super().__init__(f"byte {position}")
         self.position = position
-
-
-def bits_of(marks: Mask) -> Words:
-    """A mask as bits."""
-    bits = np.zeros(-(-len(marks) // 64) * 8, np.uint8)
-    bits[: -(-len(marks) // 8)] = np.packbits(marks, bitorder="little")
-    return bits.view("<u8")
-
-
-def outside_quotes(data: Bytes, edges: Words, delimiter: int, quote: int) -> Words:
-    """Which bytes are not within quotes (those that open count as within, those that close do not).
-
-    Mostly every odd quote opens (or is the second of two in a cell) and every even one closes (or is the first of
-    two). This is certain if each odd one has a delimiter, a line break, a quote or nothing before it, and each even
-    one has the same after it. If no quote at all has one of these but a quote before it, none opens. Else the quotes
-    are gone through one by one.
-    """
-    marks = data == quote
-    quotes = bits_of(marks)
-    inside = _odd(quotes)
-    around = edges | quotes
-    after = around >> ONE
-    after[:-1] |= around[1:] << TOP
-    after[-1] |= ONE << np.uint64((len(data) - 1) % 64)  # nothing comes after the last byte
-    if not (quotes & ((inside & ~_before(around)) | (~inside & ~after))).any():
-        return ~inside
-    if not (quotes & _before(edges)).any():
-        return np.full_like(quotes, ~np.uint64(0))
-    at = np.flatnonzero(marks)
-    marks[at] = _turns(data, at, delimiter, quote)
-    return ~_odd(bits_of(marks))
-
-
-def _before(bits: Words) -> Words:
-    """For every bit, whether the one before it is set; nothing comes before the first, and that counts as set."""
-    before = bits << ONE | ONE
-    before[1:] = bits[1:] << ONE | bits[:-1] >> TOP
-    return before
-
-
-def _odd(bits: Words) -> Words:
-    """For every bit, whether the number of ones up to it is odd."""
-    odd = bits.copy()
-    for shift in (1, 2, 4, 8, 16, 32):
-        odd ^= odd << np.uint64(shift)
-    carried = np.bitwise_xor.accumulate(odd >> TOP)
-    odd[1:] ^= np.uint64(0) - carried[:-1]
-    return odd
-
-
-def _turns(data: Bytes, at: Positions, delimiter: int, quote: int) -> Mask:
-    """Which of the quotes begin or end quoted text, one after the other; the rest stand for themselves."""
-    ends = {LF, CR, delimiter}
-    before = data[np.maximum(at - 1, 0)].tolist()
-    after = data[np.minimum(at + 1, len(data) - 1)].tolist()
-    turns = [False] * len(at)
-    inside, doubled = False, False
-    for i, position in enumerate(at.tolist()):
-        if doubled:
-            doubled = False
-        elif not inside:
-            if position > 0 and before[i] not in ends:
-                continue
-            inside = True
-        elif position + 1 < len(data) and after[i] == quote:
-            doubled = True
-        elif position + 1 == len(data) or after[i] in ends:
-            inside = False
-        else:
-            raise Misquoted(position + 1)
-        turns[i] = True
-    return np.array(turns)
 
 
 @dataclass(frozen=True)
@@ -137,59 +59,30 @@ class Rows:
 class Splitter:
     """Finds the cells of pieces of text, one after the other.
 
-    Its masks are made once: fresh memory for every piece would take longer than what is written there.
+    Its arrays are made once: fresh memory for every piece would take longer than what is written there.
     """
 
     def __init__(self, delimiter: int, quote: int | None) -> None:
         self._delimiter = delimiter
-        self._quote = quote
-        self._masks = np.empty((3, 0), np.bool_)
+        self._quote = -1 if quote is None else quote
+        self._found = np.empty((3, 0), np.int64)
 
-    def split(self, text: bytes, width: int = 0) -> Rows:
-        """Find the cells of all complete rows at the beginning of `text`; faster if all have `width` cells.
+    def split(self, text: bytes) -> Rows:
+        """Find the cells of all complete rows at the beginning of `text`.
 
         What comes after the last line break outside quotes belongs to no row. The text must not end with CR or a
         quote unless the file ends there, since the next byte tells what they mean.
         """
-        quotes = self._quote is not None and self._quote in text
-        size = len(text) if quotes else 1 + max(text.rfind(b"\n"), text.rfind(b"\r"))
-        if self._masks.shape[1] < size:
-            self._masks = np.empty((3, size + size // 8), np.bool_)
-        breaks, marks, other = self._masks[:, :size]
-        data = np.frombuffer(text, np.uint8, size)
-        np.equal(data, LF, out=breaks)
-        np.equal(data, self._delimiter, out=marks)
-        returns = CR in text
-        if returns:
-            np.equal(data, CR, out=other)
-        edges = bits_of(marks) | bits_of(breaks) if quotes else None
-        if returns:
-            edges = edges if edges is None else edges | bits_of(other)
-            breaks |= other
-            np.logical_not(other, out=other)
-            breaks[1:] &= other[:-1] | (data[1:] == CR)
-        count = int(np.count_nonzero(breaks))
-        marks |= breaks
-        if self._quote is not None and edges is not None:
-            bits = bits_of(marks) & outside_quotes(data, edges, self._delimiter, self._quote)
-            marked = np.unpackbits(
-                bits.astype("<u8", copy=False).view(np.uint8), count=size, bitorder="little"
-            )
-            ends = np.flatnonzero(marked.view(np.bool_))  # faster than of integers
-        else:
-            ends = np.flatnonzero(marks)
-        counted = not quotes and width and len(ends) == count * width
-        if counted and bool((data[ends[width - 1 :: width]] != self._delimiter).all()):
-            last = np.arange(width - 1, len(ends), width)
-        else:
-            last = np.flatnonzero(data[ends] != self._delimiter)
-        ends = ends[: last[-1] + 1 if len(last) else 0]
-        after = ends[last] + 1
-        if returns:
-            after += (data[after - 1] == CR) & (data[np.minimum(after, size - 1)] == LF)
-        end = int(after[-1]) if len(after) else 0
-        starts = np.concatenate([np.zeros(min(1, len(after)), np.int64), after[:-1]])
-        return Rows(ends, last, starts, end, quotes, int(np.count_nonzero(breaks[:end])) if quotes else count)
+        if self._found.shape[1] < len(text):
+            self._found = np.empty((3, len(text) + len(text) // 8), np.int64)
+        cells, count, size, lines, misquoted = _csv.split(text, self._delimiter, self._quote, *self._found)
+        if misquoted >= 0:
+            raise Misquoted(misquoted)
+        ends, last, starts = (
+            found[:k].copy() for found, k in zip(self._found, (cells, count, count), strict=True)
+        )
+        quotes = self._quote >= 0 and self._quote in text
+        return Rows(ends, last, starts, size, quotes, lines)
 
 
 def pieces_of(text: bytes, offsets: NDArray[np.int32]) -> Any:
@@ -301,7 +194,7 @@ class Blocks:
         while True:
             text = self._more(text, wanted)
             try:
-                rows = self._splitter.split(text, self._width)
+                rows = self._splitter.split(text)
             except Misquoted as error:
                 self._refuse(
                     text[: error.position],

@@ -14,13 +14,13 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reason
+from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reading, reason, text_of
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of, write_all
 
@@ -48,14 +48,6 @@ _OTHER_KINDS = {
 
 
 @contextmanager
-def _telling(failed: str) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{failed}: {reason(error)}") from None
-
-
-@contextmanager
 def on_failure(undo: Callable[[], object]) -> Generator[None]:
     """Whatever ends the block early, an interruption, too: undo what it has begun, and let that go on."""
     try:
@@ -79,7 +71,7 @@ class Cursor(io.RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         """At most `size` bytes from where this cursor is."""
-        with _telling(f"{self._name} cannot be read"):
+        with reading(self._name):
             self._stream.seek(self.position)
             data = self._stream.read(size)
         self.position += len(data)
@@ -94,46 +86,35 @@ class OpenedFile:
     """
 
     def __init__(self, path: PathLike, name: str | None = None, folder: Path | None = None) -> None:
-        standard = os.fspath(path) == STANDARD
+        standard = text_of(path) == STANDARD
         self.name = name or ("standard input" if standard else os.fspath(path))
         self.path = Path(path)
-        self.copy: NamelessFile | None = None
         if standard and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise InputError(f"{self.name} is closed; open it, or name a file to read")
-        try:
+        with reading(self.name), ExitStack() as opened:
             # A pipe blocks until somebody writes to it, as it does for every program.
-            self.stream: BinaryIO = sys.stdin.buffer if standard else open(path, "rb", buffering=0)  # noqa: SIM115
-            if standard:
-                self._spool(folder)
-            elif not stat.S_ISREG(os.fstat(self.stream.fileno()).st_mode):
-                with self.stream:
-                    self._spool(folder)
-        except FileNotFoundError:
-            raise InputError(f"{self.name}: there is no such file") from None
-        except IsADirectoryError:
-            raise InputError(f"{self.name} is a folder, not a file") from None
+            source = sys.stdin.buffer if standard else opened.enter_context(open(path, "rb", buffering=0))
+            if standard or not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+                self.path = self._copied(source, folder, opened)
+                source = opened.enter_context(open(self.path, "rb", buffering=0))
+            self.stream: BinaryIO = source
+            self.close: Callable[[], None] = opened.pop_all().close
+
+    def _copied(self, source: BinaryIO, folder: Path | None, opened: ExitStack) -> Path:
+        try:
+            copy = opened.enter_context(closing(NamelessFile(folder)))
+            with open(copy.path, "wb", buffering=0) as sink:
+                while block := _read(source, self.name):
+                    write_all(sink, block)
         except OSError as error:
-            raise InputError(f"{self.name} cannot be read: {reason(error)}") from None
+            where = folder or "the folder of temporary files"
+            raise InputError(f"{self.name} cannot be copied to {where}: {reason(error)}") from None
+        return copy.path
 
-    def _spool(self, folder: Path | None) -> None:
-        failed = f"{self.name} cannot be copied to {folder or 'the folder of temporary files'}"
-        with _telling(failed):
-            copy = self.copy = NamelessFile(folder)
-        with on_failure(copy.close):
-            with _telling(failed):
-                sink = open(copy.path, "wb", buffering=0)  # noqa: SIM115 (its errors are not those of the input)
-            with sink:
-                while block := self.stream.read(BLOCK):
-                    with _telling(failed):
-                        write_all(sink, block)
-            self.path = copy.path
-            self.stream = open(self.path, "rb", buffering=0)  # noqa: SIM115
 
-    def close(self) -> None:
-        """Close it, and remove the copy, if there is one."""
-        self.stream.close()
-        if self.copy is not None:
-            self.copy.close()
+def _read(source: BinaryIO, name: str) -> bytes:
+    with reading(name):
+        return source.read(BLOCK)
 
 
 class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
@@ -143,7 +124,7 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
         self, path: PathLike, *, spool: Path | None = None, progress: Progress | None = None
     ) -> None:
         super().__init__(path, folder=spool)
-        with on_failure(self.close), _telling(f"{self.name} cannot be read"):
+        with on_failure(self.close), reading(self.name):
             status = os.fstat(self.stream.fileno())
             self.size = status.st_size
             self.sha256 = self._hashed(progress)
@@ -163,10 +144,9 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
 
     def check(self) -> None:
         """See whether the input is still the one that was hashed; to be called when all of it has been read."""
-        try:
+        now = None
+        with suppress(OSError):
             now = _stamp(os.stat(self.path))
-        except OSError:
-            now = None
         if now != self._stamp:
             raise InputError(
                 f"{self.name} changed while it was read, and nothing was written; start again when it is complete"
@@ -203,7 +183,7 @@ class RawInput:
             self._look()
 
     def _look(self) -> None:
-        with _telling(f"{self.name} cannot be read"):
+        with reading(self.name):
             self.size = self.stream.seek(0, os.SEEK_END)
         if not self.size:
             raise InputError(f"{self.name} is empty")

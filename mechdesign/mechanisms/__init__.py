@@ -17,7 +17,7 @@ from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, SolverFailure, expected
-from mechdesign.core.numbers import quoted
+from mechdesign.core.numbers import quoted, several
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms.after import check_room, spending
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
@@ -191,6 +191,8 @@ def design(
             f"({quoted(joint.sensitive.names[0])}): there is nothing to protect"
         )
     given = {key: value for key, value in locals().items() if key not in ("joint", "notion", "bins")}
+    for each in several("after", after, "channels"):
+        expected("each of after", each, Channel)
     started = time.perf_counter()
     if bins is not None:
         joint, said = binned_for(
@@ -216,15 +218,11 @@ def design(
         distance=distance,
         keep_frequencies=keep_frequencies,
         stay=stay,
-        forbid=tuple(forbid),
+        forbid=several("forbid", forbid, "pairs, as in [('Sales', 'Tech')]"),
         constraints=constraints,
     )
     _check_objective(wanted, mechanism, options)
     stacked = is_stacked(whole, notion, after)
-    if stacked and wanted.name != INFORMATION:
-        raise InputError(
-            f"objective {wanted.name} is not built for several secrets, budgets of single symbols or later releases"
-        )
     if confidence is None:
         if unseen or known_shares is not None:
             what = "unseen symbols" if unseen else "known shares"
@@ -241,11 +239,11 @@ def design(
         need = lift_limits(notion).need_shares
         chosen = confidence_set(joint, confidence, shares=known_shares, estimate_shares=need, unseen=unseen)
         rules = PopulationRules(joint, notion, chosen=chosen)
+    if after:
+        check_room(rules, after)
     if wanted.name != INFORMATION:
         made = least_cost(rules, wanted, search)
     else:
-        if after:
-            check_room(rules, after)
         made = _by_rules(rules, mechanism, search, options, fallback, started)
     if isinstance(rules, PopulationRules):
         return confident(made, rules, started)

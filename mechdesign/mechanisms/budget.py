@@ -11,7 +11,7 @@ from typing import Any
 from mechdesign.auditing.population import lift_limits
 from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.core.numbers import about, at_most, quoted, share_of
+from mechdesign.core.numbers import about, at_least, at_most, quoted, share_of
 from mechdesign.core.numbers import at_least_times as least_nats
 from mechdesign.core.numbers import at_most_times as most_nats
 from mechdesign.mechanisms import OPTIMAL, design
@@ -206,7 +206,7 @@ def keeping(
     if below is not None:
         proven = f"with {below:g} no channel does (proven)"
         proven += "" if too_small == high - 1 else "; between the two the search did not decide"
-    text = f"epsilon {epsilon:g} keeps {float(100 * exact):g} % of the information; {proven}"
+    text = f"epsilon {epsilon:g} keeps {at_least(float(100 * exact))} % of the information; {proven}"
     details = made.certificate.details | {KEPT_AT: epsilon} | ({} if below is None else {KEPT_LESS_AT: below})
     proof = replace(made.certificate, details=details)
     return replace(made, certificate=proof, messages=(*made.messages, text))

@@ -58,8 +58,7 @@ class Classes:
         if not self.is_reduced:
             return points
         n = len(self.joint.useful)
-        owner = np.repeat(np.arange(len(points)), np.diff(points.indptr))
-        flat, inverse = np.unique(owner * n + self.group[points.indices], return_inverse=True)
+        flat, inverse = np.unique(points.owner * n + self.group[points.indices], return_inverse=True)
         data = np.bincount(inverse, weights=points.data, minlength=len(flat)).astype(np.float64)
         y, t = np.divmod(flat, n)
         return Points.of_sizes(np.bincount(y, minlength=len(points)), t, data, n)
@@ -72,7 +71,7 @@ class Classes:
         # Members of every class, and where they end on [0, P(t)].
         of_class = np.split(np.argsort(self.group, kind="stable"), np.cumsum(np.bincount(self.group))[:-1])
         ends = [(members, np.cumsum(self.whole.p_x[members])) for members in of_class]
-        mass = np.repeat(beta, np.diff(points.indptr)) * points.data
+        mass = beta[points.owner] * points.data
         covered = np.bincount(points.indices, weights=mass, minlength=points.shape[1])
         mass *= (self.joint.p_x / np.where(covered > 0.0, covered, 1.0))[points.indices]
         begun = np.zeros(points.shape[1])

@@ -18,9 +18,7 @@ from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import at_least, quoted
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.population import PopulationRules
-from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Margins tried in turn until the integers pass the exact audit; see `optimal.MARGINS`."""
 
-LARGE_FROM, LARGE_MARGIN = 300, 1e-8
+LARGE_FROM, LARGE_MARGIN = 300, 1e-7
 """Symbols from which the first margin is that of an interior point solution: a second solve would take minutes."""
 
 LARGEST_DEVIATION = Fraction(1, 10**12)
@@ -75,11 +73,12 @@ class Plan:
         search: Search,
         convex: ConvexProgram | None,
     ) -> None:
-        self.rules, self.joint = rules, rules.joint
+        self.joint = rules.joint
         self.limits, self.search, self.convex = limits, search, convex
         self.uncertain = rules.uncertain if isinstance(rules, PopulationRules) else None
         alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1
-        self.reduced = rules.reduced if alike else Classes.of_symbols(rules.joint)
+        self.rules = rules if alike else replace(rules, by_symbol=True)
+        self.reduced = self.rules.reduced
         self.table = self.reduced.joint
         small = self.reduced.is_reduced
         n = len(self.table.useful)
@@ -94,10 +93,9 @@ class Plan:
         """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
         floor = np.minimum(self.floor * (1.0 + margin), 1.0) if margin else self.floor * (1.0 - 1e-15)
         n = len(self.table.useful)
+        polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
         if self.uncertain is None:
-            polytope = posteriors(self.table, self.rules.notion, margin=margin)
-        else:
-            polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
+            polytope = self.rules.polytope(margin)
         made = Assignment(self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed)
         return replace(made, **changes)
 

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,12 @@ def optimal(rules: Rules, search: Search) -> Design:
     joint = rules.joint
     envelope, certificate = None, Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven")
     said: tuple[str, ...] = ("X itself satisfies the notion and is published as it is.",)
-    rounded = _release(rules)
+    rounded, worth = _release(rules), None
     if rounded is None:
         envelope, rounded = _designed(rules, search, started)
-        nmi = utility(rounded.channel, joint).nmi
-        certificate = rules.tightened(proven(envelope, utility_entropy(joint), nmi), nmi, search)
+        worth = utility(rounded.channel, joint)
+        proof = proven(envelope, utility_entropy(joint), worth.nmi)
+        certificate = rules.tightened(proof, worth.nmi, search)
         said = _search_messages(envelope, certificate, search)
     return finish(
         rounded.channel,
@@ -65,6 +67,7 @@ def optimal(rules: Rules, search: Search) -> Design:
         rounded.audit,
         mechanism=OPTIMAL,
         method="release" if envelope is None else envelope.method,
+        worth=worth,
         certificate=certificate,
         messages=said,
         seconds=time.perf_counter() - started,
@@ -110,38 +113,49 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
 
 
 def _known(rules: Rules, search: Search, started: float) -> tuple[dict[str, Any], float, bool]:
-    """Where the search begins, all of it on classes, its end, and whether Ctrl-C came.
+    """Where the search begins, all of it on classes, its end, and whether Ctrl-C came."""
+    end = search.end(started, rules.search_share)
+    known: dict[str, Any] = {"start": None, "dual": None}
+    channels: list[tuple[Array, Points]] = []
+    neighbour = search.start.envelope if search.start is not None else None
+    p_x = rules.reduced.joint.p_x
+    if neighbour is not None and neighbour.points.shape[1] == len(p_x):
+        channels.append((neighbour.weights, neighbour.points))
+        known = {"start": neighbour.pool, "dual": neighbour.dual}
+    merged = cache(lambda: _merged(rules, started, end))
+    interrupted = False
+    if search.method != "vertices" and end < math.inf and rules.has_faces:
+        groups, _ = merged()
+        now = time.perf_counter()
+        if now < end:
+            until = now + rules.response_share * (end - now)
+            solve = rules.solver(rules.margins[0], search, until)
+            weights, points, interrupted = respond(solve, p_x, groups, until)
+            channels.append((weights, points))
+    known["incumbents"] = lambda: [*merged()[1], *channels]
+    return known, -math.inf if interrupted else end, interrupted
+
+
+def _merged(
+    rules: Rules, started: float, end: float
+) -> tuple[list[tuple[int, ...]], list[tuple[Array, Points]]]:
+    """The groups of subset merging on classes, and the channels of all merging, on classes.
 
     Every channel that is cheaper to find than the optimum is among the incumbents, so that no limit leaves less.
     """
     reduced = rules.reduced
-    whole, table = reduced.whole, reduced.joint
-    end = search.end(started, rules.search_share)
     channels: list[tuple[Array, Points]] = []
-    merged: list[tuple[int, ...]] = []
-    merging = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
-    for joint in (table, whole) if reduced.is_reduced else (table,):
+    found: list[tuple[int, ...]] = []
+    until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
+    for joint in (reduced.joint, reduced.whole) if reduced.is_reduced else (reduced.joint,):
         lifts = rules.sets(joint)
         for merge in (merge_all, merge_subsets):
-            groups = list(merge(lifts, end=merging).groups)
-            merged = groups if joint is table else merged
+            groups = list(merge(lifts, end=until).groups)
+            found = groups if joint is reduced.joint else found
             blocks = Points.blocks(groups, joint.p_x)
             mass = np.array([math.fsum(joint.p_x[list(group)].tolist()) for group in groups])
-            channels.append((mass, reduced.merged(blocks) if joint is whole else blocks))
-    pool = dual = None
-    neighbour = search.start.envelope if search.start is not None else None
-    if neighbour is not None and neighbour.points.shape[1] == len(table.useful):
-        channels.append((neighbour.weights, neighbour.points))
-        pool, dual = neighbour.pool, neighbour.dual
-    interrupted = False
-    now = time.perf_counter()
-    if search.method != "vertices" and now < end < math.inf and rules.has_faces:
-        until = now + rules.response_share * (end - now)
-        solve = rules.solver(rules.margins[0], search, until)
-        weights, points, interrupted = respond(solve, table.p_x, merged, until)
-        channels.append((weights, points))
-    known = {"incumbents": channels, "start": pool, "dual": dual}
-    return known, -math.inf if interrupted else end, interrupted
+            channels.append((mass, reduced.merged(blocks) if joint is reduced.whole else blocks))
+    return found, channels
 
 
 def respond(

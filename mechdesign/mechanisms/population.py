@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -205,13 +205,13 @@ class PopulationRules(Rules):
             members: NDArray[np.intp] | None = None,
             *,
             start: Points | None = None,
-            incumbents: Sequence[tuple[Array, Points]] = (),
+            incumbents: Callable[[], Sequence[tuple[Array, Points]]] = tuple,
             **more: Any,
         ) -> Envelope:
             uncertain = self.uncertain if members is None else self.uncertain.face(members)
             if members is not None and not uncertain.excess(uncertain.point)[0] < -margin:
                 raise OutsidePolytope("the merged set lies in the margin")
-            columns = [Points.empty(uncertain.n), *(points for _, points in incumbents)]
+            columns = [Points.empty(uncertain.n), *(points for _, points in incumbents())]
             columns = Points.concatenate(columns if start is None else [*columns, start])
             more |= search.options(self.joint, end)
             return robust_envelope(uncertain, margin=margin, start=columns, **more)

@@ -139,7 +139,7 @@ class Rows:
         return bool(self.differing.any()) or math.isfinite(self.ratio)
 
     def polytope(self, margin: float) -> Polytope:
-        """{v : all rows}; rows without C = 1 have no margin, for an output may have no mass under them."""
+        """{v : all rows}; an output may have no mass under rows without C = 1: their margin is a factor."""
         plain = ~self.differing[self.of] & (np.isfinite(self.lower) | np.isfinite(self.upper))
         rows = [self.lift[plain]]
         lower = [np.array([low_bound(side, margin) for side in self.lower[plain]])]
@@ -149,7 +149,7 @@ class Rows:
         size = (positive + negative).max(axis=1, initial=0.0)
         kept = (positive > negative).any(axis=1)
         positive, negative, size = positive[kept], negative[kept], np.exp2(np.ceil(np.log2(size[kept])))
-        rows.append(positive - negative + size[:, None])
+        rows.append((1.0 + margin) * positive - negative + size[:, None])
         lower.append(np.full(len(size), -np.inf))
         upper.append(size if margin > 0.0 else size * (1.0 + OUTWARDS))
         return Polytope(np.vstack(rows), np.concatenate(lower), np.concatenate(upper))

@@ -10,7 +10,7 @@ from typing import Any
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.means import Used
-from mechdesign.auditing.measures import utility
+from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
@@ -143,13 +143,14 @@ def finish(
     *,
     mechanism: str,
     method: str,
+    worth: Utility | None = None,
     certificate: Certificate | None = None,
     **known: Any,
 ) -> Design:
     """The design of a channel that passed the exact audit, utility that of its integers; `known` are other fields."""
     from mechdesign import __version__
 
-    worth = utility(channel, joint)
+    worth = utility(channel, joint) if worth is None else worth
     proof = certificate or Certificate()
     record = ChannelRecord(
         notion=to_record(verdict.notion),

@@ -104,7 +104,7 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     k, width = points.shape
     if width != n:
         raise RoundingFailure(f"the solver's posteriors have shape {points.shape}, not (outputs, {n})")
-    y, x, v = np.repeat(np.arange(k), np.diff(points.indptr)), points.indices.astype(np.int64), points.data
+    y, x, v = points.owner, points.indices.astype(np.int64), points.data
     if beta.shape != (k,):
         raise RoundingFailure(f"the solver returned {beta.size} weights for {k} posteriors")
     if not (np.isfinite(beta).all() and np.isfinite(v).all()):

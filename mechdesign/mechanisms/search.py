@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import number
 from mechdesign.core.progress import Step, Steps
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, Progress
@@ -66,9 +67,9 @@ class Search:
                 "enumerate pycddlib-exact needs the full pycddlib with GMP, which is not installed: pip uninstall "
                 "pycddlib-standalone, install libcdd-dev and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
             )
-        if isinstance(self.gap, bool) or not (self.gap >= 0.0 and math.isfinite(self.gap)):
+        if not 0.0 <= number("gap", self.gap, "of at least 0") < math.inf:
             raise InputError(f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)")
-        if self.time_limit is not None and not self.time_limit >= 0.0:
+        if self.time_limit is not None and not number("time_limit", self.time_limit, "of seconds") >= 0.0:
             raise InputError(f"time_limit ({self.time_limit!r}) must be a number of seconds, at least 0")
         if self.workers < 1:
             raise InputError(f"workers ({self.workers!r}) must be at least 1")

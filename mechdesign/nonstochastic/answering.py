@@ -2,17 +2,21 @@
 
 Numbers are the doubles nearest to their text. Sums are exact: each double is an integer of 53 bits times a
 power of two, and integers of equal power are added by group as two halves, which doubles count without error.
-Memory grows with the groups and the individuals, not with the records' other columns.
+Memory grows with the groups and the individuals, not with the records' other columns; medians and other order
+statistics keep every value in a file.
 """
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +34,11 @@ NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?[ \t]*$"
 TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1.0}
 """Cells of a column that is counted without naming a value."""
 
+SPILLED = 1 << 24
+"""Bytes of values, or of who is in which group, that are kept in memory."""
+
 HALF = 26
 """Bits of the lower half of a mantissa: 2^27 halves of a batch still add up below 2^53."""
-
-FINEST = 1130
-"""Sums are kept in units of 2^-1130, below the last bit of every double."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
@@ -154,15 +158,38 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
     return Numbers(values, column.codes)
 
 
-class Groups:
-    """Exact sums and sizes of groups, and who is in them, added up batch by batch."""
+class _Spilled:
+    """Arrays of one length, batch by batch: in memory while they are few, else in a file without a name."""
 
-    def __init__(self) -> None:
+    def __init__(self, *kinds: str) -> None:
+        self.kinds, self.sizes = [np.dtype(kind) for kind in kinds], list[int]()
+        self.file: IO[bytes] = io.BytesIO()
+
+    def add(self, *arrays: NDArray[Any]) -> None:
+        self.sizes.append(len(arrays[0]))
+        for kind, array in zip(self.kinds, arrays, strict=True):
+            self.file.write(array.astype(kind).tobytes())
+        if isinstance(self.file, io.BytesIO) and self.file.tell() > SPILLED:
+            kept, self.file = self.file, tempfile.TemporaryFile()  # noqa: SIM115
+            weakref.finalize(self, self.file.close)
+            self.file.write(kept.getbuffer())
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        self.file.seek(0)
+        for size in self.sizes:
+            yield [np.frombuffer(self.file.read(size * kind.itemsize), kind) for kind in self.kinds]
+
+
+class Groups:
+    """Exact sums and sizes of groups, or all their values, and who is in them, added up batch by batch."""
+
+    def __init__(self, *, ordered: bool = False) -> None:
+        self._values = _Spilled("i4", "f8") if ordered else None
         self._groups = Numbering()
         self._people = Numbering()
         self._sizes = np.zeros(0, dtype=np.int64)
         self._halves: dict[int, list[Codes]] = {}
-        self._seen: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+        self._seen = _Spilled("i4", "i4")
 
     @property
     def keys(self) -> list[tuple[str, ...]]:
@@ -174,14 +201,31 @@ class Groups:
         """Records of each group."""
         return self._sizes.tolist()
 
-    def add(self, keys: Sequence[Encoded], values: Floats, person: Encoded | None = None) -> None:
-        """Add a batch; without keys, all records are one group."""
+    def add(
+        self,
+        keys: Sequence[Encoded],
+        values: Floats,
+        person: Encoded | None = None,
+        left_out: NDArray[np.bool_] | None = None,
+    ) -> Codes:
+        """Add a batch, and return the group of each record; without keys, all records are one group.
+
+        Individuals take part with the records that are left out, too: these might have been others.
+        """
         group = self._groups.number(keys or [Encoded(np.zeros(values.size, np.int64), ("",))])
+        if person is not None:
+            self._seen.add(self._people.number([person]), group)
+        every = group
+        if left_out is not None:
+            group, values = group[~left_out], values[~left_out]
         local, inverse = np.arange(len(self._groups)), group
         if local.size > values.size:
             local, inverse = np.unique(group, return_inverse=True)
         self._sizes = _grown(self._sizes, len(self._groups))
         self._sizes[local] += np.bincount(inverse, minlength=local.size)
+        if self._values is not None:
+            self._values.add(group, values)
+            return every
         mantissa, exponent = np.frexp(values)
         whole = np.ldexp(mantissa, 53).astype(np.int64)
         lowest = int(exponent.min(initial=0))
@@ -194,33 +238,57 @@ class Groups:
                 sums[k] = _grown(sums[k], len(self._groups))
                 added = np.bincount(inverse[kept], weights=half.astype(np.float64), minlength=local.size)
                 sums[k][local] += added.astype(np.int64)
-        if person is not None:
-            self._seen.append((self._people.number([person]).astype(np.int32), group.astype(np.int32)))
+        return every
 
-    def totals(self) -> list[Fraction]:
+    def totals(self) -> Iterator[Fraction]:
         """The exact sum of each group."""
+        finest = min(self._halves, default=53) - 53
         sums = [0] * len(self._groups)
         for power, (high, low) in self._halves.items():
-            shift = FINEST + power - 53
+            shift = power - 53 - finest
             for g, (a, b) in enumerate(zip(high.tolist(), low.tolist(), strict=True)):
                 sums[g] += ((a << HALF) + b) << shift
-        return [Fraction(total, 1 << FINEST) for total in sums]
+        unit = Fraction(2) ** finest
+        return (total * unit for total in sums)
+
+    def ranked(self, ranks: Callable[[int], tuple[int, int]]) -> list[Fraction]:
+        """For each group the mean of the two values of these places in its order, from 1; 0 for an empty group."""
+        starts = np.cumsum(self._sizes) - self._sizes
+        placed, free = np.empty(int(self._sizes.sum())), starts.copy()
+        for group, values in self._values or ():
+            order = np.argsort(group, kind="stable")
+            local, first, sizes = np.unique(group[order], return_index=True, return_counts=True)
+            placed[np.arange(order.size) + np.repeat(free[local] - first, sizes)] = values[order]
+            free[local] += sizes
+        answers: list[Fraction] = []
+        for start, size in zip(starts.tolist(), self.sizes, strict=True):
+            places = np.array(ranks(size)) - 1
+            if size:
+                own = placed[start : start + size]
+                own.partition(places)
+                answers.append(sum(map(Fraction, own[places].tolist()), Fraction(0)) / 2)
+            else:
+                answers.append(Fraction(0))
+        return answers
 
     def most_answers(self, *, single: bool = False) -> int | None:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""
-        if not self._seen:
+        if not self._seen.sizes:
             return None
-        people = np.concatenate([who for who, _ in self._seen]).astype(np.int64)
-        if single:
-            return int(np.bincount(people).max(initial=0)) or None
-        pairs = np.concatenate([group for _, group in self._seen]) + people * len(self._groups)
+        many = len(self._groups)
+        pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
+        for people, group in self._seen:
+            pairs[end : (end := end + group.size)] = (
+                people.astype(pairs.dtype) * pairs.dtype.type(many) + group
+            )
         pairs.sort()
-        if bool((pairs[1:] == pairs[:-1]).any()):
+        if not single and bool((pairs[1:] == pairs[:-1]).any()):
             raise InputError(
                 "an individual has several records in one group; add them up to one value each first, and give "
                 "the range of that"
             )
-        return int(np.bincount(pairs // len(self._groups)).max())
+        pairs //= many
+        return int(np.diff(np.flatnonzero(pairs[1:] != pairs[:-1]), prepend=-1, append=pairs.size - 1).max())
 
 
 def _grown(array: Codes, size: int) -> Codes:

@@ -2,7 +2,8 @@
 
 Source: Farokhi 2020 (Non-stochastic hypothesis testing for privacy), Definitions 1 to 4, Theorems
 1 to 3 and Proposition 1, the last in its corrected form. Outputs are a finite set (a frozenset;
-counted, base 2, **bits**) or a `Boxes` region (Lebesgue measure, base e, **nats**).
+counted, base 2, **bits**) or a region of real vectors
+with an exact `measure` and the operators of sets (Lebesgue measure, base e, **nats**).
 """
 
 from __future__ import annotations
@@ -14,22 +15,10 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
-from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.ranges import JointRange, log_ratio
 
-Region = TypeVar("Region", frozenset[Hashable], Boxes)
-
-
-def read_epsilon(epsilon: object) -> Fraction:
-    """An epsilon of epsilon-privacy (a ratio, not bits) as an exact number."""
-    try:
-        value = fraction_of(epsilon)
-    except InputError:
-        raise InputError(f"epsilon ({quoted(epsilon)}) must be a number") from None
-    if value <= 0:
-        raise InputError(f"epsilon ({float(value):g}) must be positive")
-    return value
+Region = TypeVar("Region", bound=Any)
 
 
 @dataclass(frozen=True)
@@ -40,7 +29,7 @@ class TestingProblem(Generic[Region]):
     ----------
     null, alternative
         [[Y|p0]] and [[Y|p1]]: the outputs compatible with each hypothesis, both frozensets or both
-        `Boxes`, neither empty.
+        regions, neither empty.
     """
 
     null: Region
@@ -50,15 +39,15 @@ class TestingProblem(Generic[Region]):
 
     def __post_init__(self) -> None:
         for name, region in (("null", self.null), ("alternative", self.alternative)):
-            if isinstance(region, Boxes) != isinstance(self.null, Boxes):
-                raise InputError("null and alternative must both be sets of outputs or both be Boxes")
+            if _is_measured(region) != _is_measured(self.null):
+                raise InputError("null and alternative must both be sets of outputs or both be regions")
             if not size(region):
                 raise InputError(f"no output is compatible with the {name} hypothesis: its range is empty")
 
     @property
     def unit(self) -> str:
         """Bits for a finite set of outputs, nats for a region."""
-        return "nats" if isinstance(self.null, Boxes) else "bits"
+        return "nats" if _is_measured(self.null) else "bits"
 
     @property
     def outputs(self) -> Region:
@@ -126,21 +115,13 @@ class TestingProblem(Generic[Region]):
         return log_ratio(ratio, self.unit)
 
 
-def size(region: frozenset[Hashable] | Boxes) -> Fraction:
+def _is_measured(region: Any) -> bool:
+    return hasattr(region, "measure")
+
+
+def size(region: Any) -> Fraction:
     """Number of outputs, or Lebesgue measure, exact."""
-    return region.measure if isinstance(region, Boxes) else Fraction(len(region))
-
-
-def leakage_bound(epsilon: object, unit: str = "nats") -> float:
-    """What epsilon-privacy promises of L0(Y;H): log((1 + epsilon) / epsilon), tight.
-
-    The paper's Proposition 1, -log(1 - e^-epsilon), is false: Y = [0, 1] with [[Y|p1]] = [0.5, 1]
-    has epsilon = 1 and L0 = log 2 > 0.459. Its proof takes Priv >= epsilon for Priv >= log(1 + epsilon).
-    """
-    value = read_epsilon(epsilon)
-    if unit not in ("nats", "bits"):
-        raise InputError(f"unit ({quoted(unit)}) must be 'nats' or 'bits'")
-    return log_ratio((1 + value) / value, unit)
+    return region.measure if _is_measured(region) else Fraction(len(region))
 
 
 def finite_problem(

@@ -8,22 +8,20 @@ privacy), eq. (1) to (9); Nair 2013 for maximin information.
 
 Farokhi and Ding 2020 (Measuring information leakage in non-stochastic brute-force guessing): what an
 adversary who guesses gains. Its Proposition 3(e), that the maximal leakage of unrelated pairs adds up, is false: it
-is only superadditive. `composed_maximal_leakage` has the exact value.
+is only superadditive: Proposition 4 on the product has the exact value.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.levels import log2_above, smallest_cell
 from mechdesign.nonstochastic.ranges import JointRange
 
@@ -160,24 +158,6 @@ def worst_attribute(joint: JointRange) -> WorstAttribute:
 def maximal_leakage(joint: JointRange) -> float:
     """L*(X -> Y) = log2(|X| - min_y |X|y| + 1), over all features of X (Proposition 4, bits)."""
     return math.log2(joint.x_total - joint.smallest_x + 1)
-
-
-def composed_maximal_leakage(parts: Iterable[JointRange]) -> float:
-    """L* of unrelated pairs (X_i, Y_i) taken together: log2(prod |X_i| - prod m_i + 1) (bits).
-
-    m_i is the smallest conditional range of part i. This is Proposition 4 on the product; it is at
-    least the sum of the parts' leakages, and often more, so the sum of Proposition 3(e) is no
-    upper bound.
-
-    Raises
-    ------
-    InputError
-        If there is no part.
-    """
-    given = list(parts)
-    if not given:
-        raise InputError("a composition needs at least one joint range")
-    return math.log2(prod(p.x_total for p in given) - prod(p.smallest_x for p in given) + 1)
 
 
 def is_identifiable(joint: JointRange, epsilon: object) -> bool:

@@ -11,30 +11,58 @@ alone: `check` counts it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
 
-from mechdesign.core.documents import FileDocument, Record, read_built, without_infinities, write_document
+from mechdesign.core.documents import (
+    FileDocument,
+    Matching,
+    Record,
+    read_built,
+    without_infinities,
+    write_document,
+)
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.domains import IntervalDomain, interval
+from mechdesign.nonstochastic.domains import MOST_INTEGERS, Domain, FiniteDomain, IntervalDomain, interval
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed, promises
-from mechdesign.nonstochastic.noiseless import FibreCertificate, Ledger, certify
+from mechdesign.nonstochastic.noiseless import FibreCertificate, certify, composed_epsilon
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
-from mechdesign.nonstochastic.queries import LinearQuery, count_query, identity_query, mean_query, sum_query
+from mechdesign.nonstochastic.queries import (
+    OrderStatistic,
+    Query,
+    count_query,
+    identity_query,
+    mean_query,
+    median_query,
+    sum_query,
+)
 
 FORMAT = "mechdesign.quantizer"
 VERSION = 1
 
-QUERIES = ("identity", "mean", "sum", "count")
+QUERY = Matching(
+    r"identity|mean|sum|count|median|min|max|quantile:0?\.0{0,15}[1-9][0-9]{0,15}",
+    "identity, mean, sum, count, median, min, max or quantile:P with 0 < P < 1 (such as quantile:0.9)",
+)
 """What `mechdesign quantize` answers."""
+
+Outside: TypeAlias = Literal["refuse", "clip", "mark", "drop"]
+
+OUTSIDE: tuple[Outside, ...] = ("refuse", "clip", "mark", "drop")
+"""What becomes of a value outside the range: an error, the end of the range, an empty answer, or no record."""
+
+TOLD: tuple[Outside, ...] = ("mark", "drop")
+"""Here that a value lies outside is one more output. Whatever the others are, one individual brings it about by one
+answer: an empty one, or the one of the others alone."""
 
 SHORTEST_RUN = 4
 """Thresholds from which on even spacing is written as a rule."""
@@ -81,6 +109,7 @@ class _Mechanism(Record):
         Annotated[tuple[Exact, ...], Tag("@list")] | Annotated[_Spacing, Tag("@rule")],
         Discriminator(lambda value: "@rule" if isinstance(value, (dict, _Spacing)) else "@list"),
     ]
+    released: tuple[Exact, ...] = ()
     outputs: Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
     witness: str
 
@@ -92,10 +121,15 @@ class MechanismDocument(FileDocument):
     WHAT: ClassVar[str] = "mechanism file"
     VERSIONS: ClassVar[tuple[int, ...]] = (VERSION,)
 
-    query: Literal["identity", "mean", "sum", "count"]
+    query: Annotated[str, QUERY]
     column: str
     group_by: tuple[str, ...]
     range: _Ends
+    values: Annotated[
+        tuple[Exact, ...],
+        Field(max_length=MOST_INTEGERS, description="all values, if they are finitely many"),
+    ] = ()
+    outside: Outside = "refuse"
     epsilon: Annotated[float, Field(allow_inf_nan=False)]
     outputs_allowed: int
     mechanisms: Annotated[tuple[_Mechanism, ...], Field(min_length=1)]
@@ -119,11 +153,11 @@ class MechanismFile:
     Parameters
     ----------
     query
-        One of `QUERIES`.
+        As `QUERY` says.
     column, group_by
         Names of the columns it was made for.
     domain
-        The range of one individual's value; (0, 1) for counts.
+        What one individual's value can be; (0, 1) for counts.
     epsilon
         The budget of one answer, in bits.
     mechanisms
@@ -135,11 +169,42 @@ class MechanismFile:
     query: str
     column: str
     group_by: tuple[str, ...]
-    domain: IntervalDomain
+    domain: Domain
     epsilon: float
     mechanisms: tuple[SizedQuantizer, ...]
+    outside: Outside = "refuse"
     guarantee: dict[str, Any] = field(default_factory=dict[str, Any])
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def answer(self) -> str:
+        """The header of the answers."""
+        if self.query == "identity":
+            return self.column
+        return f"{self.query.replace(':', '_')}_{self.column}"
+
+    def certified(self, individuals: int, quantizer: Quantizer) -> SizedQuantizer:
+        """The quantiser for groups of `individuals` records, with all outputs counted."""
+        found = certify(build_query(self.query, individuals, self.domain), quantizer)
+        if self.outside in TOLD:
+            witness = f"{found.witness}; and one output outside the range"
+            found = FibreCertificate(found.outputs + 1, found.attained + 1, witness)
+        return SizedQuantizer(individuals, quantizer, found)
+
+    def meeting(self, outside: Outside) -> MechanismFile:
+        """The same thresholds with another treatment of values outside the range, counted again."""
+        if outside not in OUTSIDE:
+            raise InputError(f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}")
+        if outside in TOLD and self.query == "count":
+            raise InputError(f"a record counts as 0 or 1: there is nothing outside to {outside}")
+        made = replace(self, outside=outside)
+        again = tuple(made.certified(m.individuals, m.quantizer) for m in self.mechanisms)
+        if any(m.certificate.outputs > outputs_allowed(self.epsilon) for m in again):
+            raise InputError(
+                f"to {outside} what lies outside the range is one more output than this mechanism has room for; "
+                f"design one with --outside {outside}"
+            )
+        return replace(made, mechanisms=again)
 
     @property
     def document(self) -> MechanismDocument:
@@ -147,6 +212,7 @@ class MechanismFile:
         return MechanismDocument.model_construct(
             **{name: getattr(self, name) for name in AS_IT_IS},
             range=(self.domain.lo, self.domain.hi),
+            values=self.domain.values if isinstance(self.domain, FiniteDomain) else (),
             outputs_allowed=outputs_allowed(self.epsilon),
             mechanisms=tuple(map(_entry, self.mechanisms)),
         )
@@ -174,7 +240,7 @@ class MechanismFile:
         return _loaded(path)[0]
 
 
-AS_IT_IS = ("query", "column", "group_by", "epsilon", "guarantee", "provenance")
+AS_IT_IS = ("query", "column", "group_by", "outside", "epsilon", "guarantee", "provenance")
 """What a document says in the words of a `MechanismFile`."""
 
 
@@ -183,13 +249,30 @@ def _loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...]]:
     return read_built(path, MechanismDocument, lambda _, found: (_counted_again(found), found.mechanisms))
 
 
-def build_query(query: str, individuals: int, domain: IntervalDomain) -> LinearQuery:
+def build_query(query: str, individuals: int, domain: Domain) -> Query:
     """The query of a mechanism file for a group of `individuals` records."""
     if query == "identity":
         return identity_query(domain)
     if query == "count":
         return count_query(individuals)
-    return mean_query(individuals, domain) if query == "mean" else sum_query(individuals, domain)
+    linear = {"mean": mean_query, "sum": sum_query, "median": median_query}
+    if query in linear:
+        return linear[query](individuals, domain)
+    return OrderStatistic(ranks_of(query, individuals)[0], individuals, domain)
+
+
+def ranks_of(query: str, individuals: int) -> tuple[int, int]:
+    """The places, from 1, in a sorted group, of the two values whose mean is the answer; none (0, 0) for other queries.
+
+    The P-quantile of n values is the smallest one that a share P of them does not exceed: of rank ceil(P n).
+    """
+    if query == "median":
+        return (individuals + 1) // 2, individuals // 2 + 1
+    share = {"min": Fraction(0), "max": Fraction(1)}.get(query)
+    if query.startswith("quantile:"):
+        share = Fraction(query.partition(":")[2])
+    rank = 0 if share is None else max(1, math.ceil(share * individuals))
+    return rank, rank
 
 
 def _entry(sized: SizedQuantizer) -> _Mechanism:
@@ -199,37 +282,46 @@ def _entry(sized: SizedQuantizer) -> _Mechanism:
         individuals=sized.individuals,
         range=(sized.quantizer.lo, sized.quantizer.hi),
         thresholds=_Spacing.model_construct(**vars(cuts)) if short else tuple(cuts),
+        released=sized.quantizer.released,
         outputs=sized.certificate.outputs,
         witness=sized.certificate.witness,
     )
 
 
 def _counted_again(found: MechanismDocument) -> MechanismFile:
-    domain = IntervalDomain(*found.range)
+    domain: Domain = FiniteDomain(found.values) if found.values else IntervalDomain(*found.range)
+    if isinstance(domain, FiniteDomain) and (
+        found.values != tuple(Fraction(float(v)) for v in domain.values)
+        or found.range != (domain.lo, domain.hi)
+    ):
+        raise InputError(
+            "values must be doubles that increase, from the lower end of the range to the upper one"
+        )
     allowed = outputs_allowed(found.epsilon)
     if found.outputs_allowed != allowed:
         raise InputError(f"outputs_allowed ('{found.outputs_allowed}') is not floor(2^epsilon) = {allowed}")
-    sized = tuple(_sized(entry, found.query, domain, allowed) for entry in found.mechanisms)
+    said = {name: getattr(found, name) for name in AS_IT_IS}
+    held = MechanismFile(domain=domain, mechanisms=(), **said)
+    sized = tuple(_sized(entry, held, allowed) for entry in found.mechanisms)
     counted = max(m.certificate.outputs for m in sized)
     if found.guarantee.get("outputs", counted) != counted:
         raise InputError(
             f"the guarantee speaks of {quoted(found.guarantee['outputs'])} outputs, but there are {counted}"
         )
-    said = {name: getattr(found, name) for name in AS_IT_IS}
-    return MechanismFile(domain=domain, mechanisms=sized, **said)
+    return replace(held, mechanisms=sized)
 
 
-def _sized(entry: _Mechanism, query: str, domain: IntervalDomain, allowed: int) -> SizedQuantizer:
+def _sized(entry: _Mechanism, held: MechanismFile, allowed: int) -> SizedQuantizer:
     cuts = entry.thresholds
     cuts = EvenThresholds(cuts.first, cuts.step, cuts.number) if isinstance(cuts, _Spacing) else cuts
-    quantizer = Quantizer(*entry.range, cuts)
-    found = certify(build_query(query, entry.individuals, domain), quantizer)
+    sized = held.certified(entry.individuals, Quantizer(*entry.range, cuts, entry.released))
+    found = sized.certificate
     if found.outputs != entry.outputs or found.outputs > allowed:
         raise InputError(
             f"the mechanism for {entry.individuals} individuals has {found.outputs} outputs where the file says "
             f"'{entry.outputs}' and {allowed} are allowed"
         )
-    return SizedQuantizer(entry.individuals, quantizer, found)
+    return sized
 
 
 LARGEST_SHARE = 10**9
@@ -301,9 +393,10 @@ def guarantee_record(
 ) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
     """The guarantee that a mechanism file has to state, with its total budget and its promises."""
     outputs = max(m.certificate.outputs for m in mechanism.mechanisms)
-    counted = mechanism.query == "count"
-    promised = promises(outputs, None if counted else mechanism.domain.hi - mechanism.domain.lo)
-    total = Ledger().add(mechanism.column, outputs, answers_each or 1).epsilon
+    # The error of an estimate is bounded for values that fill the range.
+    whole = isinstance(mechanism.domain, IntervalDomain) and mechanism.query != "count"
+    promised = promises(outputs, mechanism.domain.hi - mechanism.domain.lo if whole else None)
+    total = composed_epsilon([(outputs, answers_each or 1)])
     record = {
         "outputs": outputs,
         "answers_each": answers_each,
@@ -332,6 +425,8 @@ def _shape(mechanism: MechanismFile) -> list[str]:
         )
     if mechanism.query == "identity" and set(sizes) != {1}:
         wrong.append("the identity is released record by record, and has one mechanism for 1 individual")
+    if mechanism.query == "count" and mechanism.outside in TOLD:
+        wrong.append("a record counts as 0 or 1, and none of them is outside the range")
     if mechanism.query == "count" and mechanism.domain != interval(0, 1):
         wrong.append("a record counts as 0 or 1, and the range of a count must say so")
     return wrong

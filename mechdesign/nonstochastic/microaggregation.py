@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,12 @@ from mechdesign.nonstochastic.levels import smallest_cell
 
 LARGEST_VALUE = 1e120
 """Squares of differences of larger values, summed, could leave the doubles."""
+
+FEW_ROWS = 16
+"""Rows of which all columns are compared at once: fewer calls."""
+
+NEAR = 256
+"""Further values whose sums are taken at once."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -86,22 +93,89 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
     )
 
 
+def row_minima(
+    value: Callable[[Indices, Indices], Any], rows: Indices, first: Indices, last: Indices
+) -> Indices:
+    """For each row the first column of least value(row, column) from `first` to `last`; it never falls down the rows.
+
+    The middle row limits the columns of the rows above and below it; all middles of a depth are looked at together.
+    """
+    if rows.size < FEW_ROWS:
+        columns = np.arange(first[0], last[-1] + 1)
+        inside = (columns >= first[:, None]) & (columns <= last[:, None])
+        return first[0] + np.where(inside, value(rows[:, None], columns), np.inf).argmin(axis=1)
+    place, step = last.copy(), 1 << (rows.size.bit_length() - 1)
+    while step:
+        now = np.arange(step - 1, rows.size, 2 * step)
+        low, high = first[now], last[now]
+        low[1:] = np.maximum(low[1:], place[now[1:] - step])
+        below = now + step < rows.size
+        high[below] = np.minimum(high[below], place[now[below] + step])
+        lengths = high - low + 1
+        starts = np.cumsum(lengths) - lengths
+        columns = np.arange(lengths.sum()) - np.repeat(starts - low, lengths)
+        found = value(np.repeat(rows[now], lengths), columns)
+        least = np.flatnonzero(found == np.repeat(np.minimum.reduceat(found, starts), lengths))
+        place[now] = columns[least[np.searchsorted(least, starts)]]
+        step >>= 1
+    return place
+
+
+def squared_errors(values: Floats, weights: Floats | None = None) -> Callable[[Indices, Indices], Any]:
+    """The squared error of the cell values[start:end], by end and start, from sums of some more digits than doubles."""
+    away = (values - values[values.size // 2]).astype(np.longdouble)
+    mass = np.ones(values.size) if weights is None else weights
+    sums = [np.append(np.longdouble(0), np.cumsum(part)) for part in (mass, mass * away, mass * away**2)]
+
+    def cost(end: Indices, start: Indices) -> Any:
+        total, moment, square = (part[end] - part[start] for part in sums)
+        return np.maximum(square - moment**2 / np.where(total > 0, total, 1), 0)
+
+    return cost
+
+
 def best_edges(values: Floats, smallest: int) -> list[int]:
     """Edges 0 = e_0 < e_1 < ... = n of the cells [e_i, e_i+1) of sorted values with least total squared error."""
     size = values.size
+    if smallest == 1 or size < 2 * smallest:
+        return list(range(size + 1)) if smallest == 1 else [0, size]
     best, before = np.full(size + 1, np.inf), np.zeros(size + 1, dtype=np.int64)
     best[0] = 0.0
-    # A cell of n values or more is the only one.
-    for end in range(min(smallest, size), size + 1):
-        first, last = max(0, end - 2 * smallest + 1, int(before[end - 1])), max(0, end - smallest)
-        # Below its own last value a cell is at most as wide as its values differ, so that no digits are lost.
-        below = values[end - 1] - values[first:end][::-1]
-        sums, squares = (np.cumsum(part)[end - last - 1 :] for part in (below, below**2))
-        costs = squares - sums**2 / np.arange(end - last, end - first + 1)
-        totals = best[first : last + 1][::-1] + np.maximum(costs, 0.0)
-        place = int(totals.argmin())
-        best[end], before[end] = totals[place], last - place
+    window, beyond = 0, NEAR
+    cost = squared_errors(values[:beyond])
+
+    def total(end: Indices, start: Indices) -> Any:
+        return best[start] + cost(end - window, start - window)
+
+    # Cells that end within the next `smallest` values all start before them, where the best is known.
+    for known in range(smallest, size + 1, smallest):
+        ends = np.arange(known, min(known + smallest, size + 1))
+        first, last = np.maximum(ends - 2 * smallest + 1, 0), ends - smallest
+        if ends[-1] > beyond:
+            # Sums over near values alone: far ones would cost digits.
+            window, beyond = int(first[0]), int(ends[-1]) + NEAR
+            cost = squared_errors(values[window:beyond])
+        before[ends] = row_minima(total, ends, first, last)
+        best[ends] = total(ends, before[ends])
     edges = [size]
     while edges[-1] > 0:
         edges.append(int(before[edges[-1]]))
     return edges[::-1]
+
+
+def best_cells(values: Floats, weights: Floats, cells: int) -> list[int]:
+    """As `best_edges`, of at most so many cells of any size, for weighted values."""
+    size, cost = values.size, squared_errors(values, weights)
+    ends = np.arange(1, size + 1)
+    best, before = np.append(0.0, cost(ends, ends * 0)), list[Indices]()
+    for _ in range(min(cells, size) - 1):
+
+        def total(end: Indices, start: Indices, best: Any = best) -> Any:
+            return best[start] + cost(end, start)
+
+        before.append(np.append(0, row_minima(total, ends, ends * 0, ends - 1)))
+        best = np.append(0.0, total(ends, before[-1][1:]))
+    edges = [size]
+    for starts in reversed(before):
+        edges.append(int(starts[edges[-1]]))
+    return sorted({0, *edges})

@@ -3,8 +3,7 @@
 A mechanism is epsilon-noiselessly private if, whoever varies and whatever the others are, its
 output takes at most 2^epsilon values (Definitions 1 and 2). A certificate is that number of values:
 counted, attained by a witness where it is exact, and never taken from a theorem that only bounds it.
-The outputs of several mechanisms on one fibre are at most the product of their numbers (Theorem 6),
-which a ledger keeps as an exact integer.
+The outputs of several mechanisms on one fibre are at most the product of their numbers (Theorem 6).
 
 Quantisers are designed from two numbers, the query's range R and its sensitivity S: every fibre lies in an interval
 of length at most S, so the designs hold for every query. Theorem 8 allows q <= 2^epsilon R / S equal cells; that is
@@ -15,7 +14,8 @@ meets at most min(q, ceil(q S / R) + 1) of q equal cells, and this is attained.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -173,46 +173,25 @@ def design_quantizer(query: Query, epsilon: object, *, layout: Layout = "widest"
     return QuantizerDesign(query, quantizer, allowed, certificate, layout)
 
 
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One entry of a ledger: its name, the most outputs on a fibre, and how often it was released."""
+def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
+    """Bits of several releases together, rounded upwards: log2 of the product of their outputs (Theorem 6).
 
-    name: str
-    outputs: int
-    times: int = 1
+    Post-processing adds nothing (Theorem 7).
 
-    def __post_init__(self) -> None:
-        for what, value in (("outputs", self.outputs), ("times", self.times)):
-            check_whole(f"{what} of {self.name!r}", value)
+    Parameters
+    ----------
+    releases
+        The most outputs on a fibre of each release, and how often it was made.
 
-
-@dataclass(frozen=True)
-class Ledger:
-    """What has been released from one dataset."""
-
-    releases: tuple[LedgerEntry, ...] = ()
-
-    @property
-    def outputs(self) -> int:
-        """The product of all outputs: the bound on what one individual can change in all releases."""
-        return math.prod(r.outputs**r.times for r in self.releases)
-
-    @property
-    def epsilon(self) -> float:
-        """log2 of the product (bits, rounded upwards): the sum of the budgets spent."""
-        bits = sum((Fraction(epsilon_for(r.outputs)) * r.times for r in self.releases), Fraction(0))
-        # Beyond, the product has thousands of digits, and the sum of budgets rounded upwards is as good.
-        return (
-            epsilon_for(self.outputs) if bits <= LARGEST_EPSILON else quotient_above(*bits.as_integer_ratio())
-        )
-
-    def add(self, name: str, released: FibreCertificate | int, times: int = 1) -> Ledger:
-        """The ledger with one more release. Post-processing of a release adds nothing (Theorem 7).
-
-        Raises
-        ------
-        InputError
-            If `released` or `times` is below 1.
-        """
-        outputs = released.outputs if isinstance(released, FibreCertificate) else released
-        return replace(self, releases=(*self.releases, LedgerEntry(name, outputs, times)))
+    Raises
+    ------
+    InputError
+        If one of these numbers is not an integer of at least 1.
+    """
+    pairs = [(check_whole("outputs", outputs), check_whole("times", times)) for outputs, times in releases]
+    bits = sum((Fraction(epsilon_for(outputs)) * times for outputs, times in pairs), Fraction(0))
+    # Beyond, the product has thousands of digits, and the sum of budgets rounded upwards is as good.
+    small = bits <= LARGEST_EPSILON
+    return (
+        epsilon_for(math.prod(k**n for k, n in pairs)) if small else quotient_above(*bits.as_integer_ratio())
+    )

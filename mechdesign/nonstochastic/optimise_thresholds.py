@@ -1,16 +1,17 @@
 """Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean squared error.
 
 Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs. The most levels are
-found from left to right or by integer programming, the least distortion by integer programming. Every answer is
-counted again on the original query before it is returned.
+found from left to right or by integer programming, the least distortion by integer programming, or by dynamic
+programming where all answers are on one fibre. Every answer is counted again on the query before it is returned.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
@@ -20,20 +21,26 @@ import numpy as np
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import exact_number
+from mechdesign.nonstochastic.fibres import contributions
 from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem
 from mechdesign.nonstochastic.levels import Allowance, allowance
+from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
-from mechdesign.nonstochastic.queries import Query
+from mechdesign.nonstochastic.queries import LinearQuery, Query
 from mechdesign.nonstochastic.solving import solved
 from solvers.programs.highs import solve_program
 
 LevelsMethod = Literal["auto", "milp", "earliest"]
 
+LARGEST_LINE = 20_000
+"""Answers on one fibre, which are cut by dynamic programming."""
+
 TIME_LIMIT = 60.0
 """Seconds for a MILP unless told otherwise."""
 
 PROVEN_BY_SEARCH = "the branch and bound of HiGHS"
+PROVEN_ON_A_LINE = "dynamic programming over all cells"
 STOPPED = "stopped by the time limit; only the bound is proven, by HiGHS"
 SUFFICIENT = "sufficient only: some fibre skips answers, and method 'milp' is exact"
 
@@ -239,23 +246,48 @@ def least_distortion(
     problem = query if isinstance(query, GapProblem) else gap_problem(query)
     allowed, size = allowance(epsilon), len(problem.values)
     exact = CellLoss(problem.values, exact_weights(weights, size))
-    if size > LARGEST_COSTS:
+    line = problem.intervals.tolist() == [[0, problem.gaps]]
+    if size > (most := LARGEST_LINE if line else LARGEST_COSTS):
         raise InputError(
-            f"{size:,} answers are too many to price all cells ({LARGEST_COSTS:,} at most); use fewer"
+            f"{size:,} answers are too many to price all cells ({most:,} at most); use coarser values, or most levels"
         )
-    gaps, bound, optimal = _distortion_by_milp(problem, allowed.outputs, exact, time_limit)
-    edges = edges_of(gaps, size)
+    if line:
+        # One individual can bring about every answer, so any cells will do if they are few enough.
+        values, masses = (np.array([float(v) for v in part]) for part in (problem.values, exact.weights))
+        edges = best_cells(values, masses, allowed.outputs)
+        gaps, bound, optimal = [e - 1 for e in edges[1:-1]], float(exact.total(edges)), True
+    else:
+        gaps, bound, optimal = _distortion_by_milp(problem, allowed.outputs, exact, time_limit)
+        edges, bound = edges_of(gaps, size), bound / float(sum(exact.weights))
     return _counted(
         problem,
         gaps,
         allowed,
-        method="milp",
+        method="line" if line else "milp",
         optimal=optimal,
-        because=PROVEN_BY_SEARCH if optimal else STOPPED,
-        bound=bound / float(sum(exact.weights)),
+        because=PROVEN_ON_A_LINE if line else PROVEN_BY_SEARCH if optimal else STOPPED,
+        bound=bound,
         distortion=float(exact.total(edges)),
         representatives=tuple(exact.representative(a, b) for a, b in itertools.pairwise(edges)),
     )
+
+
+def thresholds_for(query: LinearQuery, epsilon: object, weights: Sequence[object] | None) -> OptimalQuantizer:
+    """As `least_distortion` for individuals of one block, whose values have these weights, independently."""
+    problem, block = gap_problem(query), query.blocks[0]
+    each = exact_weights(weights, len(contributions(block)))
+    mass = {Fraction(0): Fraction(1)}
+    for _ in range(block.count if len(problem.values) <= LARGEST_COSTS or block.count == 1 else 0):
+        grown: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
+        for (total, before), (value, weight) in itertools.product(
+            mass.items(), zip(contributions(block), each, strict=True)
+        ):
+            grown[total + value] += before * weight
+        mass = grown
+    found = least_distortion(problem, epsilon, weights=[mass.get(value, 1) for value in problem.values])
+    # Single doubles, which a file can hold: rounding keeps them in order.
+    shown = tuple(Fraction(float(value)) for value in found.representatives)
+    return replace(found, quantizer=replace(found.quantizer, released=shown))
 
 
 def edges_of(gaps: Sequence[int], size: int) -> list[int]:

@@ -64,11 +64,14 @@ class Quantizer:
         The range of the answers; it must not depend on the data.
     thresholds
         Strictly increasing, in (lo, hi]; kept as `EvenThresholds` where they are evenly spaced.
+    released
+        What is released for each cell, increasing, if it is not the middle.
     """
 
     lo: Fraction
     hi: Fraction
     thresholds: tuple[Fraction, ...] | EvenThresholds = ()
+    released: tuple[Fraction, ...] = ()
 
     def __post_init__(self) -> None:
         ends = interval(self.lo, self.hi)
@@ -87,6 +90,9 @@ class Quantizer:
             raise InputError(
                 f"thresholds must lie above {float(ends.lo):g} and not above {float(ends.hi):g}, the range"
             )
+        shown = self.released
+        if shown and (len(shown) != self.levels or any(b <= a for a, b in itertools.pairwise(shown))):
+            raise InputError(f"{len(cuts) + 1} cells need as many released numbers, increasing strictly")
         object.__setattr__(self, "lo", ends.lo)
         object.__setattr__(self, "hi", ends.hi)
         object.__setattr__(self, "thresholds", cuts)
@@ -108,12 +114,12 @@ class Quantizer:
         return self.hi if place == self.levels else self.thresholds[place - 1]
 
     def midpoint(self, cell: int) -> Fraction:
-        """The middle of a cell: what is released for it. It does not depend on the data."""
-        return (self.edge(cell) + self.edge(cell + 1)) / 2
+        """What is released for a cell: its middle, unless told otherwise. It does not depend on the data."""
+        return self.released[cell] if self.released else (self.edge(cell) + self.edge(cell + 1)) / 2
 
     @cached_property
     def midpoints(self) -> tuple[Fraction, ...]:
-        """The middle of every cell."""
+        """What is released for every cell."""
         return tuple(self.midpoint(cell) for cell in range(self.levels))
 
     @cached_property
@@ -122,11 +128,19 @@ class Quantizer:
 
     @property
     def widest_cell(self) -> Fraction:
-        """Width of the widest cell; half of it is the worst-case error of the midpoints."""
+        """Width of the widest cell."""
         cuts = self.thresholds
         if isinstance(cuts, EvenThresholds):
             return max(cuts.first - self.lo, cuts.step, self.hi - cuts[-1])
         return max(b - a for a, b in itertools.pairwise(self.edges))
+
+    @property
+    def worst_error(self) -> Fraction:
+        """The largest distance of an answer from what is released for it."""
+        if not self.released:
+            return self.widest_cell / 2
+        cells = zip(self.released, itertools.pairwise(self.edges), strict=True)
+        return max(max(shown - low, high - shown) for shown, (low, high) in cells)
 
     def cell(self, answer: object) -> int:
         """Index of the cell of one exact answer (0 for the lowest).
@@ -139,7 +153,16 @@ class Quantizer:
         value = exact_number("answer", answer)
         if not self.lo <= value <= self.hi:
             raise InputError(self._outside_message(1))
-        return bisect_right(self.thresholds, value)
+        return self.place(value)
+
+    def place(self, value: Fraction) -> int:
+        """As `cell`, for an answer in the range."""
+        cuts = self.thresholds
+        if not isinstance(cuts, EvenThresholds):
+            return bisect_right(cuts, value)
+        # floor((value - first) / step) + 1, without the fractions between.
+        (n, d), (a, b), (s, t) = (v.as_integer_ratio() for v in (value, cuts.first, cuts.step))
+        return min(max((n * b - a * d) * t // (d * b * s) + 1, 0), cuts.number)
 
     def cells(self, answers: Any) -> NDArray[np.int64]:
         """Indices of the cells of an array of doubles, exact for each double.

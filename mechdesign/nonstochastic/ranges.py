@@ -271,7 +271,7 @@ def product(joint: JointRange, other: JointRange) -> JointRange:
     if n_pairs > LARGEST_ENUMERATION:
         raise InputError(
             f"the product has {n_pairs:,} pairs, over {LARGEST_ENUMERATION:,}; leakages of a product "
-            "need no enumeration, only the sizes of its parts: use composed_maximal_leakage"
+            "need no enumeration: L* is log2(prod |X_i| - prod m_i + 1), m_i the smallest conditional range of part i"
         )
     rows = (joint.rows[:, None] * other.shape[0] + other.rows[None, :]).reshape(-1)
     columns = (joint.columns[:, None] * other.shape[1] + other.columns[None, :]).reshape(-1)

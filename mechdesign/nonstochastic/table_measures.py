@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ from mechdesign.formats.opening import open_source
 from mechdesign.nonstochastic.answering import usable_records
 from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.information import (
-    RangeReport,
-    WorstAttribute,
     brute_force_leakage,
     identifiable_epsilon,
     is_identifiable,
@@ -30,10 +28,13 @@ from mechdesign.nonstochastic.information import (
     worst_attribute,
 )
 from mechdesign.nonstochastic.ranges import JointRange
-from mechdesign.nonstochastic.zero_error import CapacityBounds, capacity_bounds
+from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
 
 Indices = NDArray[np.int64]
+
+LISTED = 6
+"""Values of the worst attribute that are named."""
 
 
 def read_text_columns(
@@ -64,51 +65,6 @@ def read_text_columns(
     return cells, resolved
 
 
-@dataclass(frozen=True)
-class FeatureMeasures:
-    """What Y tells about a feature U of X."""
-
-    columns: tuple[str, ...]
-    values: int
-    leakage: float
-    one_shot: bool
-
-
-@dataclass(frozen=True)
-class HypothesisMeasures:
-    """What Y tells about whether a column has a certain value (p0) or not (p1)."""
-
-    column: str
-    value: str
-    outputs: int
-    telling: int
-    epsilon: Fraction | None
-    privacy: float
-    performance_bound: float
-    leakage: float
-
-
-@dataclass(frozen=True)
-class TableMeasures:
-    """All measures of the range of two (groups of) columns."""
-
-    x: tuple[str, ...]
-    y: tuple[str, ...]
-    records: int
-    pairs: int
-    x_values: int
-    y_values: int
-    information: RangeReport
-    maximal_leakage: float
-    worst: WorstAttribute
-    identifiability: float
-    identifiable: bool | None
-    stochastic_bound: float
-    feature: FeatureMeasures | None
-    hypothesis: HypothesisMeasures | None
-    capacity: CapacityBounds | None
-
-
 def _cross(table: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[Hashable]:
     return list(table[names[0]]) if len(names) == 1 else list(zip(*(table[n] for n in names), strict=True))
 
@@ -122,31 +78,49 @@ def measure_table(
     hypothesis: tuple[str, str] | None = None,
     epsilon: object = None,
     zero_error: bool = False,
-) -> TableMeasures:
-    """Measure the pairs that occur in a table."""
+) -> dict[str, Any]:
+    """Measure the pairs that occur in a table; all logarithms in bits."""
     joint = JointRange.from_columns(_cross(table, x), _cross(table, y))
-    return TableMeasures(
-        x=tuple(x),
-        y=tuple(y),
-        records=len(table[x[0]]),
-        pairs=joint.n_pairs,
-        x_values=joint.shape[0],
-        y_values=joint.shape[1],
-        information=range_report(joint),
-        maximal_leakage=maximal_leakage(joint),
-        worst=worst_attribute(joint),
-        identifiability=identifiable_epsilon(joint),
-        identifiable=None if epsilon is None else is_identifiable(joint, epsilon),
-        stochastic_bound=largest_stochastic_leakage(joint),
-        feature=_feature(table, joint, x, feature) if feature else None,
-        hypothesis=_hypothesis(table, y, *hypothesis) if hypothesis else None,
-        capacity=capacity_bounds(joint) if zero_error else None,
-    )
+    worst = worst_attribute(joint)
+    return {
+        "x": tuple(x),
+        "y": tuple(y),
+        "records": len(table[x[0]]),
+        "pairs": joint.n_pairs,
+        "x_values": joint.shape[0],
+        "y_values": joint.shape[1],
+        **asdict(range_report(joint)),
+        "maximal_leakage": maximal_leakage(joint),
+        "identifiability": identifiable_epsilon(joint),
+        "identifiable": None if epsilon is None else is_identifiable(joint, epsilon),
+        "stochastic_bound": largest_stochastic_leakage(joint),
+        "worst_attribute": {
+            "output": _text(worst.output),
+            "merged": len(worst.merged),
+            "some": sorted(map(_text, worst.merged))[:LISTED],
+            "values": worst.n_values,
+        },
+        "feature": _feature(table, joint, x, feature) if feature else None,
+        "hypothesis": _hypothesis(table, y, *hypothesis) if hypothesis else None,
+        "zero_error": _zero_error(joint) if zero_error else None,
+    }
+
+
+def _text(value: Any) -> str:
+    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
+
+
+def _zero_error(joint: JointRange) -> dict[str, Any]:
+    bounds = capacity_bounds(joint)
+    names, code = ("codewords", "codewords_upper_bound", "proof"), bounds.code
+    known = (None, None, None) if code is None else (code.size, code.upper_bound, code.proof)
+    ends = {name: getattr(bounds, name) for name in ("lower", "upper", "uses", "theta")}
+    return ends | dict(zip(names, known, strict=True))
 
 
 def _feature(
     table: Mapping[str, Sequence[str]], joint: JointRange, x: Sequence[str], names: Sequence[str]
-) -> FeatureMeasures:
+) -> dict[str, Any]:
     values: dict[Hashable, Hashable] = {}
     for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
         if values.setdefault(private, value) != value:
@@ -154,17 +128,17 @@ def _feature(
                 f"the feature {', '.join(names)} is no function of {', '.join(x)}: {quoted(private)} occurs with "
                 f"{quoted(values[private])} and {quoted(value)}; put its columns into x"
             )
-    return FeatureMeasures(
-        columns=tuple(names),
-        values=len(set(values.values())),
-        leakage=brute_force_leakage(joint, values.__getitem__),
-        one_shot=is_one_shot(joint, values.__getitem__),
-    )
+    return {
+        "columns": tuple(names),
+        "values": len(set(values.values())),
+        "leakage": brute_force_leakage(joint, values.__getitem__),
+        "one_shot": is_one_shot(joint, values.__getitem__),
+    }
 
 
 def _hypothesis(
     table: Mapping[str, Sequence[str]], y: Sequence[str], column: str, value: str
-) -> HypothesisMeasures:
+) -> dict[str, Any]:
     holds = [text == value for text in table[column]]
     if all(holds) or not any(holds):
         often = "always" if holds[0] else "never"
@@ -176,10 +150,11 @@ def _hypothesis(
         frozenset(out for out, held in zip(outputs, holds, strict=True) if held),
         frozenset(out for out, held in zip(outputs, holds, strict=True) if not held),
     )
-    return HypothesisMeasures(
-        column=column,
-        value=value,
-        outputs=len(problem.outputs),
-        telling=len(problem.telling),
-        **{name: getattr(problem, name) for name in ("epsilon", "privacy", "performance_bound", "leakage")},
-    )
+    return {
+        "column": column,
+        "value": value,
+        "outputs": len(problem.outputs),
+        "telling": len(problem.telling),
+        "epsilon": "inf" if problem.epsilon is None else float(problem.epsilon),
+        **{name: getattr(problem, name) for name in ("privacy", "performance_bound", "leakage")},
+    }

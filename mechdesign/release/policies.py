@@ -56,7 +56,7 @@ class Policy:
     def __post_init__(self) -> None:
         for name in ("unknown", "null"):
             value = getattr(self, name)
-            if value not in (REFUSE, MARGINAL) and not (value.startswith(OUTPUT) and value != OUTPUT):
+            if value not in (REFUSE, MARGINAL) and not (str(value).startswith(OUTPUT) and value != OUTPUT):
                 raise InputError(f"{name} ({quoted(value)}) must be refuse, marginal or output:LABEL")
         if self.normalise not in NORMALISATIONS:
             raise InputError(f"normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}")

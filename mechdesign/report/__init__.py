@@ -8,7 +8,15 @@ from typing import Any
 
 
 class _Report(ModuleType):
-    def __call__(self, design: Any, path: Any, *, public: bool = False, overwrite: bool = False) -> None:
+    def __call__(
+        self,
+        design: Any,
+        path: Any,
+        *,
+        public: bool = False,
+        curve: float | None = None,
+        overwrite: bool = False,
+    ) -> None:
         """Write a report on a design, or on a designed channel, as `design --report` does.
 
         Parameters
@@ -18,6 +26,8 @@ class _Report(ModuleType):
             Its ending says the format: .html, .md or .json.
         public : bool
             Without the table and whatever is computed from it, except the channel.
+        curve : float, optional
+            Seconds for the trade-off curve of an internal report, 0 for none; 6 by default.
         overwrite : bool
 
         Raises
@@ -28,7 +38,7 @@ class _Report(ModuleType):
         """
         from mechdesign.report.collect import write_report
 
-        write_report(design, path, public=public, overwrite=overwrite)
+        write_report(design, path, public=public, curve=curve, overwrite=overwrite)
 
 
 sys.modules[__name__].__class__ = _Report

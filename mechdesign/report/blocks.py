@@ -92,13 +92,19 @@ class Maps(NamedTuple):
     scale: tuple[Cell, ...]
 
 
+class Picture(NamedTuple):
+    """An SVG for a page, which says what it shows; a table has the same numbers."""
+
+    svg: str
+
+
 class Lines(NamedTuple):
     """Lines for a shell, each with its purpose."""
 
     items: tuple[tuple[str, str], ...]
 
 
-Block: TypeAlias = Text | Remark | Bullets | Facts | Grid | CurveChart | Maps | Lines
+Block: TypeAlias = Text | Remark | Bullets | Facts | Grid | CurveChart | Maps | Picture | Lines
 
 
 class Section(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import os
 import platform
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -17,6 +19,8 @@ from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import axis_of, curve_through
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike, sha256_of
+from mechdesign.core.numbers import number
+from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.notions import Notion
@@ -79,9 +83,14 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
 
 
 def internal_report(
-    design: Design, joint: Joint, watch: Watch = _unwatched, *, table: str | None = None
+    design: Design,
+    joint: Joint,
+    watch: Watch = _unwatched,
+    *,
+    table: str | None = None,
+    seconds: float | None = None,
 ) -> Report:
-    """Audit, measure, and compute the curve: everything that those may know who see the table."""
+    """Audit, measure, and compute the curve in so many seconds: everything that those may know who see the table."""
     channel, curve, why = design.channel, None, NO_AXIS
     with watch("measuring the channel"):
         measures = measure(channel, joint)
@@ -95,16 +104,20 @@ def internal_report(
         axis, why = None, NO_EARLIER
     if axis is not None:
         with watch("computing the curve", unit="budgets") as work:
-            curve, why = curve_through(joint, design, axis, None if work is None else work.at)
+            curve, why = curve_through(joint, design, axis, None if work is None else work.at, seconds)
     return full_report(summary, channel, joint, measures, curve, {} if curve is not None else {"curve": why})
 
 
-def write_report(design: Design | Channel, path: PathLike, *, public: bool, overwrite: bool) -> None:
+def write_report(
+    design: Design | Channel, path: PathLike, *, public: bool, curve: float | None, overwrite: bool
+) -> None:
     """As `mechdesign.report`, which is this function."""
     from mechdesign.report.writing import check_report, save_report
 
     made = design if isinstance(design, Design) else None
     channel = expected("design", design, Channel, "; and no Design") if made is None else made.channel
+    if curve is not None and not 0.0 <= number("curve", curve, "of seconds") < math.inf:
+        raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
     check_report(path, force=overwrite, pictures=not public)
     notion, joint = promise_of(channel), channel.joint
     if made is None and joint is not None:
@@ -116,7 +129,7 @@ def write_report(design: Design | Channel, path: PathLike, *, public: bool, over
     elif made is None or joint is None:
         raise InputError("the channel is public: nothing internal can be said of it; give public=True")
     else:
-        found = internal_report(made, joint)
+        found = internal_report(made, joint, seconds=curve)
     save_report(attributed(found, channel, ()), path, overwrite=overwrite)
 
 
@@ -154,6 +167,13 @@ def attributed(
         facts.append(Fact("Computed with", f"Python {platform.python_version()}, {libraries}"))
         for name, path in (files or {}).items():
             base = os.path.basename(path)
+            if is_folder(path):
+                folder, names = files_of(path)
+                lines = "".join(f"{sha256_of(folder / each)}  {each}\n" for each in names)
+                facts.append(Fact(name, f"{path}, {len(names)} files"))
+                digest = hashlib.sha256(lines.encode()).hexdigest()
+                facts.append(Fact("SHA-256 of what `sha256sum` prints of them", digest))
+                continue
             changed = _date(datetime.fromtimestamp(os.path.getmtime(path), UTC))
             facts.append(Fact(name, f"{base}, last changed {changed}"))
             facts.append(Fact(f"SHA-256 of {base}", sha256_of(path)))

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from mechdesign.auditing.demands import allowed_sides
-from mechdesign.auditing.guarantees import guarantees
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.means import Used
-from mechdesign.auditing.measures import ChannelMeasures
+from mechdesign.auditing.measures import ChannelMeasures, guarantees
 from mechdesign.auditing.verdict import Achieved, Audit, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
@@ -61,20 +60,22 @@ VOIDS = (
     "budgets together.",
 )
 
-SHANNON = "mutual information with {s} (Shannon; Sibson and Arimoto of every order)"
-
 MEASURES = {
-    "ldp": ("local differential privacy with respect to {s}", "nats", "max_log_lift_ratio"),
-    "information": (SHANNON, "nats", "mutual_information"),
-    "total_variation": ("total variation T({s};released)", "", "total_variation"),
+    "ldp": ("local differential privacy", "nats", "max_log_lift_ratio"),
+    "information": (
+        "mutual information (Shannon; Sibson, Arimoto of every order)",
+        "nats",
+        "mutual_information",
+    ),
+    "total_variation": ("total variation", "", "total_variation"),
     "l1_lift": ("l1-lift", "", "l1_lift"),
-    "chi2_lift": ("chi2-lift, and chi2({s};released)", "", "chi2_lift"),
+    "chi2_lift": ("chi2-lift, and chi2-information", "", "chi2_lift"),
     "alpha_lift": ("alpha-lift, every alpha > 1", "", "every_alpha_lift"),
     "l1_lift_inverse": ("l1-lift-inverse", "", "l1_lift_inverse"),
     "chi2_lift_inverse": ("chi2-lift-inverse", "", "chi2_lift_inverse"),
     "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", "every_alpha_lift_inverse"),
 }
-"""Of each of `auditing.guarantees.guarantees`: its words, its unit, and its name in `auditing.measures`.
+"""Of each of `auditing.measures.guarantees`: its words, its unit, and its name in `auditing.measures`.
 
 The suprema over alpha are not there: they are the extreme lifts, so `guarantees` of the achieved budgets attains them.
 """
@@ -292,7 +293,7 @@ def _promise(
     for name, (words, unit, key) in MEASURES.items():
         bound = follows[name] if math.isfinite(follows[name]) else None
         if bound is not None or key in known:
-            bounds.append(r.Bound(words.format(s=sensitive), unit, bound, known.get(key)))
+            bounds.append(r.Bound(words, unit, bound, known.get(key)))
     low = math.exp(-limits.lower) if math.isfinite(limits.lower) else None
     high = math.exp(limits.upper) if math.isfinite(limits.upper) else None
     said, shown = notion.limits.condition(sensitive), tuple(bounds)

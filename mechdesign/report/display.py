@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,13 +11,16 @@ from typing import Any
 from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
+from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import plots, releases, terminal
+from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import about, count, label, title
 from mechdesign.tables.joint import Joint
 
@@ -27,29 +30,34 @@ MOST_ROWS, MOST_COLUMNS = 12, 16
 
 def summary(shown: Any) -> str:
     """The words of the command line."""
-    match shown:
-        case Design():
-            return terminal.design_text(shown, joint_of(shown))
-        case Channel():
-            return terminal.channel_text(shown)
-        case Audit():
-            return terminal.audit_text(shown)
-        case Comparison():
-            return terminal.comparison_text(shown, None)
-        case Frequencies():
-            return releases.estimate_text(shown, "symbol")
-        case JointFrequencies():
-            return releases.estimate_text(shown, "symbol", "other")
-        case ReleaseCheck():
-            return releases.check_text(shown, "the file")
-        case Joint():
-            zero = sum(cell == 0 for row in shown.counts for cell in row)
-            size = "probabilities or weights" if shown.records is None else count(shown.records, "record")
-            cells = f"{zero:,} of {count(shown.p.size, 'cell')} zero"
-            lifts = f"lifts from {about(shown.lift.min())} to {about(shown.lift.max())}"
-            return f"{_named(shown.sensitive)} by {_named(shown.useful)}: {size}, {cells}; {lifts}."
-        case _:
-            raise TypeError(f"there are no words for {type(shown).__name__}")
+    return WORDS[type(shown)](shown)
+
+
+def _table_text(joint: Joint) -> str:
+    zero = sum(cell == 0 for row in joint.counts for cell in row)
+    size = "probabilities or weights" if joint.records is None else count(joint.records, "record")
+    cells = f"{zero:,} of {count(joint.p.size, 'cell')} zero"
+    names = " by ".join(
+        f"{title(v.columns)} ({count(len(v), 'symbol')})" for v in (joint.sensitive, joint.useful)
+    )
+    return f"{names}: {size}, {cells}; lifts from {about(joint.lift.min())} to {about(joint.lift.max())}."
+
+
+WORDS: Mapping[type[Any], Callable[[Any], str]] = {
+    Joint: _table_text,
+    Design: lambda shown: terminal.design_text(shown, joint_of(shown)),
+    Channel: terminal.channel_text,
+    Audit: terminal.audit_text,
+    Comparison: lambda shown: terminal.comparison_text(shown, None),
+    Composition: lambda shown: composition_text(shown, _numbered(shown)),
+    Frequencies: lambda shown: releases.estimate_text(shown, "symbol"),
+    JointFrequencies: lambda shown: releases.estimate_text(shown, "symbol", "other"),
+    ReleaseCheck: lambda shown: releases.check_text(shown, "the file"),
+}
+
+
+def _numbered(found: Composition) -> list[str]:
+    return [f"release {k + 1}" for k in range(len(found.alone))]
 
 
 def joint_of(design: Design) -> Joint:
@@ -57,10 +65,6 @@ def joint_of(design: Design) -> Joint:
     if design.channel.joint is None:
         raise InputError("the channel is public: the table that this takes is not in it")
     return design.channel.joint
-
-
-def _named(variable: Any) -> str:
-    return f"{title(variable.columns)} ({count(len(variable), 'symbol')})"
 
 
 def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
@@ -83,15 +87,19 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             row = {"notion": shown.notion.text, "satisfied": shown.satisfied}
             row |= vars(shown.achieved) | vars(shown.worst)
             return {name: [value] for name, value in row.items()}
+        case Composition():
+            parts = (shown.achieved, shown.sum, *shown.alone)
+            sides = {side: [vars(each)[side] for each in parts] for side in vars(shown.achieved)}
+            return {"releases": ["together", "added up", *_numbered(shown)], **sides}
         case Comparison():
             return shown.columns()
         case Frequencies() | JointFrequencies():
             rows = shown.rows()
             return {name: [row[name] for row in rows] for name in rows[0]}
-        case ReleaseCheck():
-            return {key: [vars(f)[key] for f in shown.findings] for key in ("kind", "text", "records")}
         case _:
-            raise TypeError(f"there is no table behind {type(shown).__name__}")
+            return {
+                key: [vars(found)[key] for found in shown.findings] for key in ("kind", "text", "records")
+            }
 
 
 def frame(shown: Any) -> Any:
@@ -142,12 +150,19 @@ def plot(shown: Any, ax: Any = None) -> Any:
             axes.set_xlabel(f"probability of each {next(iter(columns(shown)))}: before, and its range after")
         case Frequencies():
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
-            axes.set_xlabel(f"share, with {100 * shown.level:g} % intervals")
-        case Audit():
+            axes.set_xlabel(f"share, with {percent_of(shown.level)} intervals")
+        case Audit() | Composition():
             names = ["eps_ldp", "eps_u", "eps_l"]
             axes.barh(names, [getattr(shown.achieved, name) for name in names], color="0.55")
-            verdict = "satisfied" if shown.satisfied else "VIOLATED"
-            axes.set_xlabel(f"achieved (nats); {shown.notion.text}: {verdict}")
+            said = (
+                f"{len(shown.alone)} releases together"
+                if isinstance(shown, Composition)
+                else shown.notion.text
+            )
+            said += (
+                "" if isinstance(shown, Composition) else ": satisfied" if shown.satisfied else ": VIOLATED"
+            )
+            axes.set_xlabel(f"achieved (nats); {said}")
         case Comparison():
             plots.draw_panel(axes, plots.PANELS[0], shown.rows, plots.series(shown.rows))
             axes.legend(fontsize="small")

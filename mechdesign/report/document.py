@@ -196,12 +196,14 @@ def amount(bound: float, unit: str) -> str:
 def measure_blocks(promise: Promise) -> tuple[b.Block, ...]:
     """What follows for other measures: from the promise, for every channel; and what this channel attains."""
     attained = any(bound.attained is not None for bound in promise.bounds)
-    header = ("measure", "every channel with this promise, at most", "this channel")[: 2 + attained]
+    header = ("measure", "with this promise, at most", "this channel")[: 2 + attained]
     rows: list[tuple[b.Cell, ...]] = []
     for bound in promise.bounds:
         values = (bound.promised, bound.attained)[: 1 + attained]
         rows.append(b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values)))
-    caption = "What the promise bounds" + (", and what this channel attains" if attained else "")
+    caption = "What the promise bounds, whatever the channel" + (
+        ", and what this one attains" if attained else ""
+    )
     return (b.Grid(caption, header, tuple(rows)),) if rows else ()
 
 
@@ -387,9 +389,10 @@ def _codebook(report: Report) -> tuple[b.Block, ...]:
         lifts = w.at_least(one.lowest_lift), w.at_most(one.highest_lift)
         says = f"{_tenths(one.probability)} %", _listed(one.posterior)
         rows.append(b.cells(b.short(one.output), *says, *lifts))
+    sample = "" if report.population is None else " All are those of the table, which is a sample."
     said = (
         f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
-        f"its smallest and its largest lift over {sensitive}."
+        f"its smallest and its largest lift over {sensitive}.{sample}"
     )
     table = b.grid("Posterior of each output", header, rows, "outputs", left=(2,))
     return (b.Text(said), *table, *(rest if clipped else []))

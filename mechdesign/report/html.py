@@ -84,6 +84,8 @@ def _block(block: b.Block, anchor: str) -> str:
             return f"<details><summary>{named}</summary>\n{shown}</details>\n" if block.folded else shown
         case b.CurveChart():
             return _curve(block, anchor)
+        case b.Picture(svg):
+            return f'<figure><div class="box">{svg}</div></figure>\n'
         case b.Maps():
             return _maps(block, anchor)
 

@@ -297,22 +297,26 @@ def curve_pictures(chart: CurveChart, anchor: str) -> list[str]:
     """A picture for each of `PANELS`, for use inside HTML: fluid, described, with ids of its own by `anchor`."""
     lines, pictures = curve_series(chart), list[str]()
     for k, panel in enumerate(PANELS):
-        name, written = f"{anchor}-{k}", io.StringIO()
+        name, words = f"{anchor}-{k}", f"{panel.label} over the budget; {chart.description}"
         with settings(**PAGE, **{"svg.hashsalt": name}):
-            figure = _panel(chart, panel, lines)
-            figure.savefig(written, format="svg", transparent=True, metadata=dict.fromkeys(SAID))
-        width, height = UNIT * figure.get_size_inches()
-        svg = written.getvalue()
-        for pattern, new in TIDY:
-            svg = re.sub(pattern, new, svg)
-        size = f"max-width:{width:.0f}px;min-width:{width * SMALLEST:.0f}px"
-        words = f"{panel.label} over the budget; {chart.description}"
-        pictures.append(
-            f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-labelledby="{name}-title {name}-desc" '
-            f'style="{size}">\n<title id="{name}-title">{escape(panel.title)}</title>'
-            f'<desc id="{name}-desc">{escape(words)}</desc>\n{svg}'
-        )
+            pictures.append(inline_svg(_panel(chart, panel, lines), name, panel.title, words))
     return pictures
+
+
+def inline_svg(figure: Any, name: str, title: str, words: str) -> str:
+    """A figure as SVG for use inside HTML: fluid, described, with ids of its own."""
+    written = io.StringIO()
+    figure.savefig(written, format="svg", transparent=True, metadata=dict.fromkeys(SAID))
+    width, height = UNIT * figure.get_size_inches()
+    svg = written.getvalue()
+    for pattern, new in TIDY:
+        svg = re.sub(pattern, new, svg)
+    size = f"max-width:{width:.0f}px;min-width:{width * SMALLEST:.0f}px"
+    return (
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-labelledby="{name}-title {name}-desc" '
+        f'style="{size}">\n<title id="{name}-title">{escape(title)}</title>'
+        f'<desc id="{name}-desc">{escape(words)}</desc>\n{svg}'
+    )
 
 
 def curve_series(chart: CurveChart) -> list[Series]:

@@ -5,16 +5,28 @@ Also mechanism files: the verdict, the cells, the budget against the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
+from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism, guarantee_record
-from mechdesign.nonstochastic.table_measures import TableMeasures
-from mechdesign.report.wording import about, aligned, at_least, at_most, count, item, label, paragraph, picked
+from mechdesign.report.plots import new_figure, save_figure, settings
+from mechdesign.report.wording import (
+    about,
+    aligned,
+    at_least,
+    at_most,
+    count,
+    item,
+    label,
+    paragraph,
+    percent,
+    picked,
+)
 from mechdesign.sanitise.quantized import Quantised, released_number
 from mechdesign.sanitise.quantized_check import CheckedRelease
 
@@ -23,8 +35,8 @@ SCOPE = (
     "these numbers, so they say nothing about people who are not in it. No probabilities are involved."
 )
 
-LISTED = 6
-"""Values of the worst attribute shown before the rest is counted."""
+OTHERS = {"clip": "moved to its ends", "mark": "marked by empty answers", "drop": "left out"}
+"""What becomes of values outside the range."""
 
 MOST_ROWS = 12
 """Cells or sizes of groups that a terminal shows; CSV and JSON have all of them."""
@@ -39,18 +51,20 @@ def quantize_text(done: Quantised) -> str:
         f"Released: {made.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
         f"in {levels} levels (widest cell {about(widest)})."
     )
-    counted = _counted(made.guarantee["outputs"], outputs_allowed(made.epsilon))
+    counted = counted_text(made.guarantee["outputs"], outputs_allowed(made.epsilon))
     said = f"Whatever the other records are, {counted}."
     in_all = _in_all(done.answers_each, done.total_epsilon)
     promises = guarantee_record(made, done.answers_each)[2]
-    return "\n".join([_flush(released), "", _flush(said), *in_all, *_guaranteed(promises)])
+    told = [_flush(released), "", _flush(said), *in_all, "", *_for_you(done), *_guaranteed(promises)]
+    return "\n".join(told)
 
 
 def _flush(text: str) -> str:
     return paragraph(text, first="")
 
 
-def _counted(outputs: int, allowed: int) -> str:
+def counted_text(outputs: int, allowed: int) -> str:
+    """What one individual can bring about, counted."""
     said = f"one individual can bring about at most {count(outputs, 'output')} of an answer"
     return f"{said} (counted exactly; {allowed:,} allowed)"
 
@@ -80,6 +94,7 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     return {
         "query": made.query,
         **picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
+        **picked(done, "outside", "moved", "mean_error", "worst_error", "relative_error"),
         "epsilon": made.epsilon,
         "outputs_allowed": outputs_allowed(made.epsilon),
         "outputs": made.guarantee["outputs"],
@@ -94,24 +109,27 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     }
 
 
-def ranges_text(measured: TableMeasures) -> str:
+def ranges_text(measured: Mapping[str, Any]) -> str:
     """The report of `nonstochastic measure`, without a final newline."""
-    x, y = (" x ".join(map(label, names)) for names in (measured.x, measured.y))
-    info, parts = measured.information, {"Guessing X from Y (bits)": _guessing(measured)}
-    parts["Testing a hypothesis (bits)"] = _hypothesis(measured)
-    parts["Communicating without error from X to Y (bits per use)"] = _capacity(measured)
+    x, y = (" x ".join(map(label, measured[side])) for side in ("x", "y"))
+    parts = {"Guessing X from Y (bits)": _guessing(measured)}
+    parts["Testing a hypothesis (bits)"] = _hypothesis(measured["hypothesis"])
+    parts["Communicating without error from X to Y (bits per use)"] = _capacity(measured["zero_error"])
+    exact, above = (
+        {k: said(v) for k, v in measured.items() if isinstance(v, float)} for said in (about, at_most)
+    )
     rows = [
-        ("H0(X)", about(info.entropy), "H0(Y)", about(info.entropy_reverse)),
-        ("H0(X|Y)", about(info.conditional_entropy), "H0(Y|X)", about(info.conditional_entropy_reverse)),
-        ("I0(X;Y), least gain", about(info.information), "I0(Y;X)", about(info.information_reverse)),
-        ("L0(X;Y), largest gain", at_most(info.leakage), "L0(Y;X)", at_most(info.leakage_reverse)),
-        ("L0s, the smaller L0", at_most(info.symmetric_leakage), "", ""),
-        (f"I*, maximin ({count(info.classes, 'class', 'classes')})", at_most(info.maximin), "", ""),
+        ("H0(X)", exact["entropy"], "H0(Y)", exact["entropy_reverse"]),
+        ("H0(X|Y)", exact["conditional_entropy"], "H0(Y|X)", exact["conditional_entropy_reverse"]),
+        ("I0(X;Y), least gain", exact["information"], "I0(Y;X)", exact["information_reverse"]),
+        ("L0(X;Y), largest gain", above["leakage"], "L0(Y;X)", above["leakage_reverse"]),
+        ("L0s, the smaller L0", above["symmetric_leakage"], "", ""),
+        (f"I*, maximin ({count(measured['classes'], 'class', 'classes')})", above["maximin"], "", ""),
     ]
     width = max(len(row[0]) for row in rows)
     lines = [
-        f"X = {x} ({count(measured.x_values, 'value')}) and Y = {y} ({count(measured.y_values, 'value')}): "
-        f"{count(measured.pairs, 'pair')} in {count(measured.records, 'record')}",
+        f"X = {x} ({count(measured['x_values'], 'value')}) and Y = {y} ({count(measured['y_values'], 'value')}): "
+        f"{count(measured['pairs'], 'pair')} in {count(measured['records'], 'record')}",
         "",
         "Information (bits)",
     ]
@@ -121,93 +139,66 @@ def ranges_text(measured: TableMeasures) -> str:
     return "\n".join([*lines, "", paragraph(SCOPE)])
 
 
-def _guessing(measured: TableMeasures) -> list[str]:
-    worst = measured.worst
-    shown = ", ".join(sorted(label(_text(v)) for v in worst.merged)[:LISTED])
-    more = f" and {len(worst.merged) - LISTED:,} more" if len(worst.merged) > LISTED else ""
+def _guessing(measured: Mapping[str, Any]) -> list[str]:
+    worst, feature = measured["worst_attribute"], measured["feature"]
+    shown, left = ", ".join(map(label, worst["some"])), worst["merged"] - len(worst["some"])
+    shown += f" and {left:,} more" if left else ""
     lines = [
-        paragraph(f"maximal leakage L* {at_most(measured.maximal_leakage)}: the worst feature merges {shown}{more}, "
-                  f"the values compatible with the output {label(_text(worst.output))}, and tells all others apart."),
+        paragraph(f"maximal leakage L* {at_most(measured['maximal_leakage'])}: the worst feature merges {shown}, "
+                  f"the values compatible with the output {label(worst['output'])}, and tells all others apart."),
         paragraph(f"identifiability: the release is epsilon-identifiable from epsilon "
-                  f"{at_most(measured.identifiability)} on."),
+                  f"{at_most(measured['identifiability'])} on."),
         paragraph(f"any channel with these ranges has a stochastic maximal leakage of at most "
-                  f"{at_most(measured.stochastic_bound)}."),
+                  f"{at_most(measured['stochastic_bound'])}."),
     ]  # fmt: skip
-    if measured.identifiable is not None:
-        lines.append(
-            f"  epsilon-identifiable at the budget given: {'yes' if measured.identifiable else 'NO'}"
-        )
-    if measured.feature is not None:
-        told = "always right at the first guess" if measured.feature.one_shot else "not always right at once"
-        lines.append(paragraph(
-            f"brute-force leakage of {' x '.join(map(label, measured.feature.columns))} "
-            f"({count(measured.feature.values, 'value')}): {at_most(measured.feature.leakage)}; {told}."
-        ))  # fmt: skip
+    if measured["identifiable"] is not None:
+        said = "yes" if measured["identifiable"] else "NO"
+        lines.append(f"  epsilon-identifiable at the budget given: {said}")
+    if feature is not None:
+        told = "always right at the first guess" if feature["one_shot"] else "not always right at once"
+        named = f"{' x '.join(map(label, feature['columns']))} ({count(feature['values'], 'value')})"
+        lines.append(paragraph(f"brute-force leakage of {named}: {at_most(feature['leakage'])}; {told}."))
     return lines
 
 
-def _hypothesis(measured: TableMeasures) -> list[str]:
-    tested = measured.hypothesis
+def _hypothesis(tested: Mapping[str, Any] | None) -> list[str]:
     if tested is None:
         return []
-    name = f"{label(tested.column)} = {label(tested.value)} against the rest"
-    if tested.epsilon is None:
-        return [f"  {name}: none of {count(tested.outputs, 'output')} settles it"]
-    private = f"epsilon-private for epsilon up to {at_least(float(tested.epsilon))}"
-    if tested.epsilon == 0:
+    name, outputs = (
+        f"{label(tested['column'])} = {label(tested['value'])} against the rest",
+        tested["outputs"],
+    )
+    if tested["epsilon"] == "inf":
+        return [f"  {name}: none of {count(outputs, 'output')} settles it"]
+    private = f"epsilon-private for epsilon up to {at_least(tested['epsilon'])}"
+    if tested["epsilon"] == 0:
         private = "every output tells, so it is private for no epsilon"
     return [
-        paragraph(f"{name}: {tested.telling:,} of {count(tested.outputs, 'output')} settle it; {private}."),
-        f"  Priv {at_least(tested.privacy)}; performance of any test at most "
-        f"{at_most(tested.performance_bound)}; L0(Y;H) {at_most(tested.leakage)}",
+        paragraph(f"{name}: {tested['telling']:,} of {count(outputs, 'output')} settle it; {private}."),
+        f"  Priv {at_least(tested['privacy'])}; performance of any test at most "
+        f"{at_most(tested['performance_bound'])}; L0(Y;H) {at_most(tested['leakage'])}",
     ]
 
 
-def _capacity(measured: TableMeasures) -> list[str]:
-    bounds = measured.capacity
+def _capacity(bounds: Mapping[str, Any] | None) -> list[str]:
     if bounds is None:
         return []
-    line = f"  zero-error capacity between {at_least(bounds.lower)} and {at_most(bounds.upper)}"
-    if bounds.code is None:
+    line = f"  zero-error capacity between {at_least(bounds['lower'])} and {at_most(bounds['upper'])}"
+    if bounds["theta"] is not None:
+        line += f" (theta number at most {at_most(bounds['theta'])})"
+    if bounds["codewords"] is None:
         return [line, "  (too many pairs for the solver: maximin information, and leakages)"]
-    found = f"the largest found (at most {bounds.code.upper_bound:,})"
-    sure = "the largest" if bounds.code.is_optimal else found
-    return [line, f"  {sure} set of inputs that never share an output: {bounds.code.size:,}"]
-
-
-def _text(value: object) -> str:
-    return f"({', '.join(map(str, cast('Any', value)))})" if isinstance(value, tuple) else str(value)
-
-
-def ranges_record(measured: TableMeasures) -> dict[str, Any]:
-    """What `nonstochastic measure --json` prints; all logarithms in bits."""
-    tested, bounds, worst = measured.hypothesis, measured.capacity, measured.worst
-    merged = {"merged": len(worst.merged), "values": worst.n_values}
-    record = {
-        "unit": "bits",
-        **picked(measured, "x", "y", "records", "pairs", "x_values", "y_values"),
-        **(asdict(measured.information) | {"unit": "bits"}),
-        **picked(measured, "maximal_leakage", "identifiability", "identifiable", "stochastic_bound"),
-        "worst_attribute": {"output": _text(worst.output), **merged},
-        "feature": None if measured.feature is None else asdict(measured.feature),
-        "hypothesis": None,
-        "zero_error": None,
-    }
-    if tested is not None:
-        epsilon = "inf" if tested.epsilon is None else float(tested.epsilon)
-        record["hypothesis"] = asdict(tested) | {"epsilon": epsilon}
-    if bounds is not None:
-        names, code = ("codewords", "codewords_upper_bound", "proof"), bounds.code
-        known = (None, None, None) if code is None else (code.size, code.upper_bound, code.proof)
-        record["zero_error"] = picked(bounds, "lower", "upper") | dict(zip(names, known, strict=True))
-    return record
+    known, most, uses = bounds["codewords"], bounds["codewords_upper_bound"], bounds["uses"]
+    sure = "the largest" if known == most else f"the largest found (at most {most:,})"
+    what = "set of inputs" if uses == 1 else f"set of words of {uses} inputs, for {uses} uses,"
+    return [line, f"  {sure} {what} that never share an output: {known:,}"]
 
 
 def verdict_text(found: VerifiedMechanism) -> str:
     """The report of `audit MECHANISM`, without a final newline."""
     kept = "keeps" if found.satisfied else "DOES NOT keep"
-    said = f"The mechanism {kept} what its file says: {_what(found)}, and"
-    lines = [_flush(f"{said} {_counted(found.outputs, found.allowed)}.")]
+    said = f"The mechanism {kept} what its file says: {mechanism_title(found)}, and"
+    lines = [_flush(f"{said} {counted_text(found.outputs, found.allowed)}.")]
     if found.disagreements:
         lines += ["", "The file is wrong", *map(item, found.disagreements)]
     source = " (as the file says, from data that are not here)"
@@ -240,20 +231,26 @@ def promise_text(promise: RangePromise) -> str:
     return item(f"{promise.meaning}: {bound} ({promise.theorem})")
 
 
-def _what(found: VerifiedMechanism) -> str:
+def mechanism_title(found: VerifiedMechanism) -> str:
+    """The query of a mechanism, and what values are."""
     mechanism = found.mechanism
     groups = f" by {', '.join(map(label, mechanism.group_by))}" if mechanism.group_by else ""
     lo, hi = (about(float(end)) for end in (mechanism.domain.lo, mechanism.domain.hi))
-    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value in {lo} to {hi}"
+    if isinstance(mechanism.domain, FiniteDomain):
+        lo = f"one of {len(mechanism.domain.values):,} from {lo}"
+    else:
+        lo = f"in {lo}"
+    outside = f"; others {OTHERS[mechanism.outside]}" if mechanism.outside in OTHERS else ""
+    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value {lo} to {hi}{outside}"
 
 
 def cells_text(found: VerifiedMechanism) -> str:
     """The report of `show MECHANISM`: the cells, and what is released for each."""
-    lines = [_flush(f"{_what(found)}; {at_most(found.mechanism.epsilon)} bits an answer.")]
+    lines = [_flush(f"{mechanism_title(found)}; {at_most(found.mechanism.epsilon)} bits an answer.")]
     for sized in found.mechanism.mechanisms[:MOST_ROWS]:
         who = "" if found.mechanism.query == "identity" else f" for groups of {sized.individuals:,}"
         lines += ["", f"{count(sized.quantizer.levels, 'level')}{who}"]
-        for lower, upper, value in islice(_cells(found, sized), MOST_ROWS):
+        for lower, upper, value in islice(cells(found, sized), MOST_ROWS):
             lines.append(f"  {about(float(lower)):>12}  to {about(float(upper)):>12}  ->  {about(value):>12}")
         if sized.quantizer.levels > MOST_ROWS:
             lines.append(f"  .. and {sized.quantizer.levels - MOST_ROWS:,} more; --csv lists all")
@@ -266,12 +263,12 @@ def cells_csv(found: VerifiedMechanism) -> str:
     """All cells with exact ends (fractions), a line each."""
     lines = ["individuals,cell,lower,upper,released"]
     for sized in found.mechanism.mechanisms:
-        for k, (lower, upper, value) in enumerate(_cells(found, sized), start=1):
+        for k, (lower, upper, value) in enumerate(cells(found, sized), start=1):
             lines.append(f"{sized.individuals},{k},{lower},{upper},{value!r}")
     return "\n".join(lines)
 
 
-def _cells(found: VerifiedMechanism, sized: SizedQuantizer) -> Iterator[tuple[Fraction, Fraction, float]]:
+def cells(found: VerifiedMechanism, sized: SizedQuantizer) -> Iterator[tuple[Fraction, Fraction, float]]:
     """Both ends of each cell, exactly, and what is released for it."""
     edge, query = sized.quantizer.edge, found.mechanism.query
     for k in range(sized.quantizer.levels):
@@ -283,7 +280,7 @@ def budget_rows(found: VerifiedMechanism) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for m in found.mechanism.mechanisms:
         size = {"individuals": m.individuals, "levels": m.quantizer.levels}
-        error = {"worst_error": float(m.quantizer.widest_cell) / 2}
+        error = {"worst_error": float(m.quantizer.worst_error)}
         rows.append(size | picked(m.certificate, "outputs", "epsilon") | error)
     return rows
 
@@ -295,7 +292,7 @@ def budget_text(found: VerifiedMechanism) -> str:
     for r in rows[:MOST_ROWS]:
         numbers = (f"{r[name]:,}" for name in shown[0][:3])
         shown.append([*numbers, at_most(r["epsilon"]), at_most(r["worst_error"])])
-    lines = [_flush(f"{_what(found)}: budget and error of an answer."), "", *aligned(shown)]
+    lines = [_flush(f"{mechanism_title(found)}: budget and error of an answer."), "", *aligned(shown)]
     if len(rows) > MOST_ROWS:
         lines.append(f"  .. and {len(rows) - MOST_ROWS:,} more sizes; --json has all")
     least = min(r["outputs"] for r in rows)
@@ -305,14 +302,53 @@ def budget_text(found: VerifiedMechanism) -> str:
     return "\n".join(lines)
 
 
+def curve_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A line for each budget."""
+    return "".join(",".join(map(str, row)) + "\n" for row in (rows[0], *(row.values() for row in rows)))
+
+
+def curve_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Budget against error: what could be at worst, and what the errors of these data are."""
+    shown = [["epsilon", "outputs", "bits in all", "levels", "possible error", "worst", "mean", "relative"]]
+    for row in rows:
+        epsilon, outputs, total, levels, possible, *errors, relative = row.values()
+        numbers = [about(epsilon), f"{outputs:,}", at_most(total), f"{levels:,}", at_most(possible)]
+        shown.append([*numbers, *map(about, errors), percent(relative)])
+    return "\n".join([*aligned(shown), "", "The last three depend on the data: they are for you alone."])
+
+
+def save_curve(rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool) -> None:
+    """Draw error against budget."""
+    with settings():
+        figure = new_figure(figsize=(6.5, 4.3), layout="constrained")
+        axes = figure.subplots()
+        for name, style in (("possible_error", "--"), ("worst_error", "-"), ("mean_error", "-")):
+            label = name.replace("_", " ")
+            axes.plot(
+                [row["epsilon"] for row in rows], [row[name] for row in rows], style, marker=".", label=label
+            )
+        axes.set(xlabel="epsilon of an answer, bits", ylabel="error", ylim=(0, None))
+        axes.legend()
+    save_figure(figure, path, overwrite=overwrite)
+
+
 def applied_text(done: Quantised, target: str) -> str:
     """The report of `apply MECHANISM`, without a final newline."""
     written = f"{count(done.answers, 'answer')} from {count(done.records, 'record')} written to {target}."
-    errors = item(f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst")
-    lines = [_flush(written), "", "For you alone, because it depends on the data", errors]
-    lines.append(item(f"{count(done.outside, 'value')} outside the range"))
+    lines = [_flush(written), "", *_for_you(done)]
     in_all = _in_all(done.answers_each, done.total_epsilon)
     return "\n".join([*lines, "", *in_all] if in_all else lines)
+
+
+def _for_you(done: Quantised) -> list[str]:
+    """What depends on the data: errors, and what the range did to values."""
+    shown = f"{count(done.outside, 'value')} outside the range"
+    if done.outside:
+        shown += f" ({percent(done.outside / done.records)} of the records), {OTHERS[done.mechanism.outside]}"
+    relative = f"{percent(done.relative_error)} of all amounts together"
+    moved = f"{done.moved:,} of {count(done.answers, 'answer')} changed"
+    errors = f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst, {relative}; {moved}"
+    return ["For you alone, because it depends on the data", item(errors), item(shown)]
 
 
 def applied_record(done: Quantised, target: str) -> dict[str, Any]:

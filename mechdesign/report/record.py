@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from mechdesign.auditing.guarantees import guarantees
+from mechdesign.auditing.measures import guarantees
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
@@ -272,4 +272,5 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "matrix": channel.matrix.tolist(),
         "codebook": channel.codebook() if channel.joint is not None else None,
         **picked(channel.record, "notion", "achieved", "utility", "certificate", "provenance"),
+        "confidence": None if channel.record.confidence is None else channel.record.confidence["level"],
     }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
+from mechdesign.core.numbers import percent_of
 from mechdesign.report.wording import aligned, at_most, count, item, label, paragraph, picked
 
 MOST_SHOWN = 10
@@ -79,19 +79,16 @@ def check_record(check: ReleaseCheck) -> dict[str, Any]:
     return record
 
 
-def estimate_text(result: Frequencies | JointFrequencies, column: str, by: str | None = None) -> str:
-    """A line for each frequency, without a final newline."""
-    titles = [column] if by is None else [column, by]
-    rows = [[*map(label, titles), "estimate", "std.error", "interval"]]
-    for record in result.rows():
-        names = (label(str(record[key])) for key in ("name", "other")[: len(titles)])
-        known = record["standard_error"] == record["standard_error"]
-        error = f"{record['standard_error']:.5f}" if known else "-"
-        ends = f"{record['lower']:.5f} to {record['upper']:.5f}" if known else "not known from released data"
-        rows.append([*names, f"{record['estimate']:.5f}", error, ends])
+def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
+    """A line for each frequency of a column, or of it by another one, without a final newline."""
+    titles = [label(column) for column in columns]
+    rows = [[*titles, "estimate", "std.error", "interval"]]
+    for *names, estimate, error, lower, upper in (record.values() for record in result.rows()):
+        numbers = f"{estimate:.5f}", f"{error:.5f}", f"{lower:.5f} to {upper:.5f}"
+        rows.append([*map(label, names), *numbers])
     lines = [
-        f"Frequencies of {' by '.join(map(label, titles))} from {count(result.records, 'released record')}, "
-        f"{_METHODS[result.method]}; {100 * result.level:g} % intervals",
+        f"Frequencies of {' by '.join(titles)} from {count(result.records, 'released record')}, "
+        f"{_METHODS[result.method]}; {percent_of(result.level)} intervals",
         f"{_TARGETS[result.target]}.",
         "",
         *aligned(rows, left=(*range(len(titles)), len(titles) + 2)),
@@ -101,16 +98,11 @@ def estimate_text(result: Frequencies | JointFrequencies, column: str, by: str |
     return "\n".join(lines)
 
 
-def estimate_csv(result: Frequencies | JointFrequencies, column: str, by: str | None = None) -> str:
-    """The same as CSV with all digits; unknown numbers are empty."""
-    titles: Sequence[str] = (column,) if by is None else (column, by)
-    keys = ("name",) if by is None else ("name", "other")
+def estimate_csv(result: Frequencies | JointFrequencies, *columns: str) -> str:
+    """The same as CSV with all digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*titles, *NUMBERS])
-    for record in result.rows():
-        numbers = ["" if record[key] != record[key] else repr(record[key]) for key in NUMBERS]
-        writer.writerow([*(record[key] for key in keys), *numbers])
+    writer.writerows([[*columns, *NUMBERS], *(record.values() for record in result.rows())])
     return text.getvalue()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.population_promise import Cause, PopulationPromise
 from mechdesign.auditing.verdict import Achieved
+from mechdesign.core.numbers import percent_of
 from mechdesign.mechanisms.result import Spending
 from mechdesign.report import wording as w
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
@@ -33,7 +34,7 @@ def population_record(promise: PopulationPromise | None) -> dict[str, Any] | Non
 
 def population_sentences(promise: PopulationPromise, chosen: ConfidenceSet | None, records: int) -> list[str]:
     """Sentences for the terminal and reports; `chosen` is the set of a design with confidence."""
-    level = f"{100.0 * promise.level:g} % confidence"
+    level = f"{percent_of(promise.level)} confidence"
     achieved, budgets = promise.achieved, w.achieved_text(promise.achieved)
     if chosen is not None:
         return [

@@ -23,6 +23,7 @@ from mechdesign.report.content import achieved_texts, names_of, summary_report, 
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
 from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
+from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
@@ -90,15 +91,17 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: the promise's own for every channel, then what this channel attains."""
     if all_measures:
         return [line for block in measure_blocks(report.promise) for line in _lines(block)]
+    whom = names_of(report.asked)[0]
     follows = [
-        f"{bound.measure.split(' (')[0]} at most {amount(bound.promised, bound.unit)}"
+        f"{bound.measure.split(' (')[0]} {'with respect to' if bound.measure.startswith('local') else 'with'} {whom} "
+        f"at most {amount(bound.promised, bound.unit)}"
         for bound in report.promise.bounds
         if bound.promised is not None and bound.unit
     ]
     said = f"Every channel with this promise has {' and '.join(follows)}. " if follows else ""
     if report.promise.achieved is not None:
         reached = f"local differential privacy {w.at_most(report.promise.achieved['eps_ldp'])}"
-        said += f"This one attains {reached} with respect to {names_of(report.asked)[0]}. "
+        said += f"This one attains {reached} with respect to {whom}. "
     return [w.paragraph(f"{said}--all-measures lists them all.")]
 
 
@@ -126,14 +129,18 @@ def channel_text(channel: Channel) -> str:
     """Both directions without the zeros: what each symbol becomes, and what each output says."""
     useful = w.title(channel.useful.columns)
     symbols, outputs = w.count(len(channel.useful), "symbol"), w.count(len(channel.outputs), "output")
+    notion, confidence = channel.record.promise(channel.sensitive), channel.record.confidence
     lines = [f"{useful}: {symbols}, {outputs}, denominator {channel.denominator}."]
+    lines += [] if notion is None else [f"It promises {notion.text} (`audit` checks it)."]
+    lines += [] if confidence is None else [w.paragraph(text, "") for text in scope_of(confidence)]
     lines += ["", "What is published for each symbol"]
     for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True):
         lines.append(_entry(name, {channel.outputs[y]: entry / channel.denominator for y, entry in row}))
     if channel.joint is None:
         lines += ["", "No codebook: a public channel does not carry the table that it needs."]
     else:
-        lines += ["", "What each output says (codebook)"]
+        sample = "" if confidence is None else ", in the shares of the table, which is a sample"
+        lines += ["", f"What each output says (codebook{sample})"]
         lines += [_entry(output, posterior) for output, posterior in channel.codebook().items()]
     return "\n".join(lines)
 
@@ -152,13 +159,14 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     width = max(map(len, [*measures.utility, *measures.leakage]))
     rows: list[tuple[str, ...]] = []
     for line in measures.guarantees:
-        attained = "?" if line.attained is None else w.about(line.attained)
-        bound = f"<= {w.at_most(line.bound)}" if line.at_most else f">= {w.at_least(line.bound)}"
-        rows.append((line.measure, attained, bound, line.source))
-    kept, said = (
-        [f"  {name:<{width}}  {w.about(value)}" for name, value in values.items()]
-        for values in (measures.utility, measures.leakage)
-    )
+        sign, rounded = ("<=", w.at_most) if line.at_most else (">=", w.at_least)
+        attained = "?" if line.attained is None else rounded(line.attained)
+        rows.append((line.measure, attained, f"{sign} {rounded(line.bound)}", line.source))
+    kept = [
+        f"  {name:<{width}}  {(w.at_most if 'leakage' in name else w.about)(value)}"
+        for name, value in measures.utility.items()
+    ]
+    said = [f"  {name:<{width}}  {_outwards(name, value)}" for name, value in measures.leakage.items()]
     parts = {
         "What is kept of the useful column (nats)": kept,
         "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)": said,
@@ -167,9 +175,16 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     if per_output:
         table = [["output", *OF_OUTPUTS]]
         for out in measures.outputs:
-            table.append([w.label(out.output), *(w.about(getattr(out, name)) for name in OF_OUTPUTS)])
+            table.append([w.label(out.output), *(_outwards(name, getattr(out, name)) for name in OF_OUTPUTS)])
         parts["Output by output"] = w.aligned(table, left=range(len(OF_OUTPUTS) + 1))
     return "\n\n".join("\n".join([heading, *lines]) for heading, lines in parts.items())
+
+
+def _outwards(name: str, value: float) -> str:
+    """A measure of leakage, rounded to what claims less; a plain probability to the nearest."""
+    if name in ("min_lift", "min_log_lift"):
+        return w.at_least(value)
+    return w.about(value) if name == "probability" else w.at_most(value)
 
 
 def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:

@@ -95,7 +95,7 @@ def _block(block: b.Block) -> str:
             return _grid(block)
         case b.Maps(maps):
             return "\n\n".join(map(_grid, maps))
-        case b.CurveChart():
+        case b.CurveChart() | b.Picture():
             return ""
 
 

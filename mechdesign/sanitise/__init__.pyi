@@ -1,9 +1,10 @@
 from .apply import Applied, sanitise_file
-from .clusters import sanitise_dask, sanitise_spark, spark_errors
+from .clusters import sanitise_dask, sanitise_spark
 from .frames import sanitise
 from .keys import Key, create_key, read_key
 from .options import Policy
 from .sklearn import ReleaseTransformer
+from .streams import engine_errors, spark_errors
 
 __all__ = [
     "Applied",
@@ -11,6 +12,7 @@ __all__ = [
     "Policy",
     "ReleaseTransformer",
     "create_key",
+    "engine_errors",
     "read_key",
     "sanitise",
     "sanitise_dask",

@@ -284,8 +284,8 @@ def sanitise_file(
     manifest, internal_manifest, codebook : path, optional
         Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
     channel_files : sequence of paths
-        The files that the channels were read from: their hashes go into the internal manifest, their places into the
-        ledger.
+        The files that the channels were read from: their hashes go into the internal manifest, their places and the
+        job files that earlier versions left beside them into the ledger.
     force : bool
         Whether existing files are replaced.
     strict : bool

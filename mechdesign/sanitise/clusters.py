@@ -1,116 +1,44 @@
-"""Sanitised frames of Spark and Dask: each partition by itself, with the draws of one machine."""
+"""Sanitised frames of Spark and Dask: each partition by itself, with the draws of one machine.
+
+The order within each partition is an error where it tells of X; which records share a partition is not looked at. One
+identifier with two symbols, or one row number twice, is found where both records are in one batch of Spark, or one
+partition of Dask. The key travels inside the function, which no plan, graph, report or log shows; where the network is
+not trusted, turn on ``spark.network.crypto.enabled``, or connect Dask with ``tls://``.
+"""
 
 # pyspark, dask, pandas and pyarrow tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
-from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
-from mechdesign.sanitise.frames import all_different, header_of, sanitised
-from mechdesign.sanitise.job import Job
-from mechdesign.sanitise.ledger import Ledger
-from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
-from mechdesign.sanitise.plan import FileChannel, Plan
-from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for, without_table
-from mechdesign.sanitise.writing import uses_of
+from mechdesign.sanitise.frames import sanitise, sanitised
+from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
 
-CLUSTER = "a frame on a cluster"
-"""In the place of a path."""
+sanitise_spark = sanitise_dask = sanitise
+"""Names from the time when clusters had functions of their own."""
 
 
-def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
-    """The recipe with a key that all tasks share; of a ledger, which is told of the release but sees no record."""
-    options = recipe.options
-    if options.shuffle:
-        raise InputError(
-            "on a cluster the order of the rows is that of its partitions: shuffle them there, before or after"
-        )
-    if recipe.keyless:
-        raise InputError(
-            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
-            "give a key (Key.fresh(), or the path of a key file), or a ledger"
-        )
-    lean = replace(recipe, channels=tuple(without_table(each, options) for each in recipe.channels))
-    if options.ledger is None:
-        return lean
-    if not options.identifiers:
-        raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
-    uses = uses_of(recipe, recipe.plan(header), header)
-    identity, fresh = options.identifiers, options.fresh_draw
-    job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=CLUSTER)
-    entry = job.entry(CLUSTER, None, 0)
-    job.finish(entry)
-    job.done(entry)
-    return replace(lean, keys=job.keys)
+def on_spark(frame: Any, recipe: Recipe, header: Sequence[Any]) -> Any:
+    """The released Spark DataFrame: X becomes strings (or keeps its type, for symbols), all else stays."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StringType, StructField, StructType
 
-
-_OURS = re.compile(
-    r"^mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE
-)
-"""The last line of the traceback that an executor sends of an error of this package."""
-
-_NUMBERS = ("tinyint", "smallint", "int", "bigint")
-
-
-@takes(ReleaseKeywords)
-def sanitise_spark(
-    frame: Any,
-    channel: FileChannel | Sequence[FileChannel],
-    **options: Unpack[ReleaseKeywords],
-) -> Any:
-    """The Spark DataFrame with each channel's X replaced by draws of Y, lazily and partition by partition.
-
-    The same record gets the same draw as by `sanitise`, however the frame is partitioned, and in every attempt of a
-    task. Released columns are strings; partitions and other columns stay. The executors need this package installed,
-    and hold one batch of a partition at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``).
-
-    A key is required (unless `insecure_seed` is given): Spark runs a plan once for every action, and every run must
-    draw the same. So is `identity` or `row_numbers`: the rows of a Spark DataFrame have no order, and so no numbers.
-    Row numbers are fixed with the data (``monotonically_increasing_id`` is not: it depends on the partitions). One
-    identifier with two symbols, or one row number twice, is found only where both records are in one batch.
-
-    The order within each partition is looked at by itself, and is an error where it tells of X (unless `keep_order`);
-    which records share a partition is an order, too, and is not looked at.
-
-    What is wrong with a record is found when Spark runs, on an executor: `spark_errors` turns that into an
-    `InputError`. The key travels to the executors inside the function, which no plan, ``explain`` or log shows; where
-    the network is not trusted, turn on ``spark.network.crypto.enabled``.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-    channel : Channel or sequence of Channel
-        Each with columns of its own.
-
-    Raises
-    ------
-    InputError
-        As `sanitise`; at once for what the column names and types tell.
-    """
-    if not hasattr(frame, "mapInArrow"):
-        raise InputError(
-            f"the table must be a Spark DataFrame, not {type(frame).__name__}; others take sanitise"
-        )
-    asked = ReleaseOptions(**options)
-    if not asked.identifiers and asked.row_numbers is None:
-        raise InputError(
-            "the rows of a Spark DataFrame have no order that stays: name what identifies a record with identity, or a "
-            "column of row numbers that is stored with the data with row_numbers"
-        )
-    recipe = Recipe.of(channel, asked)
-    header = all_different(list(frame.columns))
-    recipe = cluster_recipe(recipe, header)
-    drawer = Drawer(recipe, header)  # what can be wrong with the recipe is found here, and not on an executor
-    _check_types(frame.schema, recipe, drawer.plan)
+    schema, drawer = frame.schema, Drawer(recipe, header)
+    types = to_arrow_schema(schema)
+    sanitised(types.empty_table(), drawer)  # wrong types are found here, and not on an executor
+    fields: list[Any] = []
+    for column in drawer.plan.columns:
+        field = schema.fields[stands_for(drawer.plan, column)]
+        if column.release is not None:
+            own = drawer.own_type(column, lambda at: types.field(at).type)
+            kind = StringType() if own is None else field.dataType
+            field = StructField(column.name, kind, nullable=column.source is None or field.nullable)
+        fields.append(field)
 
     def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
         drawer = Drawer(recipe, header)
@@ -118,130 +46,23 @@ def sanitise_spark(
             yield sanitised(batch, drawer)
         drawer.refuse_order("a partition: ")
 
-    return frame.mapInArrow(sanitise_partition, _schema(frame.schema, drawer))
+    return frame.mapInArrow(sanitise_partition, StructType(fields))
 
 
-@contextmanager
-def spark_errors() -> Iterator[None]:
-    """Actions in this context raise what `sanitise_spark` finds wrong with a record as an `InputError` of one line.
-
-    >>> with spark_errors():
-    ...     released.write.parquet("released.parquet")
-
-    Raises
-    ------
-    InputError
-        In place of Spark's exception with the tracebacks of Python and Java; other exceptions pass.
-    """
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        found = _OURS.findall(str(error))
-        if not found:
-            raise
-        raise InputError(found[-1]) from None
-
-
-def _schema(schema: Any, drawer: Drawer) -> Any:
-    """The types of the output: strings in the place of X (or its own type, for symbols), all else as it was."""
-    from pyspark.sql.pandas.types import to_arrow_type
-    from pyspark.sql.types import StringType, StructField, StructType
-
-    fields: list[Any] = []
-    for column in drawer.plan.columns:
-        if column.release is None:
-            fields.append(schema.fields[column.source])
-        else:
-            had = schema.fields[stands_for(drawer.plan, column)].dataType
-            own = drawer.own_type(column, lambda at: to_arrow_type(schema.fields[at].dataType))
-            nullable = column.source is None or schema.fields[column.source].nullable
-            kind = StringType() if own is None else had
-            fields.append(StructField(column.name, kind, nullable=nullable))
-    return StructType(fields)
-
-
-def _check_types(schema: Any, recipe: Recipe, plan: Plan) -> None:
-    """What would fail on an executor, at the first record."""
-    from pyspark.sql.types import ArrayType, BinaryType, FractionalType, MapType, StructType
-
-    for at in (*(at for places in plan.inputs for at in places), *plan.identity):
-        kind = schema.fields[at].dataType
-        name, shown = quoted(schema.fields[at].name), kind.simpleString()
-        if isinstance(kind, (ArrayType, BinaryType, MapType, StructType)):
-            raise InputError(f"the column {name} holds {shown}, which is no symbol; turn it into text first")
-        if at in plan.identity and isinstance(kind, FractionalType):
-            raise InputError(
-                f"the column {name} holds {shown}, which has more than one text and identifies nothing; turn it into "
-                "integers or text"
-            )
-    if recipe.options.row_numbers is not None:
-        kind = schema[recipe.options.row_numbers].dataType.simpleString()
-        if kind not in _NUMBERS:
-            raise InputError(
-                f"the column {quoted(recipe.options.row_numbers)} must hold an integer for every record, its row "
-                f"number, and it holds {kind}"
-            )
-
-
-@takes(ReleaseKeywords)
-def sanitise_dask(
-    frame: Any,
-    channel: FileChannel | Sequence[FileChannel],
-    **options: Unpack[ReleaseKeywords],
-) -> Any:
-    """The Dask DataFrame with each channel's X replaced by draws of Y, lazily and partition by partition.
-
-    The same record gets the same draw as by `sanitise`, whatever the partitions and the scheduler. Divisions, index,
-    types and other columns stay.
-
-    Without `identity` and `row_numbers` a record is known by its place in the whole frame: the partitions before it are
-    counted as a part of the same computation. That is right where the frame has its rows in the same order whenever it
-    is computed (as read from files); after a shuffle, a merge or a groupby name an identity.
-
-    A key is required (unless `insecure_seed` is given): Dask computes a graph once for every request, and the same
-    record must get the same draw in all. One identifier with two symbols, or one row number twice, is found only where
-    both records are in one partition.
-
-    The order within each partition is looked at by itself, and is an error where it tells of X (unless `keep_order`);
-    which records share a partition is an order, too, and is not looked at.
-
-    The workers need this package installed. The key travels to them inside the function, which no graph, report or log
-    shows; where the network is not trusted, connect with ``tls://``.
-
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
-        Of pandas partitions.
-    channel : Channel or sequence of Channel
-        Each with columns of its own.
-
-    Raises
-    ------
-    InputError
-        As `sanitise`: at once for what the column names tell, and from a computation for what its records tell.
-    """
-    asked = ReleaseOptions(**options)
-    recipe = Recipe.of(channel, asked)
-    if not hasattr(frame, "map_partitions"):
-        raise InputError(
-            f"the table must be a Dask DataFrame, not {type(frame).__name__}; others take sanitise"
-        )
-    empty = frame._meta.iloc[:0]
-    header = tuple(header_of(empty))
-    work = _PartitionWork(cluster_recipe(recipe, header), header)
-    if asked.identifiers or asked.row_numbers is not None:
+def on_dask(frame: Any, recipe: Recipe, header: Sequence[Any], first_row: int) -> Any:
+    """The released Dask DataFrame, with its divisions, index and types."""
+    empty, work = frame._meta.iloc[:0], _PartitionWork(recipe, header)
+    if recipe.options.identifiers or recipe.options.row_numbers is not None:
         return frame.map_partitions(work, meta=work(empty))
     # The row number of every record: a cumulated sum, so that no partition waits for those behind it.
-    places = frame.map_partitions(_ones, meta=(None, np.dtype(np.int64))).cumsum() - 1
+    places = frame.map_partitions(_ones, meta=(None, np.dtype(np.int64))).cumsum() + (first_row - 1)
     return frame.map_partitions(work, places, meta=work(empty, np.zeros(0, dtype=np.int64)))
 
 
 class _PartitionWork:
     """What a task does: a name for people, and nothing of the key in the names that Dask makes of arguments."""
 
-    def __init__(self, recipe: Recipe, header: tuple[Any, ...]) -> None:
+    def __init__(self, recipe: Recipe, header: Sequence[Any]) -> None:
         self.__name__ = "sanitise_partition"
         self._recipe, self._header = recipe, header
         self._token = uuid4().hex

@@ -14,8 +14,6 @@ import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from glob import escape, glob, has_magic
-from itertools import takewhile
 from pathlib import Path, PurePath
 from sqlite3 import Connection
 from tempfile import TemporaryDirectory
@@ -40,13 +38,14 @@ from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.compression import compression_named
 from mechdesign.formats.digests import Content
+from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.inputs import TextOptions, on_failure
 from mechdesign.formats.opening import SUFFIXES, TEXT_SUFFIXES, kind_named, open_source
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
 from mechdesign.sanitise.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.sanitise.ledger import NAME, Ledger
+from mechdesign.sanitise.ledger import NAME, OLD, Ledger, begins
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.sanitise.target import keep_stoppable, uninterrupted
 
@@ -97,7 +96,7 @@ class ProvisionalLedger(Ledger):
         self.stage, self.final, self._rehearsal = stage, final, rehearsal
         self.entered: list[Entry] = []
         self._taken: set[str] = set()
-        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path)):
+        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path) or begins(Path(path), OLD)):
             path = Ledger(stage / f".{NAME}", key=key).path
         super().__init__(path, channels=() if rehearsal else channels, key=key)
 
@@ -129,11 +128,6 @@ class ProvisionalLedger(Ledger):
     def _named(self, target: str) -> str:
         path = Path(target)
         return os.fspath(self.final / path.relative_to(self.stage)) if self.stage in path.parents else target
-
-
-def is_folder(source: PathLike) -> bool:
-    """Whether a source is a folder, or a glob that is not the name of a file."""
-    return os.path.isdir(source) or (has_magic(os.fspath(source)) and not os.path.exists(source))
 
 
 def sanitise_path(
@@ -224,25 +218,6 @@ def _sanitise_folder(
     digest = "" if dry_run else hashlib.sha256((final / MARKER).read_bytes()).hexdigest()
     notices = dict.fromkeys([*told, *(text for each in done.values() for text in each.notices)])
     return replace(first, records=records, sha256=digest, already=same, notices=tuple(notices))
-
-
-def files_of(source: PathLike) -> tuple[Path, list[str]]:
-    """The folder that a source is about, and the data files in it, by their names there.
-
-    Names that begin with ``_`` or ``.`` are no data, as for Spark and pyarrow.
-    """
-    name, whole = os.fspath(source), os.path.isdir(source)
-    base = Path(*takewhile(lambda part: whole or not has_magic(part), Path(name).parts))
-    found = sorted(glob(os.path.join(escape(name), "**") if whole else name, recursive=True))
-    names = {each: Path(each).relative_to(base).as_posix() for each in found}
-    data = [each for each in found if not f"/{names[each]}".replace("/_", "/.").count("/.")]
-    for each in data:
-        if not os.path.isfile(each) and not (os.path.isdir(each) and os.access(each, os.R_OK | os.X_OK)):
-            raise InputError(f"{each} is neither a file nor a folder that can be read: nothing is released")
-    files = [names[each] for each in data if os.path.isfile(each)]
-    if not files:
-        raise InputError(f"{name} has no data files")
-    return base, files
 
 
 def _placed(names: Sequence[str], format: str | None) -> dict[str, str]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
+from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import arrow_integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
@@ -74,15 +75,6 @@ def _arrow_schema(frame: Any) -> Any:
     return frame.head(0).to_arrow().schema if hasattr(frame, "to_arrow") else None
 
 
-_WAYS_OUT = {
-    "LazyFrame": "a polars LazyFrame has no records yet; collect() it first, or sanitise its file",
-    "pyspark": "a Spark DataFrame takes mechdesign.sanitise.sanitise_spark",
-    "dask": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
-    "dask_expr": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
-}
-"""What to do with what looks like a frame and is none, by its class or package."""
-
-
 @takes(ReleaseKeywords)
 def sanitise(
     frame: Any,
@@ -104,7 +96,12 @@ def sanitise(
 
     Parameters
     ----------
-    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch
+    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of polars, DuckDB, Spark or Dask
+        Lazy tables come back lazy, need a key, and are released batch by batch whenever they are read; what is wrong
+        with a record, and columns or an order that tell of X, are errors then (see `engine_errors`). Without `identity`
+        and `row_numbers` their rows must have an order that stays: that of a file or table, filtered and projected, or
+        in DuckDB one by ORDER BY without ties; those of Spark have none. A DuckDB relation comes back on a connection
+        of its own; one made by ``connection.cursor()`` can be written to the database that it is read from.
     channel : Channel or sequence of Channel
         Each with columns of its own.
     first_row : int
@@ -117,12 +114,20 @@ def sanitise(
         If this is no such frame, a column is not there or would stay and must not, a record has a symbol that the
         policy refuses, or no identity. The message names the column or the record.
     """
+    import narwhals as nw
+
     asked = ReleaseOptions(**options)
     if first_row and (asked.identifiers or asked.row_numbers is not None):
         raise InputError(
             "first_row numbers records by their place, but identity or row_numbers say what identifies them"
         )
-    recipe, header = Recipe.of(channel, asked), header_of(frame)
+    recipe = Recipe.of(channel, asked)
+    on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
+    if on_cluster or nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
+        from mechdesign.sanitise.streams import sanitise_lazy
+
+        return sanitise_lazy(frame, recipe, first_row)
+    header = header_of(frame)
     columns = arrow_columns(frame)
     if asked.ledger is None:
         drawer = Drawer(recipe, header)
@@ -142,12 +147,7 @@ def sanitise(
 def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int) -> Any:
     """The released frame; refuses columns that give the released one away, and warns of an order that does."""
     released = sanitised(frame, drawer, first_row=first_row)
-
-    def some(step: int) -> Callable[[Any], Any]:
-        at = arrow_integers(np.arange(0, len(frame), step))
-        return lambda name: columns[drawer.header.index(name)].take(at)
-
-    drawer.look(len(frame), some)
+    look_at(frame, drawer)
     drawer.refuse_twins()
     if (told := drawer.ordered()) is not None:
         warnings.warn(str(InputError(told)), stacklevel=4)
@@ -156,11 +156,26 @@ def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int)
     key = drawer.recipe.keys[0].derived("order")
     content = RowHasher(key.secret).content(columns, len(frame))
     order = np.argsort(random_words(key.derived(content.ordered), 0, len(frame)), kind="stable")
-    if not hasattr(frame, "iloc"):
-        return released[order] if hasattr(frame, "to_series") else released.take(arrow_integers(order))
     # Row numbers that pandas gave the rows as an index are given anew.
-    plain = type(frame.index).__name__ == "RangeIndex" and frame.index.name is None
-    return released.iloc[order].reset_index(drop=True) if plain else released.iloc[order]
+    plain = type(getattr(frame, "index", None)).__name__ == "RangeIndex" and frame.index.name is None
+    mixed = _rows(released, order)
+    return mixed.reset_index(drop=True) if plain else mixed
+
+
+def _rows(frame: Any, at: Integers) -> Any:
+    if hasattr(frame, "iloc"):
+        return frame.iloc[at]
+    return frame[at] if hasattr(frame, "to_series") else frame.take(arrow_integers(at))
+
+
+def look_at(frame: Any, drawer: Drawer) -> None:
+    """See what the columns of the next part of a table tell of each other (`Drawer.look`)."""
+
+    def some(step: int) -> Callable[[Any], Any]:
+        columns = arrow_columns(_rows(frame, np.arange(0, len(frame), step)))
+        return lambda name: columns[drawer.header.index(name)]
+
+    drawer.look(len(frame), some)
 
 
 REMEMBERED = 64
@@ -276,10 +291,8 @@ def header_of(frame: Any) -> list[Any]:
         except nw.exceptions.DuplicateError:
             pass
         except TypeError:
-            kind = type(frame)
-            found = (kind.__name__, kind.__module__.split(".")[0])
-            hint = next((way for name, way in _WAYS_OUT.items() if name in found), f"not {kind.__name__}")
-            raise InputError(f"the table must be a pandas, polars or pyarrow table; {hint}") from None
+            kind = type(frame).__name__
+            raise InputError(f"the table must be a pandas, polars or pyarrow table; not {kind}") from None
         names = list(frame.columns)
     return all_different(names)
 
@@ -304,7 +317,13 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = 
     def column(at: int) -> Any:
         return frame.column(at) if is_arrow else frame.to_series(at) if is_polars else frame.iloc[:, at]
 
-    drawn = drawer.draw(column, len(frame), first_row=first_row, numbers=numbers)
+    def cells(at: int) -> Any:
+        """The column, text and integers as arrow has them, which are read soonest."""
+        series: Any = nw.from_native(column(at), series_only=True, pass_through=is_arrow)
+        plain = not is_arrow and (series.dtype == nw.String or series.dtype.is_integer())
+        return series.to_arrow() if plain else column(at)
+
+    drawn = drawer.draw(cells, len(frame), first_row=first_row, numbers=numbers)
     plan, header = drawer.plan, drawer.header
     columns: list[Any] = []
     for part in plan.columns:

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from sqlite3 import Connection
 from typing import Any, TypeAlias
 
-from mechdesign.auditing.demands import log_upper
 from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
@@ -35,6 +34,10 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
 
     A record that is drawn independently k times tells at most k times as much.
     """
+    from mechdesign.auditing.demands import (
+        log_upper,
+    )  # exact logarithms take as long to import as a small job
+
     columns = list(zip(*rows, strict=True))
     return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)
 

@@ -112,11 +112,14 @@ class Job:
     def _choose(self, content: Content | None) -> None:
         """Find the draws of this data set, which shows in its bytes or else in its content."""
         with self.ledger.reading() as db:
-            released = [entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)]
-            places = [*(os.fspath(real_path(path)) for path in self.channel_files), *[None] * len(self.uses)]
-            pairs = zip(self.uses, places, strict=False)
-            self.drawn = tuple(self._drawn(use, place, released, content) for use, place in pairs)
+            self.drawn = self._found(db, content)
             self.keys = tuple(self.ledger.key_of(drawn, db) for drawn in self.drawn)
+
+    def _found(self, db: Connection, content: Content | None) -> tuple[Drawn, ...]:
+        released = [entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)]
+        places = [*(os.fspath(real_path(path)) for path in self.channel_files), *[None] * len(self.uses)]
+        pairs = zip(self.uses, places, strict=False)
+        return tuple(self._drawn(use, place, released, content) for use, place in pairs)
 
     def _is_mine(self, entry: Entry, content: Content | None) -> bool:
         """Whether a release belongs to the job of this data set."""
@@ -124,6 +127,10 @@ class Job:
             return entry.identity == self.identity
         same = content is not None and entry.ordered == content.ordered
         return same or (self.file is not None and entry.file == self.file)
+
+    def _is_last(self, db: Connection, content: Content) -> bool:
+        """Whether of two jobs that know these records, one of them of an earlier version, this is the last one."""
+        return self._found(db, content) == self.drawn
 
     def _drawn(
         self, use: Use, place: str | None, released: Sequence[Entry], content: Content | None
@@ -225,7 +232,11 @@ class Job:
             (others if not pairs else own if same else foreign).append(entry)
             if pairs and same and any(old.draw != mine.draw for old, mine in pairs):
                 before.append(entry)
-            elif not same and not self.identity and self._is_mine(entry, content):
+            elif (
+                not (same or self.identity)
+                and self._is_mine(entry, content)
+                and not self._is_last(db, content)
+            ):
                 return None
         again = {entry.id for entry in before}
         repeated = any(entry.id not in again and is_same(entry, content, self.file) for entry in own)

@@ -10,17 +10,27 @@ from __future__ import annotations
 
 import math
 import re
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from pathlib import Path
+from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import fraction_of_text, quoted
+from mechdesign.core.numbers import fraction_of, fraction_of_text, quoted
+from mechdesign.core.progress import Progress
+from mechdesign.formats.inputs import STANDARD, TextOptions
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
-from mechdesign.nonstochastic.domains import IntervalDomain, interval
+from mechdesign.nonstochastic.domains import (
+    Domain,
+    IntervalDomain,
+    finite,
+    interval,
+)
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
-from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
+from mechdesign.nonstochastic.mechanism_file import OUTSIDE, QUERY, TOLD, MechanismFile, Outside
 from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
 
@@ -36,21 +46,35 @@ class QuantizeOptions:
     range_text: str | None = None
     equals: str | None = None
     individual: str | None = None
-    clip: bool = False
+    outside: Outside = "refuse"
     layout: str = "widest"
+    domain: Sequence[float] | Mapping[float, object] | None = None
+    thresholds: str | Sequence[float] | None = None
     missing: str = "refuse"
 
 
 def check_options(options: QuantizeOptions) -> None:
     """Raise InputError if options contradict each other."""
-    if options.query not in QUERIES:
-        raise InputError(f"query ({options.query!r}) must be one of {', '.join(QUERIES)}")
+    if re.fullmatch(QUERY.pattern, options.query, re.ASCII) is None:
+        raise InputError(f"query ({quoted(options.query)}) must be {QUERY.wanted}")
+    if options.outside not in OUTSIDE:
+        raise InputError(f"outside ({quoted(options.outside)}) must be one of {', '.join(OUTSIDE)}")
+    if options.query == "count" and options.outside in TOLD:
+        raise InputError(f"a record counts as 0 or 1: there is nothing outside to {options.outside}")
     if options.layout not in LAYOUTS:
         raise InputError(f"layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}")
     if options.query == "identity" and options.group_by:
         raise InputError(
-            "--group-by needs --query mean, sum or count: the identity releases record by record"
+            "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by record"
         )
+    if options.range_text is not None and options.domain is not None:
+        raise InputError(
+            "--range says that all values between two are possible, --domain lists them: give one"
+        )
+    if isinstance(options.thresholds, str) and options.thresholds not in ("optimal", "most"):
+        raise InputError(f"thresholds ({quoted(options.thresholds)}) must be optimal, most, or numbers")
+    if options.domain is not None and options.query == "count":
+        raise InputError("--domain is not for --query count: a record counts as 0 or 1")
     if options.query != "count" and options.equals is not None:
         raise InputError(f"--equals is for --query count, not for {options.query}")
     if options.query == "count" and options.range_text is not None:
@@ -61,7 +85,7 @@ def check_options(options: QuantizeOptions) -> None:
             f"the column {quoted(options.column)} cannot be released and be a group or individual too"
         )
     if options.query != "identity":
-        made = (RECORDS, f"{options.query}_{options.column}")
+        made = (RECORDS, f"{options.query.replace(':', '_')}_{options.column}")
         if clash := [name for name in options.group_by if name in made]:
             raise InputError(
                 f"the group column {quoted(clash[0])} has the name of a column of the output; rename it"
@@ -100,6 +124,40 @@ def nearest_double(epsilon: object) -> object:
         raise InputError(f"epsilon ({quoted(epsilon)}) must be a number of bits, 0 or more") from None
 
 
+def compare_budgets(
+    source: PathLike,
+    options: QuantizeOptions,
+    epsilons: Sequence[float],
+    *,
+    text: TextOptions | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """For each budget what a release would promise, and its errors, which depend on the data; nothing is released."""
+    if source == STANDARD:
+        raise InputError("the data are read once for each budget: name a file, not standard input")
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+        target = Path(folder, Path(source).name)
+        for epsilon in epsilons:
+            done = quantise_table(
+                source, target, replace(options, epsilon=epsilon), text=text, progress=progress, force=True
+            )
+            sizes = [m.quantizer for m in done.mechanism.mechanisms]
+            rows.append(
+                {
+                    "epsilon": epsilon,
+                    "outputs": done.mechanism.guarantee["outputs"],
+                    "total_epsilon": done.total_epsilon,
+                    "levels": max(q.levels for q in sizes),
+                    "possible_error": float(max(q.worst_error for q in sizes)),
+                    "worst_error": done.worst_error,
+                    "mean_error": done.mean_error,
+                    "relative_error": done.relative_error,
+                }
+            )
+    return rows
+
+
 def quantise_table(
     source: PathLike,
     target: PathLike,
@@ -120,14 +178,28 @@ def quantise_table(
             "a total budget is one of an individual: name the column that identifies individuals (--individual)"
         )
     of = f"the {options.query} of {quoted(options.column)}"
+    placed: dict[str, Any] = {"layout": options.layout}
+    domain: Domain
+    if options.domain is not None:
+        domain = finite(map(float, options.domain))
+        if isinstance(options.domain, Mapping):
+            shares = sorted((value, float(fraction_of(share))) for value, share in options.domain.items())
+            placed["weights"] = [share for _, share in shares]
+    else:
+        domain = interval(0, 1) if options.query == "count" else parse_range(options.range_text, of)
+    if isinstance(options.thresholds, str):
+        placed["layout"] = options.thresholds
+    elif options.thresholds is not None:
+        placed |= {"layout": "given", "thresholds": sorted(map(float, options.thresholds))}
     made = MechanismFile(
         query=options.query,
         column=options.column,
         group_by=options.group_by,
-        domain=interval(0, 1) if options.query == "count" else parse_range(options.range_text, of),
+        domain=domain,
         epsilon=0.0,
         mechanisms=(),
-        provenance={"tool": "mechdesign", "layout": options.layout, "missing": options.missing},
+        outside=options.outside,
+        provenance={"tool": "mechdesign", **placed, "missing": options.missing},
     )
     notices: list[str] = []
     if total_epsilon is None:
@@ -158,7 +230,6 @@ def quantise_table(
         target,
         individual=options.individual,
         equals=options.equals,
-        outside="clip" if options.clip else "refuse",
         **writing,
     )
     return replace(done, notices=(*filter(None, notices), *done.notices))

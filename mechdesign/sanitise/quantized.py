@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from mechdesign.core.documents import document_text, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import arrow_integers, arrow_texts, require_column
 from mechdesign.formats.compression import Compression
@@ -32,25 +31,29 @@ from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of, usable_records
+from mechdesign.nonstochastic.domains import FiniteDomain, exact_number
+from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import (
+    TOLD,
     MechanismFile,
+    Outside,
     SizedQuantizer,
     build_query,
     guarantee_record,
+    ranks_of,
     read_verified,
 )
 from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, design_quantizer
+from mechdesign.nonstochastic.optimise_thresholds import most_levels, thresholds_for
 from mechdesign.nonstochastic.quantizers import Quantizer
+from mechdesign.nonstochastic.queries import LinearQuery
 from mechdesign.sanitise.target import Target
-
-Outside = Literal["refuse", "clip"]
-
-OUTSIDE: tuple[Outside, ...] = ("refuse", "clip")
-"""What becomes of a value outside the range: an error, or the end of the range. To mark it or to leave it out
-would be one more output, which certificates do not count."""
 
 RECORDS = "records"
 """Header of the number of records of each group."""
+
+THRESHOLDS = ("optimal", "most", "given")
+"""Ways to place thresholds that are no layout of equal cells: of least squared error, the most, or listed ones."""
 
 LARGEST_DOUBLE = Fraction(sys.float_info.max)
 """Released numbers are doubles."""
@@ -64,8 +67,10 @@ class Quantised:
     answers: int
     column: str
     outside: int
+    moved: int
     mean_error: float
     worst_error: float
+    relative_error: float
     answers_each: int | None
     total_epsilon: float
     new_sizes: tuple[int, ...]
@@ -102,10 +107,8 @@ def apply_mechanism(
 ) -> Quantised:
     """Release a table through a mechanism file: the same column, query, groups, range and budget."""
     held = read_verified(mechanism).mechanism
-    wanted = outside or ("clip" if held.provenance.get("clipped") is True else "refuse")
-    if wanted not in OUTSIDE:
-        raise InputError(f"outside ({quoted(wanted)}) must be one of {', '.join(OUTSIDE)}")
-    return release_table(lambda _: held, source, target, outside=wanted, keep=(mechanism,), **asked)
+    held = held.meeting(outside or held.outside)
+    return release_table(lambda _: held, source, target, keep=(mechanism,), **asked)
 
 
 def release_table(
@@ -113,7 +116,6 @@ def release_table(
     source: PathLike,
     target: PathLike,
     *,
-    outside: Outside,
     column: str | None = None,
     individual: str | None = None,
     equals: str | None = None,
@@ -139,7 +141,7 @@ def release_table(
         Target(target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []) as out,
     ):
         mechanism = designed(table)
-        run = Answering(mechanism, table, column, equals, outside, progress)
+        run = Answering(mechanism, table, column, equals, progress)
         packing = compression or packing_of(table, target)
         if mechanism.query == "identity":
             run.identity(out.part, packing, individual)
@@ -163,20 +165,23 @@ class Answering:
         table: Source,
         column: str | None = None,
         equals: str | None = None,
-        outside: Outside = "refuse",
         progress: Progress | None = None,
     ) -> None:
-        self.mechanism, self.table, self.equals, self.outside = mechanism, table, equals, outside
+        self.mechanism, self.table, self.equals, self.outside = mechanism, table, equals, mechanism.outside
         self.column = column or mechanism.column
         if equals is not None and mechanism.query != "count":
             raise InputError(
                 f"a value to count is for a mechanism that counts, not for the {mechanism.query}"
             )
-        self.lo, self.hi = float(mechanism.domain.lo), float(mechanism.domain.hi)
+        domain = mechanism.domain
+        self.lo, self.hi = float(domain.lo), float(domain.hi)
+        self.members = (
+            np.array([float(v) for v in domain.values]) if isinstance(domain, FiniteDomain) else None
+        )
         self.progress = progress
         self.missing = mechanism.provenance.get("missing", "refuse")
-        self.records = self.answers = self.beyond = 0
-        self.errors, self.worst = 0.0, 0.0
+        self.records = self.answers = self.beyond = self.moved = 0
+        self.errors, self.worst, self.amount = 0.0, 0.0, 0.0
         self.each: int | None = None
         self.sized = {m.individuals: m for m in mechanism.mechanisms}
         self.used: set[int] = set()
@@ -216,19 +221,38 @@ class Answering:
         except BadCell as error:
             raise InputError(f"{self.table.where(int(rows[error.position]))}: {error.what}") from None
 
-    def _inside(self, numbers: Numbers, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The distinct values, moved into the range where they may be."""
-        beyond = (numbers.values < self.lo) | (numbers.values > self.hi)
+    def _inside(
+        self, numbers: Numbers, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+        """The distinct values, moved into the range, and which records lie outside where that is told apart."""
+        found = np.clip(np.nan_to_num(numbers.values, nan=self.lo), self.lo, self.hi)
+        if self.members is not None:
+            # The nearest one of the values that there are.
+            found = self.members[np.searchsorted((self.members[1:] + self.members[:-1]) / 2, found)]
+        # What is no number belongs to no record of the batch.
+        beyond, told = (found != numbers.values) & ~np.isnan(numbers.values), None
         if beyond.any() and (hit := beyond[numbers.codes]).any():
             if self.outside == "refuse":
                 place = self.table.where(int(rows[hit.argmax()]))
+                where = f"lies outside the range {self.lo:g} to {self.hi:g}"
+                where = (
+                    where if self.members is None else f"is none of the {self.members.size:,} of the domain"
+                )
                 raise InputError(
-                    f"{place}: the value lies outside the range {self.lo:g} to {self.hi:g}; clip such values, or "
-                    "design with a wider range"
+                    f"{place}: the value {where}; clip, mark or drop such values (--outside), or design with a wider "
+                    "range"
                 )
             self.beyond += int(np.count_nonzero(hit))
-        # What is no number belongs to no record of the batch.
-        return np.clip(np.nan_to_num(numbers.values, nan=self.lo), self.lo, self.hi)
+            told = hit if self.outside in TOLD else None
+        return found, told
+
+    def _tell(self, answers: NDArray[np.float64], errors: NDArray[np.float64], times: Any) -> None:
+        """Add up how far answers, each so many times, are from what is released for them."""
+        some = times > 0
+        answers, errors, times = np.abs(answers[some]), errors[some], times[some]
+        self.moved += int(times[errors > 0].sum())
+        self.errors, self.amount = self.errors + float(errors @ times), self.amount + float(answers @ times)
+        self.worst = max(self.worst, float(errors.max(initial=0.0)))
 
     def identity(self, target: Path, packing: Compression | None, individual: str | None) -> None:
         """Every record's own value, in its cell."""
@@ -237,8 +261,11 @@ class Answering:
         quantizer = self._quantizer(1)
         middles = np.array([float(m) for m in quantizer.midpoints])
         parquet = self.table.kind == "Parquet"
+        # The last one marks what lies outside the range: an empty cell.
         labels = (
-            pa.array(middles, pa.float64()) if parquet else arrow_texts([repr(m) for m in middles.tolist()])
+            pa.array([*middles.tolist(), None], pa.float64())
+            if parquet
+            else arrow_texts([*map(repr, middles.tolist()), ""])
         )
         place = self.table.header.index(self.column)
         kind = pa.float64() if parquet else None
@@ -250,18 +277,23 @@ class Answering:
         with open(target, "wb") as stream, self.table.sink(stream, outputs, compression=packing) as sink:
             for batch, rows, columns in self.batches(individual):
                 numbers = self._numbers(columns[0], rows)
-                cells = quantizer.cells(self._inside(numbers, rows)).astype(np.int32)
-                errors = np.abs(middles[cells] - numbers.values)[numbers.codes]
-                self.errors += float(errors.sum())
-                self.worst = max(self.worst, float(errors.max(initial=0.0)))
+                values, told = self._inside(numbers, rows)
+                cells = quantizer.cells(values).astype(np.int32)
+                codes = cells[numbers.codes]
                 if individual is not None:
                     people.add([], np.zeros(len(rows)), columns[-1])
-                codes = arrow_integers(cells[numbers.codes])
-                sink.write(
-                    batch, [labels.take(codes) if parquet else pa.DictionaryArray.from_arrays(codes, labels)]
-                )
-        self.records = self.answers = sink.records
-        self.each = self._most(people)
+                counted = numbers.codes if told is None else numbers.codes[~told]
+                times = np.bincount(counted, minlength=values.size)
+                self._tell(numbers.values, np.abs(middles[cells] - numbers.values), times)
+                if told is not None and self.outside == "drop":
+                    batch, codes = batch.select(~told), codes[~told]
+                elif told is not None:
+                    codes[told] = middles.size
+                written = arrow_integers(codes)
+                made = labels.take(written) if parquet else pa.DictionaryArray.from_arrays(written, labels)
+                sink.write(batch, [made])
+                self.records += len(rows)
+        self.answers, self.each = sink.records, self._most(people)
         if self.fresh:
             self._refuse_none()
 
@@ -271,32 +303,49 @@ class Answering:
 
     def grouped(self, target: Path, packing: Compression | None, individual: str | None) -> None:
         """One answer for each group, from its exact sum."""
-        groups, keys = Groups(), self.mechanism.group_by
+        keys = self.mechanism.group_by
+        groups, marked = Groups(ordered=ranks_of(self.mechanism.query, 1) != (0, 0)), set[int]()
         for _, rows, found in self.batches(individual):
             numbers = self._numbers(found[0], rows)
-            values = self._inside(numbers, rows)
-            own = found[1 : 1 + len(keys)]
-            groups.add(own, values[numbers.codes], found[-1] if individual else None)
+            values, told = self._inside(numbers, rows)
+            own, who = found[1 : 1 + len(keys)], found[-1] if individual else None
+            dropped = told if self.outside == "drop" else None
+            group = groups.add(own, values[numbers.codes], who, dropped)
+            marked.update(group[told].tolist() if told is not None and dropped is None else ())
             self.records += len(rows)
         self._refuse_none()
         self.each = self._most(groups)
-        released = self._answers(groups)
-        self.answers = len(released)
-        columns: dict[str, Any] = {key: [group[k] for group in groups.keys] for k, key in enumerate(keys)}
-        columns |= {RECORDS: groups.sizes, f"{self.mechanism.query}_{self.mechanism.column}": released}
+        answers, names, sizes = self._answers(groups, marked), groups.keys, groups.sizes
+        self.answers = len(answers)
+        if not answers:
+            raise InputError(f"{self.table.name}: no value lies in the range, and nothing is left to answer")
+        columns: dict[str, Any] = {key: [names[g][k] for g in answers] for k, key in enumerate(keys)}
+        columns |= {RECORDS: [sizes[g] for g in answers], self.mechanism.answer: [*answers.values()]}
         with open(target, "wb") as stream:
             self.table.write_table(stream, columns, compression=packing)
 
-    def _answers(self, groups: Groups) -> list[float]:
-        released: list[float] = []
-        mean = self.mechanism.query == "mean"
-        for total, size in zip(groups.totals(), groups.sizes, strict=True):
+    def _answers(self, groups: Groups, marked: set[int]) -> dict[int, float | str | None]:
+        """What is released for each group of some records; a `marked` one, with a value outside the range, is empty."""
+        query, sizes = self.mechanism.query, groups.sizes
+        ordered = ranks_of(query, 1) != (0, 0)
+        answers = groups.ranked(lambda size: ranks_of(query, size)) if ordered else groups.totals()
+        released: dict[int, float | str | None] = {}
+        shown: dict[tuple[int, int], float] = {}
+        pairs: list[tuple[float, float]] = []
+        for g, (answer, size) in enumerate(zip(answers, sizes, strict=True)):
+            if size == 0:
+                continue
             quantizer = self._quantizer(size)
-            answer = total / size if mean else total
-            value = released_number(self.mechanism.query, quantizer, quantizer.cell(answer))
-            error = float(abs(value - answer))
-            self.errors, self.worst = self.errors + error, max(self.worst, error)
-            released.append(float(value))
+            if g in marked:
+                released[g] = None if self.table.kind == "Parquet" else ""
+                continue
+            answer = answer / size if query == "mean" else answer
+            place = size, quantizer.place(answer)
+            if place not in shown:
+                shown[place] = float(released_number(query, quantizer, place[1]))
+            released[g] = shown[place]
+            pairs.append((float(answer), abs(shown[place] - float(answer))))
+        self._tell(*np.array(pairs).reshape(-1, 2).T, times=np.ones(len(pairs), dtype=np.int64))
         return released
 
     def _quantizer(self, size: int) -> Quantizer:
@@ -311,7 +360,6 @@ class Answering:
         """What was released, with the mechanism that tells of it."""
         provenance = {
             **self.mechanism.provenance,
-            "clipped": self.outside == "clip",
             "versions": versions(),
             "records": self.records,
             "answers": self.answers,
@@ -336,8 +384,10 @@ class Answering:
             answers=self.answers,
             column=self.column,
             outside=self.beyond,
+            moved=self.moved,
             mean_error=self.errors / max(self.answers, 1),
             worst_error=self.worst,
+            relative_error=self.errors / self.amount if self.amount else 0.0,
             answers_each=self.each,
             total_epsilon=total,
             new_sizes=() if self.fresh else tuple(sorted(self.new)),
@@ -350,7 +400,7 @@ class Answering:
 def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
     """Thresholds for another size of group, by the layout and within the budget of a mechanism."""
     named = mechanism.provenance.get("layout")
-    if named not in LAYOUTS:
+    if named not in (*LAYOUTS, *THRESHOLDS):
         raise InputError(
             f"the mechanism has no thresholds for groups of {size} and does not say its layout; design anew"
         )
@@ -361,10 +411,36 @@ def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
             f"the {mechanism.query} of {size:,} values up to {float(mechanism.domain.hi):g} can be beyond all doubles "
             f"({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
         )
+    outputs = outputs_allowed(mechanism.epsilon) - (mechanism.outside in TOLD)
+    if not outputs:
+        raise InputError(
+            f"to {mechanism.outside} what lies outside the range is one output, and epsilon allows no other: "
+            "raise it to 1 bit or more"
+        )
     # A record that counts as 0 or 1 has two outputs at most, and finer cells would tell nothing more.
-    epsilon = min(mechanism.epsilon, 1.0) if mechanism.query == "count" else mechanism.epsilon
-    made = design_quantizer(query, epsilon, layout=cast("Layout", named))
-    return SizedQuantizer(size, made.quantizer, made.certificate)
+    outputs = min(outputs, 2) if mechanism.query == "count" else outputs
+    epsilon = epsilon_for(outputs)
+    if named in LAYOUTS:
+        quantizer = design_quantizer(query, epsilon, layout=cast("Layout", named)).quantizer
+    elif named == "given":
+        cuts = [exact_number("a threshold", t) for t in mechanism.provenance.get("thresholds", ())]
+        quantizer = Quantizer(lo, hi, tuple(t for t in cuts if lo < t <= hi))
+    elif not isinstance(query, LinearQuery) or not isinstance(mechanism.domain, FiniteDomain):
+        raise InputError(
+            f"{named} thresholds are for the identity, mean or sum of a finite domain (--domain); another query gets "
+            "its thresholds by --layout"
+        )
+    elif named == "most":
+        quantizer = most_levels(query, epsilon).quantizer
+    else:
+        quantizer = thresholds_for(query, epsilon, mechanism.provenance.get("weights")).quantizer
+    made = mechanism.certified(size, quantizer)
+    if made.certificate.outputs > outputs_allowed(mechanism.epsilon):
+        raise InputError(
+            f"with these thresholds one individual can bring about {made.certificate.outputs} outputs, and "
+            f"{outputs_allowed(mechanism.epsilon)} are allowed; leave some out, or raise the budget"
+        )
+    return made
 
 
 def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:

@@ -57,7 +57,7 @@ def check_quantised(
 
 def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tuple[list[str], int]:
     identity = mechanism.query == "identity"
-    answer = column if identity else f"{mechanism.query}_{mechanism.column}"
+    answer = column if identity else mechanism.answer
     read = [answer, *(() if identity else (*mechanism.group_by, RECORDS))]
     for name in read:
         require_column(name, table.header)
@@ -66,6 +66,7 @@ def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tupl
             repr(float(released_number(mechanism.query, m.quantizer, cell)))
             for cell in range(m.quantizer.levels)
         }
+        | ({""} if mechanism.outside == "mark" else set())
         for m in mechanism.mechanisms
     }
     wrong: dict[str, int] = {}

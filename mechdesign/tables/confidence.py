@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import Any
 
 from mechdesign.core.binomial import SCALE, lower_end
-from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, listed, quoted, repeated
+from mechdesign.core.errors import InputError, expected
+from mechdesign.core.numbers import fraction_of, listed, percent_of, quoted, repeated
 from mechdesign.tables.joint import Joint
 
 LEAST_LEVEL = 0.5
@@ -94,7 +94,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
         raise InputError("the confidence set of the file is not readable; design the channel again") from None
     again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated", unseen=unseen)
-    if again.to_record()["intervals"] != record["intervals"]:
+    if again.to_record()["intervals"] != record.get("intervals"):
         raise InputError(
             "the intervals in the channel file are not those of its counts: the file was changed, or made from "
             "another table"
@@ -114,6 +114,7 @@ def check_level(level: Any) -> float:
 
 def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
     """Known P(s) in the order of the table, exactly."""
+    expected("known_shares", shares, Mapping, "; write one, as in {'Husband': '0.4', 'Wife': '0.6'}")
     places = enumerate(zip(joint.sensitive.names, joint.sensitive.symbols, strict=True))
     names: dict[Any, int] = {text: s for s, pair in places for text in pair}
     if unknown := [str(symbol) for symbol in shares if symbol not in names]:
@@ -186,9 +187,9 @@ def scope_of(record: Mapping[str, Any]) -> list[str]:
         record["shares"], "whatever the shares of the sensitive symbols are"
     )
     said = [
-        f"It holds for the population that the records of its table are a sample of, with {100 * record['level']:g} % "
-        f"confidence ({shares}), if they are independent draws from it and the list of symbols was made without "
-        "looking at them; it speaks of a fresh record of that population."
+        "It holds for the population that the records of its table are a sample of, with "
+        f"{percent_of(record['level'])} confidence ({shares}), if they are independent draws from it and the list of "
+        "symbols was made without looking at them; it speaks of a fresh record of that population."
     ]
     unseen = record.get("unseen", 0)
     if unseen:
@@ -273,8 +274,6 @@ def _upper_end(count: int, total: int, alpha: Fraction, slope: Fraction) -> int:
 def _ends_of(
     counts: Sequence[int], alpha: Fraction, slope: Fraction
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    total = sum(counts)
-    return (
-        tuple(lower_end(count, total, alpha, slope) for count in counts),
-        tuple(_upper_end(count, total, alpha, slope) for count in counts),
-    )
+    total, own = sum(counts), (alpha, slope)
+    ends = {c: (lower_end(c, total, *own), _upper_end(c, total, *own)) for c in {*counts}}
+    return tuple(ends[c][0] for c in counts), tuple(ends[c][1] for c in counts)

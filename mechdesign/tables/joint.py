@@ -6,7 +6,7 @@ notice); single cells may be zero. The table is ``counts / total``, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import encode, encoded_columns
+from mechdesign.core.numbers import listed, quoted, several
+from mechdesign.formats.cells import encode
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table, without_empty
-from mechdesign.tables.tally import Missing, Roles, Tally
+from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
 from mechdesign.tables.variable import Symbol, Variable
 
 __all__ = ["Joint", "Symbol", "Variable"]
@@ -136,9 +136,10 @@ class Joint(Displayed):
         index: dict[Symbol, list[int]] = {}
         for x, symbol in enumerate(whole.symbols):
             index.setdefault(tuple(symbol[i] for i in at), []).append(x)
-        symbols = tuple(sorted(index))
+        bins = tuple(map(whole.bins_of, at))
+        symbols = _ordered(index, bins)
         counts = tuple(tuple(sum(row[x] for x in index[symbol]) for symbol in symbols) for row in self.counts)
-        return replace(self, useful=Variable(chosen, symbols), counts=counts)
+        return replace(self, useful=Variable(chosen, symbols, bins=bins if whole.bins else ()), counts=counts)
 
     @property
     def records(self) -> int | None:
@@ -249,11 +250,12 @@ class Joint(Displayed):
         bins: Any = None,
         protect_each: bool = False,
     ) -> Joint:
-        """Count the records of a data frame.
+        """Count the records of a table.
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow table
+        frame : pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask DataFrame
+            Lazy tables are grouped where the data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
             Columns; several are crossed, and the symbols are the combinations that occur. Symbols are
             text (`mechdesign.formats.cells` says how numbers, dates and categories are written) and sorted as text.
@@ -275,7 +277,8 @@ class Joint(Displayed):
         """
         roles = Roles(_names(sensitive), _names(useful), weight)
         tally = Tally(roles, missing)
-        tally.add_columns(encoded_columns(frame, roles.columns))
+        for columns, times in counted_columns(frame, roles.columns):
+            tally.add_columns(columns, times)
         joint = cls.from_tally(tally)
         joint = joint if bins is None else joint.binned(bins)
         return joint.protecting_each() if protect_each else joint
@@ -319,18 +322,23 @@ class Joint(Displayed):
                     f"{empty} of the {len(chosen)} bins of {quoted(name)} hold no record and have no row in a channel: "
                     "a value there is an unknown symbol",
                 )
-        ranks = [{label: i for i, label in enumerate(each.labels if each else ())} for each in found]
         place = list(zip(*parts, strict=True))
-        symbols = sorted(set(place), key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)])
+        symbols = _ordered(set(place), found)
         at = {symbol: i for i, symbol in enumerate(symbols)}
         counts = [[0] * len(symbols) for _ in self.counts]
         for row, new in zip(self.counts, counts, strict=True):
             for symbol, entry in zip(place, row, strict=True):
                 new[at[symbol]] += entry
-        variable = Variable(useful.columns, tuple(symbols), bins=tuple(found))
+        variable = Variable(useful.columns, symbols, bins=tuple(found))
         table = without_empty(self.sensitive, variable, counts, notices)
         return Joint.from_exact(table, is_counts=self.is_counts)
 
 
+def _ordered(symbols: Iterable[Symbol], bins: Sequence[Bins | None]) -> tuple[Symbol, ...]:
+    """Symbols in the order of their bins, texts as texts."""
+    ranks = [{label: i for i, label in enumerate(each.labels if each else ())} for each in bins]
+    return tuple(sorted(symbols, key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)]))
+
+
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+    return (columns,) if isinstance(columns, str) else several("columns", columns, "names, or one name")

@@ -6,8 +6,10 @@ with the sensitive symbols in its first column and the useful symbols in its hea
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +17,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column, separators
+from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.tables.exact_table import Entry, exact_table, refuse_margins
@@ -49,33 +52,58 @@ def read_joint(
     bins: Any = None,
     text: TextOptions | None = None,
 ) -> Joint:
-    """Read the joint table of a CSV or Parquet file, exactly; `bins` as in `Joint.binned`."""
-    wide = contingency or probabilities
-    with open_source(path, text, repeated_names=wide) as source:
-        try:
+    """Read the joint table of a CSV or Parquet file, or of all in a folder or glob, exactly.
+
+    `bins` are as in `Joint.binned`.
+    """
+    several, wide = is_folder(path), contingency or probabilities
+    base, names = files_of(path) if several else (None, [path])
+    tally, whole = None, os.fspath(path)
+    for name in names:
+        with (
+            open_source(base / name if base else name, text, repeated_names=wide) as source,
+            _naming(source.name),
+        ):
             if wide:
-                what = "probability" if probabilities else "weight" if weighted else "count"
-                named = _only(sensitive), _only(useful)
-                if weight is not None:
+                if several or weight is not None:
                     raise InputError(
-                        "a wide table has no weight column; leave --weight out, or give microdata"
+                        f"a wide table {'is one file' if several else 'has no weight column'}; leave "
+                        f"{'the others' if several else '--weight'} out, or give microdata"
                     )
-                joint = _wide(source, named, what, missing)
+                what = "probability" if probabilities else "weight" if weighted else "count"
+                joint = _wide(source, (_only(sensitive), _only(useful)), what, missing)
                 return joint if bins is None else joint.binned(bins)
             if sensitive is None or useful is None:
                 raise InputError(
                     "say which columns are sensitive (--sensitive) and useful (--useful), or that this is a count "
                     "table (--contingency)"
                 )
-            joint = _microdata(source, _roles(sensitive, useful, weight, source), missing)
-            joint = joint if bins is None else joint.binned(bins)
-            return replace(
-                joint, notices=(*joint.notices, *notices_of((joint.sensitive, joint.useful), joint.records))
+            roles = _roles(sensitive, useful, weight, source)
+            sensitive, useful = roles.sensitive, roles.useful  # of all files the same ones
+            tally = tally or Tally(roles, missing)
+            _count(source, tally)
+            whole = whole if several else source.name
+    assert tally is not None  # there is at least one file
+    with _naming(whole):
+        if not tally.records:
+            raise InputError(
+                f"{'the files have headers' if several else 'the file has a header'} but no records"
             )
-        except InputError as error:
-            if str(error).startswith(source.name):
-                raise
-            raise InputError(f"{source.name}: {error}") from None
+        joint = Joint.from_tally(tally)
+        joint = joint if bins is None else joint.binned(bins)
+        more = notices_of((joint.sensitive, joint.useful), joint.records)
+        return replace(joint, notices=(*joint.notices, *more))
+
+
+@contextmanager
+def _naming(name: str) -> Generator[None]:
+    """Errors tell which file they are about."""
+    try:
+        yield
+    except InputError as error:
+        if str(error).startswith(name):
+            raise
+        raise InputError(f"{name}: {error}") from None
 
 
 def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple[str, ...]:
@@ -119,17 +147,14 @@ def _roles(
         raise
 
 
-def _microdata(source: Source, roles: Roles, missing: Missing) -> Joint:
-    tally, before = Tally(roles, missing), 0
-    for batch in source.batches(encode=roles.columns, whole=False):
+def _count(source: Source, tally: Tally) -> None:
+    before, names = 0, tally.roles.columns
+    for batch in source.batches(encode=names, whole=False):
         try:
-            tally.add_columns(coded_columns(source, batch, roles.columns))
+            tally.add_columns(coded_columns(source, batch, names))
         except UnusableCell as error:
             raise InputError(f"{source.where(before + error.position)}: {error}") from None
         before += batch.num_rows
-    if not tally.records:
-        raise InputError("the file has a header but no records")
-    return Joint.from_tally(tally)
 
 
 def _only(names: ColumnNames) -> str | None:

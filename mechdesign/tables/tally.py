@@ -1,9 +1,12 @@
-"""Counting records: from batches of cells to the exact joint table of the columns asked for."""
+"""Counting records: from batches of cells to the exact joint table of the columns asked for.
+
+Lazy tables are grouped where the data are, and only the groups with their numbers of records are fetched.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,8 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import fraction_of_text, quoted, repeated
-from mechdesign.formats.cells import Encoded, Numbering, as_whole, distinct_numbers
+from mechdesign.formats.cells import (
+    Encoded,
+    Numbering,
+    as_whole,
+    distinct_numbers,
+    distinct_records,
+    encoded_columns,
+    require_column,
+)
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -73,24 +85,27 @@ class Tally:
         """Columns in which cells were missing."""
         self.floats: set[str] = set()
         """Columns that came as floats."""
+        self._others: set[str] = set()
+        """Columns of which parts came otherwise."""
         self._sensitive, self._useful = Numbering(), Numbering()
         self._mass: dict[int, Fraction | int] = {}
         """By the numbers of a sensitive and a useful symbol, ``s * MOST_SYMBOLS + x``."""
         self.is_counts = True
         """Whether the masses are numbers of records: every weight was whole."""
 
-    def add_columns(self, columns: Sequence[Encoded]) -> None:
-        """Add records given by their columns, in the order of `Roles.columns`."""
+    def add_columns(self, columns: Sequence[Encoded], times: Integers | None = None) -> None:
+        """Add records given by their columns, in the order of `Roles.columns`; each stands for `times` records."""
         named = list(zip(self.roles.columns, columns, strict=True))
-        self.records += len(columns[0])
+        self.records += len(columns[0]) if times is None else int(times.sum())
         self.floats |= {name for name, column in named if column.is_float}
+        self._others |= {name for name, column in named if column.texts and not column.is_float}
         gaps = {name: column.codes < 0 for name, column in named if len(column) and column.codes.min() < 0}
         self.gaps |= gaps.keys()
         if gaps:
-            columns = self._without_gaps(columns, gaps)
-        split, weights, unit = len(self.roles.sensitive), None, 1
+            columns, times = self._without_gaps(columns, gaps, times)
+        split, weights, unit = len(self.roles.sensitive), times, 1
         if self.roles.weight is not None:
-            weights, unit = self._weights(columns[-1])
+            weights, unit = self._weights(columns[-1], times)
             columns = columns[:-1]
         if not len(columns[0]):
             return
@@ -107,13 +122,14 @@ class Tally:
             self._mass[key] = self._mass.get(key, 0) + (number if unit == 1 else Fraction(number, unit))
 
     def _without_gaps(
-        self, columns: Sequence[Encoded], gaps: Mapping[str, NDArray[np.bool_]]
-    ) -> Sequence[Encoded]:
-        """The columns after the missing cells in them were dealt with as `missing` says."""
+        self, columns: Sequence[Encoded], gaps: Mapping[str, NDArray[np.bool_]], times: Integers | None
+    ) -> tuple[Sequence[Encoded], Integers | None]:
+        """The records after the missing cells in them were dealt with as `missing` says."""
         some = np.logical_or.reduce(list(gaps.values()))
         if self.missing == "drop":
-            self.dropped += int(np.count_nonzero(some))
-            return [Encoded(column.codes[~some], column.texts, column.is_float) for column in columns]
+            self.dropped += int(np.count_nonzero(some) if times is None else times[some].sum())
+            kept = [Encoded(column.codes[~some], column.texts, column.is_float) for column in columns]
+            return kept, None if times is None else times[~some]
         if self.missing == "refuse":
             first = int(np.argmax(some))
             empty = next(name for name in self.roles.columns if name in gaps and gaps[name][first])
@@ -123,10 +139,10 @@ class Tally:
         if weight is not None and weight in gaps:
             message = f"the weight column {quoted(weight)} has an empty cell; give a number"
             raise UnusableCell(message, int(np.argmax(gaps[weight])))
-        return columns
+        return columns, times
 
-    def _weights(self, column: Encoded) -> tuple[NDArray[Any], int]:
-        """The weight of every record as an integer, and how many of these units make 1."""
+    def _weights(self, column: Encoded, times: Integers | None) -> tuple[NDArray[Any], int]:
+        """The weight of every record (times `times`) as an integer, and how many of these units make 1."""
         found: dict[int, Fraction] = {}
         codes, first = np.unique(column.codes, return_index=True)
         pairs: list[tuple[int, int]] = list(zip(first.tolist(), codes.tolist(), strict=True))
@@ -141,10 +157,12 @@ class Tally:
         unit = math.lcm(*{weight.denominator for weight in found.values()})
         self.is_counts &= unit == 1
         whole = {code: weight.numerator * (unit // weight.denominator) for code, weight in found.items()}
-        small = max(whole.values(), default=0) * len(column) < LARGEST_SUM
+        records = len(column) if times is None else int(times.sum())
+        small = max(whole.values(), default=0) * records < LARGEST_SUM
         weights = np.zeros(len(column.texts), np.int64 if small else object)
         weights[list(whole)] = list(whole.values())
-        return weights[column.codes], unit
+        each = weights[column.codes]
+        return each if times is None else each * times, unit
 
     def table(self) -> ExactTable:
         """The joint table, its symbols sorted by text (by code point, column after column)."""
@@ -153,6 +171,11 @@ class Tally:
             notices.append(f"dropped {self.dropped} of {self.records} record(s) with an empty cell")
         if not self._mass:
             raise InputError(f"there are no records{' left: ' + notices[0] if notices else ''}")
+        if mixed := self.floats & self._others:
+            raise InputError(
+                f"the column {quoted(min(mixed))} holds floats in one part of the table and other cells in another, so "
+                "that one number has two texts; give it one type"
+            )
         rows, columns = self._sensitive.texts, self._useful.texts
         split = len(self.roles.sensitive)
         rows = self._without_decimal_points(rows, self.roles.sensitive, notices)
@@ -178,3 +201,48 @@ class Tally:
                 notices.append(f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1")
                 parts[i] = whole
         return tuple(zip(*parts, strict=True))
+
+
+def counted_columns(frame: Any, names: Sequence[str]) -> Iterator[tuple[Sequence[Encoded], Integers | None]]:
+    """The columns of a table, part by part, and how many records each of their rows stands for (None: one).
+
+    Dask counts partition by partition. What other engines group they hold for equal themselves: 0.0 and -0.0, which are
+    both written 0.0, and texts that a collation of theirs makes equal.
+    """
+    import narwhals as nw
+
+    if hasattr(frame, "to_delayed"):
+        import dask
+
+        for name in names:
+            require_column(name, list(frame.columns))
+        tools: Any = dask
+        count, parts = tools.delayed(_counted, pure=False), frame[list(names)].to_delayed()
+        yield from tools.compute(*(count(part, names) for part in parts))
+        return
+    try:
+        table: Any = nw.from_native(frame)
+    except (TypeError, nw.exceptions.DuplicateError):  # the next line says what is wrong
+        table = None
+    if not isinstance(table, nw.LazyFrame):
+        yield encoded_columns(frame, names), None
+        return
+    available = table.collect_schema().names()
+    for name in names:
+        require_column(name, available)
+    number = max(available, key=len) + "_"  # no column is called so
+    how: Any = {"engine": "streaming"} if table.implementation.is_polars() else {}
+    found: Any = table.group_by(*names).agg(nw.len().alias(number)).collect(**how)
+    columns: list[Encoded] = []
+    for each in encoded_columns(found.to_native(), names):
+        texts = tuple("0.0" if each.is_float and text == "-0.0" else text for text in each.texts)
+        columns.append(Encoded(each.codes, texts, each.is_float))
+    yield columns, found[number].to_numpy().astype(np.int64)
+
+
+def _counted(part: Any, names: Sequence[str]) -> tuple[Sequence[Encoded], Integers]:
+    """The distinct records of a part, and how often each is there."""
+    columns = encoded_columns(part, names)
+    distinct, inverse = distinct_records(columns)
+    codes = zip(distinct.T, columns, strict=True)
+    return [Encoded(code, each.texts, each.is_float) for code, each in codes], np.bincount(inverse)

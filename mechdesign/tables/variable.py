@@ -10,22 +10,11 @@ from functools import cached_property
 from typing import TypeAlias
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted, repeated
+from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 from mechdesign.tables.bins import Bins
 
 Symbol: TypeAlias = tuple[str, ...]
 """One text per column of the variable."""
-
-
-def valid_text(text: object, what: str) -> str:
-    """Return `text` if it is a string that UTF-8 can carry, else raise InputError."""
-    if not isinstance(text, str):
-        raise InputError(f"{what} must be text, not {type(text).__name__} ({quoted(text)})")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{what} {quoted(text)} is not valid Unicode text (lone surrogate)") from None
-    return text
 
 
 def _texts(column: str, name: str) -> tuple[str, ...]:

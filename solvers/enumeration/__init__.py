@@ -15,13 +15,14 @@ from solvers.enumeration.pivot import (
     bytes_per_basis,
     estimate,
     explicit_rows,
+    few_vertices,
     work_per_basis,
 )
 from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, ListingLimits, Vertices
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
 from solvers.polytope import Polytope
 
-__all__ = ["METHODS", "Estimate", "Vertices", "estimate", "explicit_rows", "vertices"]
+__all__ = ["METHODS", "Estimate", "Vertices", "estimate", "explicit_rows", "few_vertices", "vertices"]
 
 AUTO = "auto"
 

@@ -151,6 +151,17 @@ def explicit_rows(polytope: Polytope, most: int = MOST_ROWS) -> int:
     return len(a)
 
 
+def few_vertices(polytope: Polytope, most: int) -> Vertices | None:
+    """All vertices of a polytope so small that counting them is as much work as listing them; else None."""
+    m, n = explicit_rows(polytope), polytope.n
+    if m > MOST_ROWS or n > 2 * FIRST_SAMPLE:
+        return None
+    try:
+        return attempt(polytope, most_bases=max(1, WORK // work_per_basis(n, m)), most_points=most)[0]
+    except BackendFailure:
+        return None
+
+
 def estimate(polytope: Polytope) -> Estimate:
     """Estimate the number of vertices, and the memory that pivoting over them would take.
 

@@ -161,7 +161,7 @@ class HighsMaster:
             largest = np.maximum.reduceat(entries, points.indptr[:-1])
             scale = np.exp2(-np.round(np.log2(np.maximum(largest, np.finfo(np.float64).tiny))))
             self._columns = np.concatenate([self._columns, scale])
-            starts, entries = points.indptr[:-1], entries * np.repeat(scale, np.diff(points.indptr))
+            starts, entries = points.indptr[:-1], entries * scale[points.owner]
             data, ends = (starts, points.indices, entries), (np.zeros(k), np.full(k, self._inf))
             self._highs.addCols(k, costs * scale, *ends, len(entries), *data)
 

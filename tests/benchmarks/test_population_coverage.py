@@ -93,8 +93,8 @@ def test_promises_hold_for_the_population(name: str, notion: str, records: int, 
         seen = np.flatnonzero(counts.sum(axis=0))
         joint = Joint.from_counts(counts[:, seen].tolist())
         for confident in (True, False):
-            more = {"confidence": LEVEL, "unseen": truth.shape[1] - len(seen)} if confident else {}
-            result = design(joint, wanted, gap=2e-2, time_limit=1.0, **more)  # type: ignore[arg-type]
+            level, unseen = (LEVEL, truth.shape[1] - len(seen)) if confident else (None, 0)
+            result = design(joint, wanted, gap=2e-2, time_limit=1.0, confidence=level, unseen=unseen)
             rows = np.tile(joint.p_x @ result.channel.matrix, (truth.shape[1], 1))
             rows[seen] = result.channel.matrix
             budgets[confident].append(_realised(rows, truth, limits))

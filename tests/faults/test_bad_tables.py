@@ -198,8 +198,10 @@ def test_a_bad_csv_is_refused(tmp_path, content, options, message):
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: there is no such file"):
         read_joint(tmp_path / "nowhere.csv", **MICRO)
-    with pytest.raises(InputError, match="is a folder, not a file"):
+    with pytest.raises(InputError, match="has no data files"):
         read_joint(tmp_path, **MICRO)
+    with pytest.raises(InputError, match=r"\*\.csv has no data files"):
+        read_joint(tmp_path / "*.csv", **MICRO)
 
 
 def test_an_unreadable_file(tmp_path, monkeypatch):

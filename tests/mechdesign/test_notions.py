@@ -7,7 +7,9 @@ import math
 import pytest
 
 import mechdesign as md
+from mechdesign.auditing.measures import measure
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import percent_of
 from mechdesign.notions import (
     ALIP,
     NOTIONS,
@@ -111,3 +113,29 @@ def test_the_words_of_an_order_round_it_down() -> None:
     """Power means grow with the order: what is said of a smaller one is true, of a larger one it is not."""
     words = md.AlphaLift(math.inf, 0.5, alpha=2.9999999).limits.condition("job")
     assert "l^2.9999 is at most exp(2.9999 * 0.5)" in words
+
+
+def test_the_order_is_never_said_to_be_larger_than_it_is():
+    """Means of lifts grow with the order, so an order rounded up would be a stronger promise."""
+    assert AlphaLift(1.0, 2.0, 1.99999999).text == "alpha (order 1.9999, eps_l 1, eps_u 2)"
+
+
+@pytest.mark.parametrize("kind", MEANS)
+def test_the_largest_budgets_overflow_nothing(kind):
+    """Squares of exp(700) are no doubles; a lift of zero keeps to no finite budget all the same."""
+    joint = md.Joint.from_counts([[1, 3, 0], [2, 6, 5]])
+    made = md.design(joint, kind(700.0, 700.0), mechanism="subset-merging")
+    assert made.nmi > 0.0
+    assert md.audit(made.channel, joint, kind(700.0, 700.0)).satisfied
+
+
+def test_no_level_and_no_order_is_said_to_be_more_than_it_is():
+    """0.9999999 is no certainty, and orders that look alike in six digits keep their own measures."""
+    assert [percent_of(level) for level in (0.5, 0.57, 0.95, 0.999, 0.9999999)] == [
+        "50 %", "57 %", "95 %", "99.9 %", "99.999 %"
+    ]  # fmt: skip
+    joint = md.Joint.from_counts([[3, 1], [1, 4]])
+    channel = md.design(joint, ALIP(0.5, 0.5)).channel
+    found = measure(channel, joint, (2.0, 2.0000001, 2.5, math.inf)).leakage
+    assert {"alpha_lift[2]", "alpha_lift[2.0000001]", "alpha_lift[2.5]", "alpha_lift[inf]"} <= {*found}
+    assert found["alpha_lift[2]"] <= found["alpha_lift[2.0000001]"]

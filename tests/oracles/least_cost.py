@@ -20,10 +20,12 @@ def least_cost(
     stay: Any = None,
     forbid: Any = (),
     populations: Any = None,
+    columns: Any = (),
 ) -> float | None:
     """The optimum over W(y|x) for bounds (nats) on lifts and on their ratios; None where there is no channel.
 
-    The bounds hold on the table, or on each of `populations`: rows P(.|s) with shares P(s).
+    The bounds hold on the table, or on each of `populations`: rows P(.|s) with shares P(s). `columns` are further
+    rows r with r.w <= 0 of every column w = W(y|.).
     """
     table = np.asarray(counts, dtype=float) / np.sum(counts)
     size, n = table.shape
@@ -46,6 +48,7 @@ def least_cost(
                     rows.append(column(y, math.exp(-lower) * mass - given[s]))
                 if math.isfinite(ratio):
                     rows += [column(y, given[s] - math.exp(ratio) * given[t]) for t in range(size) if t != s]
+        rows += [column(y, row) for row in columns]
         if keep:
             equal.append(column(y, p_x))
             right.append(p_x[y])

@@ -10,12 +10,13 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from blurring import read_epsilon
 from numpy.typing import ArrayLike
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain
-from mechdesign.nonstochastic.hypothesis import TestingProblem, read_epsilon, size
+from mechdesign.nonstochastic.hypothesis import TestingProblem, size
 from mechdesign.nonstochastic.information import maximin_information, overlap_partition
 from mechdesign.nonstochastic.levels import outputs_allowed, smallest_cell
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.guarantees import breach_bound, guarantees, largest_lift, smallest_lift
+from mechdesign.auditing.measures import breach_bound, guarantees, largest_lift, smallest_lift
 from mechdesign.auditing.verdict import audit
 from mechdesign.mechanisms.rounding import partition_channel
 from mechdesign.mechanisms.rules import Rules

@@ -7,13 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from guessing_leakage import composed_maximal_leakage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.nonstochastic import (
     JointRange,
     brute_force_leakage,
-    composed_maximal_leakage,
     identifiable_epsilon,
     maximal_leakage,
     maximin_information,

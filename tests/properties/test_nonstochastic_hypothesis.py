@@ -8,20 +8,16 @@ from itertools import product
 
 import numpy as np
 import pytest
+from blurring import BlurringPolicy, blurred_measure, leakage_bound, preimage_epsilon
+from boxes import Boxes
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from indistinguishability import box_difference, linear_levels
 
 from mechdesign.nonstochastic import (
-    BlurringPolicy,
-    Boxes,
     JointRange,
     TestingProblem,
-    blurred_measure,
-    box_difference,
     finite_problem,
-    leakage_bound,
-    linear_levels,
-    preimage_epsilon,
 )
 from mechdesign.nonstochastic.hypothesis import size
 from tests.oracles.nonstochastic import (

@@ -7,11 +7,11 @@ from fractions import Fraction
 from itertools import combinations, product
 
 import pytest
+from boxes import Boxes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.nonstochastic import (
-    Boxes,
     JointRange,
     capacity_bounds,
     maximal_leakage,

@@ -388,7 +388,9 @@ def test_never_above_a_known_decomposition(limit):
     good = lower_envelope(polytope, target, method="columns", gap=1e-3)
     poor = (np.ones(1), Points.from_dense(target))
     known = [poor, (good.weights, good.points)]
-    found = lower_envelope(polytope, target, method="columns", gap=1e-3, time_limit=limit, incumbents=known)
+    found = lower_envelope(
+        polytope, target, method="columns", gap=1e-3, time_limit=limit, incumbents=lambda: known
+    )
     check(found, polytope, target)
     assert found.value <= good.value + 1e-12
 
@@ -398,10 +400,12 @@ def test_what_is_no_decomposition_is_no_incumbent():
     polytope, target = lifts(3, 7, 0.4)
     outside = (target, Points.units(np.arange(7), 7))
     half = (np.full(1, 0.5), Points.from_dense(target))
-    found = lower_envelope(polytope, target, time_limit=0.0, incumbents=[outside, half])
+    found = lower_envelope(polytope, target, time_limit=0.0, incumbents=lambda: [outside, half])
     check(found, polytope, target)
     with pytest.raises(InvalidPolytope, match="start has points of length 2, not 7"):
-        lower_envelope(polytope, target, incumbents=[(np.ones(1), Points.units([0], 2))])
+        lower_envelope(
+            polytope, target, method="columns", incumbents=lambda: [(np.ones(1), Points.units([0], 2))]
+        )
 
 
 @given(seed=st.integers(0, 10**6), m=st.integers(2, 6), n=st.integers(2, 12))

@@ -306,6 +306,19 @@ def test_no_interval_is_a_point(method, target):
     assert found.upper[1] > (0.03 if target == "population" else 0.004)
 
 
+@pytest.mark.parametrize("target", ["population", "records"])
+def test_likely_intervals_contain_the_unbiased_ones(channel, target):
+    """So they hold whenever these do, which `tests/benchmarks/test_interval_coverage.py` counts."""
+    rng = np.random.default_rng(3)
+    for records in (2, 30, 1000):
+        counts = dict(zip(channel.outputs, rng.multinomial(records, [0.9, 0.08, 0.02]).tolist(), strict=True))
+        one, other = (
+            md.estimate_frequencies(channel, counts, method=m, target=target) for m in ("unbiased", "ml")
+        )
+        assert (other.lower <= one.lower).all()
+        assert (one.upper <= other.upper).all()
+
+
 def test_an_interval_that_reaches_the_end_of_what_is_possible_ends_there(channel):
     found = md.estimate_frequencies(channel, {"y0": 16, "y1": 56, "y2": 28})
     assert 0 < found.estimates[0] < 0.1

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.auditing.guarantees import guarantees
+from mechdesign.auditing.measures import breach_bound, guarantees, measure
+from mechdesign.channel.channel import Channel
+from mechdesign.tables.joint import Joint
 
 BUDGETS = st.floats(1e-3, 8.0)
 ROUNDING = 1.0 + 1e-9  # of the sums in this file
@@ -111,3 +114,19 @@ def test_another_prior_changes_beliefs_by_at_most_the_ldp_budget(n, outputs, see
     lift = given_s / (q @ given_s)
     assert lift.max() <= math.exp(eps_ldp) * ROUNDING
     assert lift.min() >= math.exp(-eps_ldp) / ROUNDING
+
+
+@given(st.floats(1e-12, 0.5), st.floats(1e-15, 1.0), st.floats(1.0, 1.1))
+def test_no_bound_on_breaches_is_rounded_down(prior, gap, high):
+    """rho2 >= prior high and 1 - rho2 <= (1 - prior) low, decided in fractions, for priors however small."""
+    low = 1.0 - gap
+    exact = max(Fraction(prior) * Fraction(high), 1 - (1 - Fraction(prior)) * Fraction(low))
+    assert Fraction(breach_bound(low, high, prior)) >= min(exact, 1)
+
+
+def test_a_property_of_exactly_the_prior_counts():
+    """0.1 + 0.2 > 0.3 in doubles, yet three tenths of the records are no more than 0.3."""
+    joint = Joint.from_counts([[1, 0], [2, 0], [0, 7]])
+    channel = Channel(joint.useful, joint.useful.names, [[1, 0], [0, 1]], denominator=1, joint=joint)
+    (line,) = (g for g in measure(channel, joint, breaches=(0.3,)).guarantees if g.source == "Proposition A1")
+    assert line.attained == 1.0

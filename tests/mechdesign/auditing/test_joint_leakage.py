@@ -169,3 +169,25 @@ def test_refusals():
     with pytest.raises(md.InputError, match="no useful symbol 'x1', which the channel has"):
         md.compose(made[:1], half)
     assert md.compose([made[0], made[0].public()]).exact
+
+
+def test_nothing_rests_on_entries_that_doubles_may_lose():
+    """Of 18 releases with entries of 2^-62 those that are left out are not bounded in doubles at all."""
+    joint = md.Joint.from_counts([[3, 1, 2], [1, 2, 4]])
+    d = 2**62
+    channel = Channel(joint.useful, ("a", "b"), [[1, d - 1], [d - 1, 1], [d // 2, d // 2]], d, joint)
+    assert md.compose([channel] * 18, most=2).eps_ldp == math.inf
+    assert md.compose([channel] * 8, most=2).eps_ldp < 1.26
+
+
+def test_channels_of_different_secrets_have_no_table_of_their_own():
+    """A public channel of another secret is not judged on the table of the one that has its own."""
+    one = md.Joint.from_counts([[3, 1], [1, 4]], sensitive="sex")
+    other = md.Joint.from_counts([[2, 2], [2, 3]], sensitive="race")
+    first, second = (md.design(joint, md.LIP(1.0)).channel for joint in (one, other))
+    for channels in ([first, second], [first.public(), second]):
+        with pytest.raises(
+            md.InputError, match=r"protect different columns \('race', 'sex'\): give the table"
+        ):
+            md.compose(channels)
+    assert md.compose([first.public(), second], other).exact

@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.auditing.matrix import audit_matrix
+from mechdesign.auditing.matrix import audit_file, audit_matrix
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.notions import ALIP, LIP, MaxLift
+from mechdesign.notions import ALIP, LIP, L1Lift, MaxLift
 from mechdesign.tables.joint import Joint
 from tests.oracles.lifts import is_smallest_budget
 
@@ -121,3 +121,17 @@ def test_a_zero_in_a_matrix_is_a_zero(joint):
 def test_what_is_no_stochastic_matrix_is_refused(joint, matrix, names, message):
     with pytest.raises(InputError, match=message):
         audit_matrix(matrix, joint, LIP(1.0), **names)
+
+
+def test_of_several_secrets_no_average_is_judged_and_no_population(tmp_path):
+    """The 1/l of averages of a crossing bounds none of its columns, and a set of the crossing is not theirs."""
+    labels = [("a", "0"), ("a", "1"), ("b", "0"), ("b", "1")]
+    joint = Joint.from_counts([[1, 2], [3, 4], [5, 6], [7, 9]], sensitive_labels=labels, sensitive=("p", "q"))
+    with pytest.raises(InputError, match=r"l1 bounds averages: with protect-each"):
+        audit_matrix([[1, 0], [0, 1]], joint.protecting_each(), L1Lift(1.0, 1.0))
+    path = tmp_path / "w.csv"
+    path.write_text("x,u,v\nx0,1,0\nx1,0,1\n")
+    verdict, promise = audit_file(path, joint.protecting_each(), LIP(1.0))
+    assert verdict.satisfied
+    assert promise is None
+    assert audit_file(path, joint, LIP(1.0))[1] is not None

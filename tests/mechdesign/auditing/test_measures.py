@@ -10,7 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import DENOMINATOR as D
@@ -140,6 +141,10 @@ def test_texts_show_every_guarantee_and_output(adult):
     for line in result.guarantees:
         assert line.source in text
         assert line.measure in text
+    shown = dict(line.split() for line in text.split("\n\n")[1].splitlines()[1:])
+    for name, value in result.leakage.items():
+        low, high = (float(shown[name]), value) if name == "min_log_lift" else (value, float(shown[name]))
+        assert low <= high, name
     *_, table = measures_text(result, per_output=True).partition("\n\nOutput by output\n")
     table = table.splitlines()
     assert len(table) == 1 + len(channel.outputs)
@@ -159,3 +164,36 @@ def test_bad_orders_and_priors_are_refused(adult, arguments, message):
     channel = design(adult, ALIP.from_epsilon(1.0), mechanism="complete-merging").channel
     with pytest.raises(InputError, match=message):
         measure(channel, adult, **arguments)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.lists(st.integers(0, 20), min_size=4, max_size=4), min_size=4, max_size=4))
+def test_of_several_secrets_every_line_speaks_of_all(counts):
+    """Guarantees hold for the largest leakage of any secret, and outputs have the extreme lifts of all."""
+    assume(all(map(any, counts)) and all(map(any, zip(*counts, strict=True))))
+    labels = [("a", "0"), ("a", "1"), ("b", "0"), ("b", "1")]
+    joint = Joint.from_counts(counts, sensitive_labels=labels, sensitive=("p", "q")).protecting_each()
+    names = joint.useful.names
+    channel = Channel(joint.useful, names, np.eye(len(names), dtype=np.int64), denominator=1, joint=joint)
+    result = measure(channel, joint, ALPHAS, ORDERS)
+    assert all(holds(line) for line in result.guarantees)
+    for line in result.guarantees:
+        if line.measure in result.leakage:
+            assert result.leakage[line.measure] == line.attained
+    for measure_of in ("max_log_lift", "min_log_lift", "l1_lift", "chi2_lift_inverse"):
+        extreme = min if measure_of.startswith("min") else max
+        assert extreme(getattr(out, measure_of) for out in result.outputs) == result.leakage[measure_of]
+    for y, out in enumerate(result.outputs):
+        every = [lift for secret in joint.secrets for lift in lifts(secret.counts, channel.rows)[y]]
+        assert out.max_lift >= max(every)
+        assert out.min_lift <= min(every)
+    assert all(len(out.posterior) == 4 for out in result.outputs)
+
+
+def test_what_leaks_of_the_useful_symbols_is_rounded_up():
+    """A leakage of 2^-62 is not said to be none."""
+    joint = Joint.from_counts([[1, 2], [2, 1]])
+    d = 2**62
+    rows = [[d // 2 + 1, d // 2 - 1], [d // 2, d // 2]]
+    channel = Channel(joint.useful, ("a", "b"), rows, denominator=d, joint=joint)
+    assert 0.0 < measure(channel, joint).utility["maximal_leakage_of_useful"] < 1e-18

@@ -61,7 +61,8 @@ def test_bad_tables(folder, refused, text, options, words):
     ("arguments", "words"),
     [
         (("nothing.csv", *MICRO, *EPS), ["nothing.csv", "no such file"]),
-        ((".", *MICRO, *EPS), ["folder"]),
+        ((".", *MICRO, *EPS), ["counts.csv", "'job'"]),
+        ((".", "--contingency", *EPS), ["a wide table is one file", "leave the others out"]),
         (("records.csv", "--useful", "job", *EPS), ["--sensitive", "missing"]),
         (("records.csv", "--sensitive", "group", *EPS), ["--useful", "missing"]),
         (("records.csv", "--sensitive", "group,", "--useful", "job", *EPS), ["--sensitive", "empty"]),

@@ -80,3 +80,26 @@ def test_refusals(folder, run, channel, refused):
 def _mechanism():
     Path("q.json").write_text('{"format": "mechdesign.quantizer"}', encoding="utf-8")
     return "q.json"
+
+
+def test_channels_that_protect_different_columns(folder, run, channel, refused):
+    """What they tell of one column is not said where the other one's channel promises something of its own."""
+    other = run(
+        "design",
+        "records.csv",
+        "--sensitive",
+        "town",
+        "--useful",
+        "job",
+        "--epsilon",
+        "1",
+        "--output",
+        "t.json",
+    )
+    assert other.code == 0
+    asked = ("compose", channel, "t.json", "--table", "records.csv")
+    assert "protect different columns ('group', 'town'): say about which you ask" in refused(*asked)
+    alone = run(*asked, "--sensitive", "group", "--json")
+    assert alone.code == 0
+    each = run(*asked, "--sensitive", "group,town", "--protect-each", "--json")
+    assert each.record["eps_ldp"] == "inf" or each.record["eps_ldp"] >= alone.record["eps_ldp"]

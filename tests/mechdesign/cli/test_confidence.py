@@ -44,6 +44,17 @@ def test_designed_audited_and_said(table: str, tmp_path: Path, capsys: pytest.Ca
     assert audited["population"] == population
     assert main(["audit", channel]) == 0
     assert "with 90 % confidence" in " ".join(capsys.readouterr().out.split())
+    assert main(["show", channel]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "It promises lip (eps_l 0.5, eps_u 0.5)" in shown
+    assert "sample of, with 90 % confidence" in shown
+    assert "(codebook, in the shares of the table, which is a sample)" in shown
+    assert main(["show", channel, "--json"]) == 0
+    assert _json(capsys)["confidence"] == 0.9
+    report = str(tmp_path / "r.md")
+    assert main(["report", channel, "--report", report, "--curve", "0"]) == 0
+    assert "All are those of the table, which is a sample." in Path(report).read_text(encoding="utf-8")
+    capsys.readouterr()
     assert main(["audit", channel, "--notion", "lip", "--epsilon", "0.49", "--json"]) == 1
     assert _json(capsys)["satisfied"] is False
 
@@ -99,7 +110,7 @@ def test_known_shares_come_from_a_file(
     ("arguments", "shares", "message"),
     [
         (["--confidence", "1"], None, "must be a number from 0.5"),
-        (["--confidence", "much"], None, "--confidence ('much') must be a number from 0.5"),
+        (["--confidence", "much"], None, "level ('much') must be a number from 0.5"),
         ([], "symbol,share\nx,1\n", "--known-shares needs --confidence"),
         (["--confidence", "0.9"], "symbol;share\n", "must begin with the header symbol,share"),
         (["--confidence", "0.9"], "symbol,share\nx,0.5,1\n", "row 2: 3 cells, not a symbol and its share"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def test_an_edited_file_is_no_mechanism(made, run):
 
 
 def test_bad_input(made, run):
-    assert "must be one of refuse, clip" in run("apply", "m.json", "in.csv", "o.csv", "--outside", "mark").err
+    assert "must be one of refuse, clip" in run("apply", "m.json", "in.csv", "o.csv", "--outside", "wrap").err
     two = run("apply", "m.json", "in.csv", "o.csv", "--identity", "house,day")
     assert (two.code, "one column that identifies individuals" in two.err) == (2, True)
 
@@ -93,3 +94,38 @@ def test_a_total_over_all_answers(made, run):
     both = run("quantize", "in.csv", "u.csv", *asked, "--total-epsilon", "4", "--epsilon", "2")
     assert (both.code, "give one of them" in both.err) == (2, True)
     assert "is missing" in run("quantize", "in.csv", "u.csv", *asked).err
+
+
+def test_a_report_for_everybody(made, run):
+    """The promises, budgets and cells of the file, in three formats; two pictures, and nothing from elsewhere."""
+    pytest.importorskip("matplotlib")
+    done = run("report", "m.json", "--report", "r.html", "--public-report", "r.md", "--json")
+    assert (done.code, done.record["satisfied"]) == (0, True), done.err
+    page, text = ((made / name).read_text(encoding="utf-8") for name in ("r.html", "r.md"))
+    assert page.count("<svg") == 2
+    assert "http" not in page.replace("http-equiv", "")
+    assert (
+        "one individual can bring about at most 4 outputs of an answer (counted exactly; 4 allowed)" in text
+    )
+    assert text.count("\n| 4 | 2 | 0.33334 |") == 1
+    last = [line for line in text.splitlines() if line.startswith("| 16 |")]
+    assert [line.split("|")[3].strip() for line in last] == ["10"]
+    assert run("report", "m.json", "--report", "r.json").code == 0
+    record = json.loads((made / "r.json").read_text(encoding="utf-8"))
+    assert (record["outputs"], record["satisfied"], record["sizes"][0]["levels"]) == (4, True, 16)
+    assert [k for k, _ in record["errors"]] == list(range(1, 9))
+    assert all(a >= b for (_, a), (_, b) in itertools.pairwise(record["errors"]))
+    again = run("report", "m.json", "--report", "r.html")
+    assert (again.code, "--force" in again.err) == (2, True)
+
+
+def test_a_report_on_an_edited_file_says_so(made, run):
+    document = json.loads((made / "m.json").read_text(encoding="utf-8"))
+    for key in ("format", "version", "sha256"):
+        del document[key]
+    document["guarantee"]["total_epsilon"] = 0.1
+    Path("e.json").write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
+    assert run("report", "e.json", "--report", "e.md").code == 1
+    text = (made / "e.md").read_text(encoding="utf-8")
+    assert "NO: the file is wrong" in text
+    assert "total_epsilon '0.1', but it is" in text

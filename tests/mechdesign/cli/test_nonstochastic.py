@@ -39,7 +39,12 @@ def test_the_record_has_every_measure_in_bits(release, run):
     assert record["conditional_entropy"] == pytest.approx(math.log2(3))
     assert record["information"] == record["leakage"] == record["maximin"] == 1
     assert record["maximal_leakage"] == 2
-    assert record["worst_attribute"] == {"output": "lo", "merged": 3, "values": 4}
+    assert record["worst_attribute"] == {
+        "output": "lo",
+        "merged": 3,
+        "some": ["(030, 1)", "(040, 1)", "(050, 2)"],
+        "values": 4,
+    }
     assert (record["identifiability"], record["identifiable"]) == (1, True)
     assert record["feature"] == {"columns": ["old"], "values": 2, "leakage": 1, "one_shot": True}
     assert record["hypothesis"]["epsilon"] == "inf"
@@ -47,6 +52,8 @@ def test_the_record_has_every_measure_in_bits(release, run):
     assert record["zero_error"] == {
         "lower": 1,
         "upper": 1,
+        "uses": 1,
+        "theta": None,
         "codewords": 2,
         "codewords_upper_bound": 2,
         "proof": "cover",
@@ -144,3 +151,18 @@ def test_ranges_are_measured_and_released_whatever_the_delimiter(folder, run):
     assert result.code == 0, result.err
     released = (folder / "qb.csv").read_text(encoding="utf-16")
     assert released.replace("|", ",") == (folder / "qa.csv").read_text()
+
+
+def test_the_pentagon_is_known_exactly(tmp_path, monkeypatch, run):
+    """log2 sqrt(5) from five words of two uses, and from the theta number sqrt(5)."""
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{x},{(x + k) % 5}\n" for x in range(5) for k in (0, 1))
+    (tmp_path / "t.csv").write_text("x,y\n" + rows, encoding="utf-8")
+    asked = ("nonstochastic", "measure", "t.csv", "--x", "x", "--y", "y", "--zero-error")
+    said = run(*asked).out
+    assert "zero-error capacity between 1.1609 and 1.161 (theta number at most 2.2361)" in said
+    assert "the largest set of words of 2 inputs, for 2 uses, that never share an output: 5" in said
+    bounds = run(*asked, "--json").record["zero_error"]
+    assert (bounds["uses"], bounds["codewords"]) == (2, 5)
+    assert bounds["lower"] <= math.log2(5) / 2 <= bounds["upper"] <= bounds["lower"] + 1e-6
+    assert bounds["theta"] == pytest.approx(math.sqrt(5), rel=1e-7)

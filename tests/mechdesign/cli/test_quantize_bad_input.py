@@ -52,7 +52,7 @@ def given(*changes):
         (given(("--range", "0,1e999")), "is not a finite number"),
         (
             given(("--range", "1,5")),
-            "meters.csv, line 3: the value lies outside the range 1 to 5; clip such values",
+            "meters.csv, line 3: the value lies outside the range 1 to 5; clip, mark or drop",
         ),
         (given(("--epsilon", "-1")), "allows fewer than one output"),
         (given(("--epsilon", "nan")), "must be a number of bits"),
@@ -61,14 +61,21 @@ def given(*changes):
         (given(("--column", "watt")), "watt"),
         (given(("--column", "house")), "line 2: the column 'house' holds no finite number there"),
         (given(("--column", "note")), "line 3: the column 'note' is empty there; say --missing symbol"),
-        (given(("--query", "median")), "query ('median') must be one of"),
+        (given(("--query", "mode")), "query ('mode') must be identity, mean, sum, count, median"),
+        (given(("--query", "quantile:1.5")), "or quantile:P with 0 < P < 1"),
+        (given(("--outside", "wrap")), "outside ('wrap') must be one of refuse, clip, mark, drop"),
+        (given(("--outside", "mark"), ("--epsilon", "0.5")), "is one output, and epsilon allows no other"),
+        (
+            given(("--outside", "drop"), ("--query", "count"), ("--range", None)),
+            "a record counts as 0 or 1: there is nothing outside to drop",
+        ),
         (given(("--layout", "best")), "layout ('best') must be one of"),
         (given(("--missing", "zero")), "missing ('zero') must be one of refuse, symbol, drop"),
         (
             given(("--missing", "symbol"), ("--column", "note")),
             "line 2: the column 'note' holds no finite number there",
         ),
-        (given(("--group-by", "day")), "--group-by needs --query"),
+        (given(("--group-by", "day")), "--group-by needs a --query of groups"),
         (given(("--query", "mean"), ("--group-by", "kwh")), "cannot be released and be a group"),
         (given(("--query", "mean"), ("--group-by", "year")), "year"),
         (
@@ -117,3 +124,8 @@ def test_bad_files(meters, run, source, target, message):
     assert done.code == 2
     assert message in done.err
     assert not (meters.parent / "o.csv").exists()
+
+
+def test_clip_and_outside_agree(meters, run):
+    done = run("quantize", "meters.csv", "out.csv", *BASIC, "--clip", "--outside", "mark")
+    assert (done.code, "--clip and --outside mark say different things" in done.err) == (2, True)

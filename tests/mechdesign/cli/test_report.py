@@ -109,6 +109,20 @@ def test_json_has_the_paths(folder, run):
     assert (record["report"], record["public_report"], record["satisfied"]) == (None, "p.md", True)
 
 
+def test_the_curve_has_as_much_time_as_is_asked(folder, run):
+    micro = ("design", "records.csv", *MICRO, "--report", "r.json")
+    assert run(*micro, "--curve", "0").code == 0
+    found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    assert found["curve"] is None
+    assert found["absent"]["curve"].startswith("No curve: it was not asked for.")
+    assert run(*micro, "--curve", "60", "--force").code == 0
+    assert len(json.loads((folder / "r.json").read_text(encoding="utf-8"))["curve"]["rows"]) == 10
+    for wrong in ("-1", "nan", "inf", "long"):
+        result = run(*micro, "--curve", wrong, "--force")
+        assert (result.code, result.out) == (2, "")
+        assert f"--curve ('{wrong}') must be a number of at least 0" in result.err
+
+
 def test_without_output_the_channel_is_said_not_to_be_written(folder, run):
     out = run("design", "records.csv", *MICRO, "--report", "r.md").out
     assert (
@@ -322,3 +336,24 @@ def test_a_channel_that_no_command_made_shows_no_command_that_would_make_another
     md.design(joint, md.ALIP(0.4, 0.4).with_budgets({"s0": (0.2, 0.2)})).channel.save(folder / "python.json")
     assert run("report", "python.json", "--report", "r.json").code == 0
     assert [shlex.split(line)[1] for line in commands(folder, "r.json")] == ["audit", "apply", "show"]
+
+
+def test_a_table_of_many_files_is_told_by_their_hashes(folder, run):
+    """It was read as one table, and then the report wanted to hash a folder."""
+    lines = (folder / "records.csv").read_text().splitlines(keepends=True)
+    (folder / "parts").mkdir()
+    for name, rows in (("a.csv", lines[1:6]), ("b.csv", lines[6:])):
+        (folder / "parts" / name).write_text("".join([lines[0], *rows]))
+    digests = [
+        hashlib.sha256((folder / "parts" / name).read_bytes()).hexdigest() for name in ("a.csv", "b.csv")
+    ]
+    listed = "".join(f"{digest}  {name}\n" for digest, name in zip(digests, ("a.csv", "b.csv"), strict=True))
+    arguments = ["--sensitive", "group", "--useful", "job", "--epsilon", "1", "--output", "c.json"]
+    result = run("design", "parts", *arguments, "--report", "r.md")
+    assert result.code == 0, result.err
+    text = (folder / "r.md").read_text()
+    assert "Table: parts, 2 files" in text
+    assert hashlib.sha256(listed.encode()).hexdigest() in text
+    assert "mechdesign design parts --sensitive group" in text
+    whole = run("design", "records.csv", *arguments[:-2], "--json").record
+    assert run("design", "parts/*.csv", *arguments[:-2], "--json").record["nmi"] == whole["nmi"]

@@ -92,16 +92,16 @@ def test_no_curve_where_one_channel_took_long():
     found, why = through(md.LIP(0.4), seconds=94.2)
     assert found is None
     assert why == (
-        "No curve: the channel took 94 s, and a report takes at most 20 s for its curve. `mechdesign compare` "
-        "computes the curve without a limit."
+        "No curve: the channel took 94 s, and a report takes 6 s for its curve. `mechdesign compare` computes the "
+        "curve without a limit."
     )
 
 
 def test_no_curve_where_its_time_is_too_short(monkeypatch):
-    monkeypatch.setattr(curve, "LONGEST", 0.0)
+    monkeypatch.setattr(curve, "LONGEST", 1e-9)
     found, why = through(md.LIP(0.4))
     assert found is None
-    assert "the 0 s that a report takes for it were too short for this table" in why
+    assert "the 1e-09 s that a report takes for it were too short for this table" in why
 
 
 def slow_after(points, monkeypatch):
@@ -117,15 +117,40 @@ def slow_after(points, monkeypatch):
     monkeypatch.setattr(curve.time, "monotonic", lambda: 3600.0 * (len(made) >= points))
 
 
+def test_bounds_of_larger_budgets_hold_for_smaller_ones(monkeypatch):
+    """A channel of a smaller budget keeps the promise of a larger one, so nothing keeps more than its bound."""
+    real = curve.compare
+
+    def without_bounds(*arguments, **options):
+        made = real(*arguments, **options)
+        return replace(made, rows=tuple(replace(row, upper_bound_nmi=1.0) for row in made.rows))
+
+    monkeypatch.setattr(curve, "compare", without_bounds)
+    found, _ = through(md.LIP(0.4))
+    known = found.chosen.upper_bound_nmi
+    bounds = {row.upper_bound_nmi for row in found.rows if row.epsilon <= found.chosen.epsilon}
+    assert bounds == {known}
+    assert {row.upper_bound_nmi for row in found.rows if row.epsilon > found.chosen.epsilon} == {1.0}
+
+
+def test_no_curve_that_nobody_asked_for():
+    design = md.design(JOINT, md.LIP(0.4))
+    found, why = curve.curve_through(JOINT, design, curve.axis_of(md.LIP(0.4)), None, 0.0)
+    assert (found, why) == (
+        None,
+        "No curve: it was not asked for. `mechdesign compare` computes the curve without a limit.",
+    )
+
+
 def test_a_shorter_curve_says_so(monkeypatch):
     slow_after(4, monkeypatch)
     found, _ = through(md.LIP(0.4))
     assert len(found.rows) == 5
-    assert found.remarks[0].startswith("The curve has 5 of 10 budgets: the 20 s that a report takes")
+    assert found.remarks[0].startswith("The curve has 5 of 10 budgets: the 6 s that a report takes")
 
 
 def test_searches_cut_short_say_so(monkeypatch):
-    monkeypatch.setattr(curve, "LONGEST_POINT", 0.01)
+    monkeypatch.setattr(curve, "OF_ALL", 0.01 / 6.0)
     joint = uniform_table(60, m=8)
     found, _ = through(md.ALIP(1.0, 1.0), "subset-merging", joint=joint)
     assert any("of its searches ended early" in text for text in found.remarks)

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import mechdesign as md
@@ -172,3 +173,17 @@ def test_information_of_several_outputs_is_that_of_their_product():
     alone = information([channel], joint)
     assert alone == pytest.approx(md.design(joint, md.LIP(0.5)).mutual_information, rel=1e-12)
     assert information([channel, constant(joint)], joint) == pytest.approx(alone, rel=1e-12)
+
+
+def test_another_column_keeps_its_bins():
+    """A channel of bins that is designed after one of another column is applied to numbers, and audited as such."""
+    records = [(s, one, str(n)) for s, one, n in zip("abab" * 30, "uvwvuw" * 20, range(120), strict=True)]
+    frame = dict(zip(("s", "one", "n"), map(list, zip(*records, strict=True)), strict=True))
+    joint = md.Joint.from_table(pa.table(frame), sensitive="s", useful=("one", "n"), bins={"n": 25})
+    first = md.design(joint.releasing("one"), md.ALIP(0.25, 0.25)).channel
+    found = md.design(joint, md.ALIP(0.5, 0.5), after=[first], release="n").channel
+    assert first.useful.bins in ((), (None,))
+    assert found.useful.bins == joint.useful.bins[1:]
+    assert [symbol for (symbol,) in found.useful.symbols] == list(found.useful.bins[0].labels)
+    assert len(found.apply(["7", "119"], insecure_seed=1)) == 2
+    assert audit(found, joint, md.ALIP(0.5, 0.5), after=[first]).satisfied

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from guessing_leakage import composed_maximal_leakage
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     JointRange,
     brute_force_leakage,
-    composed_maximal_leakage,
     identifiable_epsilon,
     maximal_leakage,
 )

@@ -6,9 +6,15 @@ import math
 from fractions import Fraction
 
 import pytest
+from blurring import leakage_bound
+from boxes import Boxes
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import Boxes, JointRange, TestingProblem, finite_problem, leakage_bound
+from mechdesign.nonstochastic import (
+    JointRange,
+    TestingProblem,
+    finite_problem,
+)
 from tests.oracles.nonstochastic import accuracy, best_accuracy, is_private, least_accuracy, total_variation
 
 HEIGHTS = TestingProblem(Boxes.interval(90, 160), Boxes.interval(140, 260))
@@ -101,7 +107,7 @@ def test_accuracy_is_one_over_the_largest_move():
         ),
         (
             lambda: TestingProblem(frozenset("a"), Boxes.interval(0, 1)),
-            "both be sets of outputs or both be Boxes",
+            "both be sets of outputs or both be regions",
         ),
         (lambda: is_private(HEIGHTS, 0), r"epsilon \(0\) must be positive"),
         (lambda: is_private(HEIGHTS, math.nan), r"epsilon \('nan'\) must be a number"),

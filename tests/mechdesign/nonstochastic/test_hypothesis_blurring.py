@@ -7,15 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from blurring import BlurringPolicy, blurred_measure, preimage_epsilon
+from boxes import Boxes
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
-    BlurringPolicy,
-    Boxes,
     JointRange,
     TestingProblem,
-    blurred_measure,
-    preimage_epsilon,
 )
 from tests.oracles.nonstochastic import accuracy
 

@@ -6,14 +6,11 @@ import math
 from fractions import Fraction
 
 import pytest
+from indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     JointRange,
-    averaging_leakage,
-    box_difference,
-    individual_leakage,
-    linear_levels,
 )
 from tests.oracles.nonstochastic import (
     finite_difference,

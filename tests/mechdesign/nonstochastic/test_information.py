@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from boxes import Boxes
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic import (
-    Boxes,
     JointRange,
     brute_force_leakage,
     capacity_bounds,

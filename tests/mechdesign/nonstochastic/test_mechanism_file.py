@@ -88,8 +88,8 @@ def first(document):
     ("change", "message"),
     [
         (
-            lambda d: d.update(query="median"),
-            r"query \('median'\) must be 'identity', 'mean', 'sum' or 'count'",
+            lambda d: d.update(query="mode"),
+            r"query \('mode'\) must be identity, mean, sum, count, median, min, max or quantile:P",
         ),
         (
             lambda d: d.update(epsilon=1.0, outputs_allowed=2),

@@ -16,7 +16,8 @@ from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.fibres import most_outputs
-from mechdesign.nonstochastic.noiseless import Ledger, LedgerEntry, certify
+from mechdesign.nonstochastic.levels import epsilon_for
+from mechdesign.nonstochastic.noiseless import certify, composed_epsilon
 from mechdesign.nonstochastic.quantizers import (
     EvenThresholds,
     Quantizer,
@@ -106,8 +107,7 @@ def test_theorem_6_budgets_add(shape, labels, seed):
     counts = [most_on_a_line(t) for t in (one, two)]
     both = most_on_a_line(one * labels + two)
     assert both <= counts[0] * counts[1]
-    ledger = Ledger().add("one", counts[0]).add("two", counts[1])
-    assert both <= ledger.outputs
+    assert both <= counts[0] * counts[1] <= 2 ** composed_epsilon([(k, 1) for k in counts]) * (1 + 1e-12)
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 5))
@@ -120,15 +120,15 @@ def test_quantisers_of_one_query_cost_less_together(first, second, people):
     assert max(alone) <= together.outputs <= min(alone[0] * alone[1], alone[0] + alone[1] - 1)
 
 
-def test_ledger():
-    ledger = Ledger().add("days", 2, times=2)
-    assert (ledger.outputs, ledger.epsilon) == (4, 2.0)
-    assert ledger.add("last", 3).outputs == 12
-    assert Ledger().add("a year", 256, times=365).epsilon == 8 * 365
+def test_bits_of_several_releases():
+    """log2 of the product of all outputs, rounded upwards."""
+    assert composed_epsilon([(2, 2)]) == 2.0
+    assert composed_epsilon([(2, 2), (3, 1)]) == epsilon_for(12)
+    assert composed_epsilon([(256, 365)]) == 8 * 365
     with pytest.raises(InputError, match="outputs"):
-        LedgerEntry("none", 0)
+        composed_epsilon([(0, 1)])
     with pytest.raises(InputError, match="times"):
-        Ledger().add("never", 2, times=0)
+        composed_epsilon([(2, 0)])
 
 
 def test_together_refusals():
@@ -158,6 +158,8 @@ def test_even_thresholds_are_counted_as_any_others(lo, first, step, number, room
     assert hash(quantizer) == hash(Quantizer(lo, cuts[-1] + room, tuple(cuts)))
     assert quantizer.widest_cell == max(b - a for a, b in itertools.pairwise(quantizer.edges))
     assert [quantizer.edge(k) for k in range(number + 2)] == list(quantizer.edges)
+    for value in (*quantizer.edges, *quantizer.midpoints):
+        assert quantizer.place(value) == quantizer.cell(value) == bisect_right(tuple(cuts), value)
     query = mean_query(people, interval(lo, quantizer.hi))
     assert most_outputs(query, cuts) == most_outputs(query, tuple(cuts))
     uneven = linear_query([1, Fraction(-2, 3)], interval(lo, quantizer.hi))

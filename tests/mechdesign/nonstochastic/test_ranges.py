@@ -146,7 +146,7 @@ def test_a_domain_too_large_says_which_structure_would_do(monkeypatch):
     with pytest.raises(InputError, match=r"has 9 points, more than 8.*product of intervals"):
         UncertainSpace.from_product({"a": range(3), "b": range(3)})
     joint = JointRange.from_function(abs, range(3))
-    with pytest.raises(InputError, match=r"9 pairs, over 8.*composed_maximal_leakage"):
+    with pytest.raises(InputError, match=r"9 pairs, over 8.*smallest conditional range"):
         product(joint, joint)
 
 

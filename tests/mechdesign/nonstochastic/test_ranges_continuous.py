@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import boxes
 import pytest
+from boxes import Boxes
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import Boxes, boxes
 from tests.oracles.measured_ranges import MeasuredRange, box_space, boxes_of, largest_region_difference
 
 PLANE = MeasuredRange.from_boxes([([(0, 1)], [(0, 1)])])

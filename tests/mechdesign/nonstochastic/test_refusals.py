@@ -10,8 +10,8 @@ import pytest
 from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
-    Ledger,
     OrderStatistic,
+    composed_epsilon,
     count_query,
     design_quantizer,
     epsilon_for,
@@ -39,7 +39,7 @@ from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
         (lambda: OrderStatistic(1.5, 3, interval(0, 1)), r"rank .'1.5'. must be an integer of at least 1"),
         (lambda: epsilon_for(2.5), "must be an integer of at least 1"),
         (lambda: epsilon_for(1 << 20_000), r"outputs \(some 2\^20000\) must be at most 2\^10000"),
-        (lambda: Ledger().add("a", 2.5), r"outputs of 'a' \('2.5'\) must be an integer"),
+        (lambda: composed_epsilon([(2.5, 1)]), r"outputs \('2.5'\) must be an integer"),
         (lambda: promises(0, 1), r"outputs \('0'\) must be an integer of at least 1"),
         (lambda: identifiable_partition(["a", "b"], 1), "points must be numbers"),
         (lambda: identifiable_partition([1e200, -1e200], 1), "overflow when squared; use a larger unit"),
@@ -61,10 +61,10 @@ def test_too_many_sums_to_list_give_a_bound_that_keeps_the_budget(query, monkeyp
     assert designed.quantizer.levels > 1
 
 
-def test_a_ledger_of_many_releases():
+def test_bits_of_very_many_releases():
     """An individual with a reading every half hour for years: 20,000 bits, and no huge integer is written."""
-    assert Ledger().add("load", 2, times=20_000).epsilon == 20_000.0
-    many = Ledger().add("load", 3, times=10**12).epsilon
+    assert composed_epsilon([(2, 20_000)]) == 20_000.0
+    many = composed_epsilon([(3, 10**12)])
     assert Fraction(many) >= 10**12 * Fraction(epsilon_for(3)) > Fraction(many) * (1 - Fraction(1, 2**52))
 
 

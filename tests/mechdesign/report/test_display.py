@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from tests.cases.designs import uniform_table
 
 NOTION = md.ALIP(0.5, 0.5)
 JOINT = uniform_table(5, m=3)
+COUNTED = md.Joint.from_counts([[3, 1], [1, 3]])
 DESIGN = md.design(JOINT, NOTION)
 CHANNEL = DESIGN.channel
 AUDIT = md.audit(CHANNEL, JOINT, NOTION)
@@ -26,7 +28,8 @@ CURVES = md.compare(JOINT, epsilons=[0.5, 1.0], mechanisms=["optimal", "subset-m
 RELEASED = CHANNEL.apply(pd.Series(list(JOINT.useful.names) * 40, name="useful"))
 SHARES = md.estimate_frequencies(CHANNEL, RELEASED)
 CROSSED = md.estimate_joint(CHANNEL, RELEASED, ["p", "q"] * 100)
-SHOWN = [JOINT, CHANNEL, DESIGN, AUDIT, CURVES, SHARES, CROSSED]
+TOGETHER = md.compose([CHANNEL, CHANNEL])
+SHOWN = [JOINT, CHANNEL, DESIGN, AUDIT, CURVES, SHARES, CROSSED, TOGETHER]
 
 
 @pytest.fixture(autouse=True)
@@ -128,6 +131,28 @@ def test_reports_from_python(tmp_path):
             "released must be the path of a CSV or Parquet f",
         ),
         (lambda: md.check_release("a.csv", "b.json"), "channel must be a Channel, not str"),
+        (lambda: md.design(JOINT, NOTION, gap="x"), r"gap \('x'\) must be a number of at least 0"),
+        (lambda: md.design(JOINT, NOTION, time_limit="x"), r"time_limit \('x'\) must be a number of sec"),
+        (lambda: md.design(JOINT, NOTION, after=5), r"after \(5\) must be a list of channels"),
+        (lambda: md.design(JOINT, NOTION, after=[5]), "each of after must be a Channel, not int"),
+        (lambda: md.design(JOINT, NOTION, forbid=5), r"forbid \(5\) must be a list of pairs"),
+        (
+            lambda: md.design(COUNTED, NOTION, confidence=0.9, known_shares=5),
+            "known_shares must be a Mapping, not int; write one, as in",
+        ),
+        (lambda: md.compare(JOINT, epsilons=[1], notions=3), r"notions \(3\) must be a list of names"),
+        (lambda: md.compare(JOINT, epsilons=[1], notions=[md.LIP]), "notion .* is not known; use one of"),
+        (lambda: md.compare(JOINT, epsilons=[1], notions=[]), "no notion is given"),
+        (lambda: md.estimate_frequencies(CHANNEL, RELEASED, level="a"), r"level \('a'\) must be a number"),
+        (lambda: md.compose(CHANNEL), "channels .* must be a list of channels"),
+        (lambda: md.Channel.load(5), "the path of a file must be a text or a path, not int"),
+        (lambda: CHANNEL.save(None), "the path of a file must be a text or a path, not NoneType"),
+        (lambda: md.sanitise_file(CHANNEL, pd.DataFrame(), "x.csv"), "the path of a file must be a text or"),
+        (
+            lambda: md.Joint.from_table(pd.DataFrame({"a": ["b"]}), sensitive=1, useful="a"),
+            r"columns \(1\) must be a list of names, or one name",
+        ),
+        (lambda: md.Policy(unknown=3), r"unknown \('3'\) must be refuse, marginal or output:LABEL"),
         (lambda: md.ALIP(1), r"ALIP has two budgets: write ALIP\(eps_l=.., eps_u=..\), or ALIP.from_epsilon"),
     ],
 )
@@ -168,3 +193,12 @@ def test_a_transformer_of_a_channel():
     step = sklearn.ReleaseTransformer(CHANNEL, insecure_seed=1)
     assert set(step.fit(frame).transform(frame)["useful"]) <= set(CHANNEL.outputs)
     assert re.search("ALIP", repr(sklearn.ReleaseTransformer(NOTION)))
+
+
+@pytest.mark.parametrize("curve", [-1, math.inf, math.nan, "long"])
+def test_seconds_of_a_curve_that_make_no_sense_are_refused(tmp_path, curve):
+    design = md.design(COUNTED, md.LIP(0.5))
+    with pytest.raises(md.InputError, match=r"curve \(.*\) must be a number of seconds"):
+        md.report(design, tmp_path / "r.md", curve=curve)
+    md.report(design, tmp_path / "r.md", curve=0)
+    assert "No curve: it was not asked for." in (tmp_path / "r.md").read_text(encoding="utf-8")

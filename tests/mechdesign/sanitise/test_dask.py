@@ -155,11 +155,11 @@ def test_what_the_header_tells_is_refused_at_once(channel, arguments, message):
         sanitise_dask(dd.from_pandas(people(10), npartitions=2), channel, **arguments)
 
 
-def test_a_frame_of_another_kind_is_refused(channel):
-    with pytest.raises(InputError, match="must be a Dask DataFrame, not DataFrame; others take sanitise"):
-        sanitise_dask(people(3), channel, key=KEY)
-    with pytest.raises(InputError, match=r"a Dask DataFrame takes .*sanitise_dask"):
-        sanitise(dd.from_pandas(people(3), npartitions=1), channel, key=KEY)
+def test_sanitise_takes_dask_frames_and_parts_of_tables(channel):
+    assert sanitise_dask is sanitise
+    frame = people(50)
+    part = sanitise(dd.from_pandas(frame.iloc[20:], npartitions=3), channel, key=KEY, first_row=20)
+    assert part.compute()["job"].tolist() == drawn_by_hand(channel, frame["job"])[20:]
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,10 @@ def test_partitions_of_a_cluster_are_looked_at(channel, tmp_path):
         sanitise_dask(frame, channel, key=KEY).compute(scheduler="synchronous")
     kept = sanitise_dask(frame, channel, key=KEY, keep_order=True).compute(scheduler="synchronous")
     assert kept["n"].tolist() == list(range(600))
-    with pytest.raises(InputError, match="on a cluster the order of the rows is that of its partitions"):
+    with pytest.raises(
+        InputError,
+        match="the order of a lazy table is that of its engine, or of the partitions of a cluster: shuffle it there",
+    ):
         sanitise_dask(frame, channel, key=KEY, shuffle=True)
 
 

@@ -111,7 +111,7 @@ def test_clipping_is_counted_and_refusals_tell_no_value(folder):
     done = apply_mechanism("m.json", "far.csv", "o.csv", outside="clip")
     assert (done.outside, done.worst_error) == (1, 777.25 - 8.75)
     with pytest.raises(InputError, match=r"outside .* must be one of refuse, clip"):
-        apply_mechanism("m.json", "far.csv", "p.csv", outside="drop")
+        apply_mechanism("m.json", "far.csv", "p.csv", outside="wrap")
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,12 @@ def test_an_interrupt_leaves_nothing(channel, source, monkeypatch):
     assert [p.name for p in source.parent.iterdir()] == ["in.csv"]
 
 
-def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path):
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, seen):
+    """Not even one that appears when nobody looks any more: the new file gets its name in one step."""
     target = tmp_path / "out.csv"
+    if not seen:
+        monkeypatch.setattr("pathlib.Path.exists", lambda self: False)
 
     def write_late():
         with replacing(target, force=False) as temporary:
@@ -134,15 +138,20 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path):
 
 def test_the_data_are_on_disk_before_the_name_is(tmp_path, monkeypatch):
     steps = []
-    fsync, rename = os.fsync, os.replace
+    fsync, rename, link = os.fsync, os.replace, os.link
     monkeypatch.setattr("mechdesign.core.files.os.fsync", lambda fd: (steps.append("fsync"), fsync(fd)))
     monkeypatch.setattr(
         "mechdesign.core.files.os.replace", lambda a, b: (steps.append("rename"), rename(a, b))
     )
+    monkeypatch.setattr("mechdesign.core.files.os.link", lambda a, b: (steps.append("link"), link(a, b)))
     with replacing(tmp_path / "out.csv", force=False) as temporary:
         assert temporary.parent == tmp_path
         temporary.write_text("new")
-    assert steps == ["fsync", "rename", "fsync"]  # the data, the name, the folder that holds the name
+    with replacing(tmp_path / "out.csv", force=True) as temporary:
+        temporary.write_text("new")
+    # The data, the name, the folder that holds the name.
+    assert steps == ["fsync", "link", "fsync", "fsync", "rename", "fsync"]
+    assert list(tmp_path.iterdir()) == [tmp_path / "out.csv"]
     assert (tmp_path / "out.csv").read_text() == "new"
 
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -77,6 +78,22 @@ def channel():
 @pytest.fixture
 def frame():
     return people(200)
+
+
+def test_a_table_is_counted_where_the_data_are(spark, frame):
+    """Groups alone come to the driver, with null as the missing cell and the same sentences."""
+    frame["half"] = np.where(frame["n"] % 5 == 0, np.nan, frame["n"] % 4 / 2)
+    frame.loc[3, "job"] = None
+    roles = {"sensitive": ["job", "half"], "useful": "n"}
+    source = in_spark(spark, frame.assign(n=frame["n"] % 3), 3)
+    expected = Joint.from_table(frame.assign(n=frame["n"] % 3), missing="drop", **roles)
+    found = Joint.from_table(source, missing="drop", **roles)
+    assert found == expected
+    assert found.notices == expected.notices
+    with pytest.raises(InputError, match="has an empty cell; fill it, or say what it means"):
+        Joint.from_table(source, **roles)
+    with pytest.raises(InputError, match=r"there is no column 'jobs'; did you mean 'job'\?"):
+        Joint.from_table(source, sensitive="jobs", useful="n")
 
 
 def in_spark(spark, frame: pd.DataFrame, partitions: int):
@@ -260,15 +277,15 @@ def test_other_errors_of_spark_pass(spark):
     ("arguments", "message"),
     [
         ({"identity": "id"}, "must draw the same: give a key"),
-        ({"key": KEY}, "the rows of a Spark DataFrame have no order that stays"),
+        ({"key": KEY}, "the rows of this table have no order that stays"),
         ({"key": KEY, "identity": "id", "row_numbers": "n"}, "identity and row_numbers both say"),
         ({"key": KEY, "identity": "who"}, "there is no column 'who'"),
-        ({"key": KEY, "identity": "pay"}, "the column 'pay' holds double, which has more than one text"),
-        ({"key": KEY, "row_numbers": "pay"}, "'pay' must hold an integer for every record, .* holds double"),
+        ({"key": KEY, "identity": "pay"}, "the column 'pay' holds floats, which have more than one text"),
+        ({"key": KEY, "row_numbers": "pay"}, "'pay' must hold an integer for every record, .* holds Float64"),
         ({"key": KEY, "row_numbers": "n", "correlated": "pay"}, "the correlated column 'pay' would stay"),
         (
             {"key": KEY, "row_numbers": "n", "columns": {"job": "tags"}},
-            "'tags' holds array<int>, which is no",
+            "'tags' holds list<.*>, which is no",
         ),
     ],
 )
@@ -278,11 +295,81 @@ def test_what_the_schema_tells_is_refused_at_once(spark, channel, arguments, mes
         sanitise_spark(source, channel, **arguments)
 
 
-def test_frames_of_another_kind_and_equal_names_are_refused(spark, channel):
-    with pytest.raises(InputError, match="must be a Spark DataFrame, not DataFrame; others take sanitise"):
-        sanitise_spark(people(3), channel, key=KEY, identity="id")
-    with pytest.raises(InputError, match=r"a Spark DataFrame takes mechdesign\.sanitise\.sanitise_spark"):
-        sanitise(in_spark(spark, people(3), 1), channel, key=KEY)
+def test_equal_names_are_refused_and_sanitise_takes_all(spark, channel):
+    assert sanitise_spark is sanitise
     twice = spark.sql("select 'a' as job, 'b' as job, 1 as n")
     with pytest.raises(InputError, match="two columns have the same name 'job'; rename one"):
         sanitise_spark(twice, channel, key=KEY, row_numbers="n")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from mechdesign.sanitise import sanitise
+from tests.mechdesign.sanitise.records import KEY, drawn_by_hand, mixing_channel, people
+
+mark = Path(sys.argv[1])
+builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("mechdesign: a killed executor")
+for name, value in [line.split("=", 1) for line in sys.argv[2:]]:
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+frame = people(400)
+
+
+def kills_once(batches):
+    from pyspark import TaskContext
+
+    first = TaskContext.get().partitionId() == 1
+    for batch in batches:
+        yield batch
+        if first and not mark.exists():
+            workers = [os.getpid()]
+            while workers[-1] > 1:  # the process of the task, the daemon that forked it, and their executor
+                status = Path(f"/proc/{workers[-1]}/stat").read_text()
+                workers.append(int(status.rsplit(")", 1)[1].split()[1]))
+                name = Path(f"/proc/{workers[-1]}/comm").read_text().strip()
+                if name == "java":
+                    mark.write_text("killed")
+                    os.kill(workers[-1], signal.SIGKILL)
+                    os._exit(1)
+
+
+source = spark.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False)).repartition(6)
+released = sanitise(source, mixing_channel(), key=KEY, row_numbers="n")
+rows = sorted(released.mapInArrow(kills_once, released.schema).collect(), key=lambda row: row.n)
+assert mark.exists(), "no executor was killed"
+assert [row.n for row in rows] == frame["n"].tolist()
+assert [row.job for row in rows] == drawn_by_hand(mixing_channel(), frame["job"])
+print("the same draws, and the executors", spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1)
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the executor in /proc")
+def test_an_executor_that_is_killed_changes_no_draw(tmp_path):
+    """One of two executors is killed in the middle of a task, whose work is done again."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    own = {
+        "spark.local.dir": str(tmp_path),
+        "spark.executor.memory": "512m",
+        "spark.executorEnv.PYTHONPATH": path,
+    }
+    settings = [f"{name}={value}" for name, value in (SETTINGS | own).items()]
+    environment = os.environ | {
+        "PYTHONPATH": path,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    environment |= {"SPARK_WORKER_DIR": str(tmp_path / "work")}
+    (tmp_path / "killed.py").write_text(KILLED)
+    command = [sys.executable, str(tmp_path / "killed.py"), str(tmp_path / "mark"), *settings]
+    run = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert "the same draws" in run.stdout

@@ -38,21 +38,35 @@ def test_an_end_is_the_last_multiple_with_a_small_enough_tail(total: int, data: 
     assert _tail(k, count, total) <= alpha < _tail(k + 1, count, total)
 
 
-@pytest.mark.parametrize(
-    ("count", "total"), [(1, 10**9), (5 * 10**8, 10**9), (10**9, 10**9), (27580, 31580), (3, 10**6)]
-)
-def test_an_end_for_many_records_agrees_with_arb(count: int, total: int) -> None:
-    """The library's own sum of the tail against the incomplete beta function of another."""
+LARGE = [(1, 10**9), (5 * 10**8, 10**9), (10**9, 10**9), (27580, 31580), (3, 10**6)]
+
+
+def _agrees_with_arb(count: int, total: int, alpha: Fraction, slope: Fraction) -> None:
     from flint import arb, ctx
 
-    alpha = Fraction(1, 3000)
-    k = lower_end(count, total, alpha)
+    k = lower_end(count, total, alpha, slope)
     with ctx.workprec(400):
-        within, beyond = (
-            (arb(end) / SCALE).beta_lower(count, total - count + 1, regularized=True) for end in (k, k + 1)
-        )
-        assert within <= arb(1) / 3000
-        assert beyond > arb(1) / 3000
+        for end, within in ((k, True), (k + 1, False)):
+            level = alpha + slope * Fraction(end, SCALE)
+            tail = (arb(end) / SCALE).beta_lower(count, total - count + 1, regularized=True)
+            bound = arb(level.numerator) / level.denominator
+            assert tail <= bound if within else tail > bound
+
+
+@pytest.mark.parametrize(("count", "total"), LARGE)
+def test_an_end_for_many_records_agrees_with_arb(count: int, total: int) -> None:
+    """The library's own sum of the tail against the incomplete beta function of another."""
+    _agrees_with_arb(count, total, Fraction(1, 3000), Fraction(0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(61, 10**7), st.floats(0.0, 1.0), st.integers(-100, 100), st.booleans())
+def test_an_end_of_one_newton_step_agrees_with_arb(total: int, rare: float, part: int, many: bool) -> None:
+    """P(Bin(N, k/2^60) >= c) <= a + b k/2^60 and the reverse at k + 1, from one record to all of them."""
+    count = max(1, int(total**rare))
+    count, alpha = (total + 1 - count if many else count), Fraction(1, 10**5)
+    low, high = sorted((alpha, alpha + abs(part) * alpha))
+    _agrees_with_arb(count, total, low if part > 0 else high, (high - low) * (1 if part > 0 else -1))
 
 
 @settings(max_examples=30, deadline=None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.auditing.matrix import audit_file
@@ -135,3 +137,58 @@ def test_the_wrong_encoding_is_named_with_its_line(tmp_path):
         InputError, match=r"t\.csv, line 2: not UTF-8 text; .* name its encoding \(encoding=\)"
     ):
         read_joint(path, sensitive="s", useful="x")
+
+
+PARTS = [RECORDS[:3], RECORDS[:1] + RECORDS[3:], RECORDS[:1]]
+
+
+@pytest.mark.parametrize("source", ["in", "in/part=*/*"])
+def test_files_of_a_folder_or_glob_are_one_table(tmp_path, monkeypatch, source):
+    """CSV and Parquet side by side, one of them without records; names that begin with _ or . are no data."""
+    monkeypatch.chdir(tmp_path)
+    for k, part in enumerate(PARTS):
+        folder = tmp_path / "in" / f"part={k}"
+        folder.mkdir(parents=True)
+        if k == 1:
+            columns = dict(zip(part[0], zip(*part[1:], strict=True), strict=True))
+            pq.write_table(pa.table({name: list(cells) for name, cells in columns.items()}), folder / "a")
+        else:
+            (folder / "a.csv").write_text("\n".join(map(",".join, part)), encoding="utf-8")
+            (folder / "_SUCCESS").write_text("")
+    whole = tmp_path / "whole.csv"
+    whole.write_text("\n".join(map(",".join, RECORDS)), encoding="utf-8")
+    for weight in (None, "n"):
+        options = {"sensitive": "s", "useful": "x", "weight": weight}
+        assert read_joint(source, **options) == read_joint(whole, **options)
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("s,y\na,u\n", r"in/b\.csv: there is no column 'x'"),
+        ("x,s\nu,a\n,b\n", r"in/b\.csv, line 3: the column 'x' has an empty cell"),
+        ("", r"in/b\.csv is empty"),
+        ("s,x\nc,u\n", r"^in: the useful column 'x' has a single symbol \('u'\)"),
+    ],
+)
+def test_a_bad_file_of_a_folder_is_named(tmp_path, monkeypatch, second, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("s,x\na,u\nb,u\n")
+    (tmp_path / "in" / "b.csv").write_text(second)
+    with pytest.raises(InputError, match=message):
+        read_joint("in", sensitive="s", useful="x")
+    (tmp_path / "in" / "a.csv").write_text("s,x\n")
+    (tmp_path / "in" / "b.csv").write_text("s,x\n")
+    with pytest.raises(InputError, match=r"^in: the files have headers but no records"):
+        read_joint("in", sensitive="s", useful="x")
+    with pytest.raises(InputError, match="a wide table is one file; leave the others out"):
+        read_joint("in", contingency=True)
+
+
+def test_parquet_files_of_a_folder_agree_on_floats(tmp_path):
+    """pandas writes integers with gaps as floats: 1 in one file and 1.0 in the other are one number."""
+    for name, values in (("a", [1, 2]), ("b", [1.0, None])):
+        pq.write_table(pa.table({"s": ["a", "b"], "x": values}), tmp_path / name)
+    with pytest.raises(InputError, match="the column 'x' holds floats in one part of the table"):
+        read_joint(tmp_path, sensitive="s", useful="x", missing="drop")

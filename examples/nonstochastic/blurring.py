@@ -1,10 +1,9 @@
 """The blurring policy against a hypothesis, and how private it really is.
 
-Farokhi 2020, Theorem 4: where the hypothesis is x_i >= g(x_-i), report g(x_-i) in place of every
-x_i within 1/rho of it. The theorem measures Y by Lebesgue measure, under which the blurred strip is
-a surface of measure zero and nothing is gained. Here sets of outputs are measured by their
-pre-images in X, and a fibre of the strip counts only if both hypotheses occur in it: then a
-report on the boundary tells nothing. Sizes are measures of boxes (epsilon is a ratio, no unit).
+Farokhi 2020, Theorem 4: where the hypothesis is x_i >= g(x_-i), report g(x_-i) instead of every x_i within 1/rho of it.
+The theorem measures outputs by Lebesgue measure, under which the blurred strip is a surface of measure zero and nothing
+is gained. Here they are measured by their pre-images in X, and a fibre of the strip counts only if both hypotheses
+occur in it. `mechdesign nonstochastic policy` has the policy of one column, with a constant boundary.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from boxes import read_box
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.boxes import read_box
-from mechdesign.nonstochastic.hypothesis import finite_problem
-from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.nonstochastic import JointRange, finite_problem
+from mechdesign.nonstochastic.ranges import log_ratio
 
 Points = NDArray[np.float64]
 Boundary = Callable[[Points], Any]
@@ -229,3 +229,26 @@ def preimage_epsilon(
     ambiguous = sum(joint.y_symbols[j] in problem.ambiguous for j in joint.columns.tolist())
     telling = joint.n_pairs - ambiguous
     return Fraction(ambiguous, telling) if telling else None
+
+
+def read_epsilon(epsilon: object) -> Fraction:
+    """An epsilon of epsilon-privacy (a ratio, not bits) as an exact number."""
+    try:
+        value = fraction_of(epsilon)
+    except InputError:
+        raise InputError(f"epsilon ({quoted(epsilon)}) must be a number") from None
+    if value <= 0:
+        raise InputError(f"epsilon ({float(value):g}) must be positive")
+    return value
+
+
+def leakage_bound(epsilon: object, unit: str = "nats") -> float:
+    """What epsilon-privacy promises of L0(Y;H): log((1 + epsilon) / epsilon), tight.
+
+    The paper's Proposition 1, -log(1 - e^-epsilon), is false: Y = [0, 1] with [[Y|p1]] = [0.5, 1]
+    has epsilon = 1 and L0 = log 2 > 0.459. Its proof takes Priv >= epsilon for Priv >= log(1 + epsilon).
+    """
+    value = read_epsilon(epsilon)
+    if unit not in ("nats", "bits"):
+        raise InputError(f"unit ({quoted(unit)}) must be 'nats' or 'bits'")
+    return log_ratio((1 + value) / value, unit)

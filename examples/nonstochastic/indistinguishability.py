@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from boxes import read_interval
+
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of
-from mechdesign.nonstochastic.boxes import read_interval
 from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.levels import outputs_allowed
 

@@ -1,0 +1,101 @@
+"""The options of commands on files that are released, or are to be: columns, what is published, how it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+import mechdesign as md
+from mechdesign.cli import parsing
+from mechdesign.cli.line import flag, option
+
+ReleasedPath: TypeAlias = Annotated[str, typer.Argument(metavar="OUT", help="CSV or Parquet of `apply`.")]
+ChannelOption: TypeAlias = Annotated[
+    str, typer.Option("--channel", metavar="CHANNEL", help="The channel file that it was released with.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileColumns:
+    """Which columns"""
+
+    rename: list[str] | None = option(
+        "NAME=COL", "The channel's column NAME is called COL in the file; may be repeated.", names="--column"
+    )
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The file's name of each column that the channel calls otherwise."""
+        return parsing.renamed(self.rename)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateColumns(FileColumns):
+    """Which columns"""
+
+    keep_sensitive: bool = flag("Let sensitive and correlated columns stay in the output (else refused).")
+    correlated: list[str] | None = option(
+        "COL[,COL..]",
+        "Columns that tell of the sensitive one and must not stay in the output either; may be repeated.",
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """As a release and its check take them."""
+        kept = {"columns": self.renamed, "keep_sensitive": self.keep_sensitive}
+        return kept | {"correlated": parsing.names("--correlated", self.correlated)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedForm:
+    """What is published"""
+
+    form: str = option(
+        "WHAT",
+        "label (the output of the channel), posterior-draw (a symbol drawn from what the output leaves "
+        "possible; keeps the frequencies of the symbols). Of a column in bins also representative (the median of what "
+        "the output stands for) or within (one of the table's numbers in the bin that was drawn).",
+        "label",
+        names="--as",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions(PublishedForm):
+    """What is published"""
+
+    unknown: str = option(
+        "WHAT",
+        "A symbol that the channel does not know: refuse, output:LABEL, or marginal (drawn as for a record of "
+        "which nothing is known).",
+        "refuse",
+    )
+    null: str = option("WHAT", "An empty cell, the same: refuse, output:LABEL, or marginal.", "refuse")
+    normalise: str = option("FORM", "Unicode form to compare symbols in: none, NFC, NFD, NFKC, NFKD.", "none")
+
+    def arguments(self) -> dict[str, Any]:
+        """As a release and its check take them."""
+        policy = md.Policy(unknown=self.unknown, null=self.null, normalise=self.normalise)
+        return {"form": self.form, "policy": policy}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseReading:
+    """How the records of a released file are read."""
+
+    released_column: list[str] | None = option(
+        "COL[,COL..]", "Name of the released column, where it was added under another name."
+    )
+    identity: list[str] | None = option(
+        "COL[,COL..]",
+        "The job drew by this identifier: as given to `apply`. The same identifier has the same label and "
+        "counts once.",
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """As the readers of a released file take them."""
+        return {
+            "released_columns": parsing.names("--released-column", self.released_column) or None,
+            "identity": parsing.names("--identity", self.identity),
+        }

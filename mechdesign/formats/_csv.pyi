@@ -1,0 +1,9 @@
+from typing import Any
+
+def split(
+    text: Any, delimiter: int, quote: int, ends: Any, last: Any, starts: Any, /
+) -> tuple[int, int, int, int, int]: ...
+def exchanged(
+    text: Any, size: int, cuts: Any, codes: Any, counts: Any, offsets: Any, data: Any, /
+) -> bytes: ...
+def texts(text: Any, starts: Any, ends: Any, quote: int, /) -> tuple[bytes, bytes]: ...

@@ -1,0 +1,159 @@
+"""Sanitised lazy tables, polars LazyFrames and DuckDB relations batch by batch: with the draws of frames and files."""
+
+# duckdb, polars and pyarrow tell too little of their types for the strict mode.
+# pyright: basic, reportMissingImports=false
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mechdesign.core.errors import InputError
+from mechdesign.sanitise.clusters import on_dask, on_spark
+from mechdesign.sanitise.frames import all_different, look_at, sanitised
+from mechdesign.sanitise.job import Job
+from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.recipe import Drawer, Recipe, without_table
+from mechdesign.sanitise.writing import uses_of
+
+LAZY = "a lazy table"
+"""In the place of a path."""
+
+_OURS = re.compile(
+    r"^mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE
+)
+"""The last line of the traceback that an engine sends of an error of this package."""
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    """What is wrong with a record when Spark or DuckDB computes a release, as an `InputError` of one line.
+
+    >>> with engine_errors():
+    ...     released.write_parquet("released.parquet")
+    """
+    try:
+        yield
+    except Exception as error:
+        found = _OURS.findall(str(error))
+        if not found or isinstance(error, InputError):
+            raise
+        raise InputError(found[-1]) from None
+
+
+spark_errors = engine_errors
+
+
+def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
+    """The recipe with a key for all times that a table is computed; of a ledger, which is told but sees no record."""
+    options = recipe.options
+    if options.shuffle:
+        raise InputError(
+            "the order of a lazy table is that of its engine, or of the partitions of a cluster: shuffle it there, "
+            "before or after"
+        )
+    if recipe.keyless:
+        raise InputError(
+            "a lazy table is computed again whenever it is asked for, or a task repeated, and must draw the same: give "
+            "a key (Key.fresh(), or the path of a key file), or a ledger"
+        )
+    lean = replace(recipe, channels=tuple(without_table(each, options) for each in recipe.channels))
+    if options.ledger is None:
+        return lean
+    if not options.identifiers:
+        raise InputError(
+            "a ledger knows the records of a lazy table by identifiers alone: name them with identity"
+        )
+    uses = uses_of(recipe, recipe.plan(header), header)
+    identity, fresh = options.identifiers, options.fresh_draw
+    job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=LAZY)
+    entry = job.entry(LAZY, None, 0)
+    job.finish(entry)
+    job.done(entry)
+    return replace(lean, keys=job.keys)
+
+
+def sanitise_lazy(frame: Any, recipe: Recipe, first_row: int) -> Any:
+    """The released table, of the same kind."""
+    lazy, spark, dask = (hasattr(frame, a) for a in ("collect_schema", "mapInArrow", "map_partitions"))
+    header = all_different(list(frame.collect_schema() if lazy else frame.columns))
+    recipe = lazy_recipe(recipe, header)
+    drawer = Drawer(recipe, header)
+    placed = not drawer.plan.identity and recipe.options.row_numbers is None
+    if placed and not dask and (spark or not _ordered(frame)):
+        raise InputError(
+            "the rows of this table have no order that stays: name what identifies a record with identity, or a column "
+            "of row numbers that is stored with the data with row_numbers"
+        )
+    if spark:
+        return on_spark(frame, recipe, header)
+    if dask:
+        return on_dask(frame, recipe, header, first_row)
+    empty = frame.collect_schema().to_frame() if lazy else frame.limit(0).to_arrow_table()
+    schema = sanitised(empty, drawer).schema
+
+    def released(parts: Iterable[Any]) -> Iterator[Any]:
+        drawer, row = Drawer(recipe, header), first_row
+        for part in parts:
+            yield sanitised(part, drawer, first_row=row)
+            look_at(part, drawer)
+            row += len(part)
+        drawer.refuse_twins()
+        drawer.refuse_order()
+
+    if not lazy:
+        import duckdb
+
+        # On a connection of its own, for a connection answers one query at a time.
+        return duckdb.connect().from_arrow(_Readable(schema, lambda: released(frame.to_arrow_reader())))
+    from polars.io.plugins import register_io_source
+
+    def batches(columns: Any, predicate: Any, rows: int | None, size: int | None) -> Iterator[Any]:
+        wanted = frame if rows is None else frame.head(rows)
+        for part in released(wanted.collect_batches(chunk_size=size)):
+            some = part if predicate is None else part.filter(predicate)
+            yield some if columns is None else some.select(columns)
+
+    return register_io_source(batches, schema=schema, is_pure=True)
+
+
+@dataclass(frozen=True)
+class _Readable:
+    """What DuckDB reads as often as it wants to; every time the same draws are made again."""
+
+    schema: Any
+    read: Callable[[], Iterator[Any]]
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.read())
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+_IN_ORDER = re.compile(r"PROJECTION|FILTER|UNION|RANGE|READ_\w+|\w*SCAN|STREAMING_\w+|LIMIT")
+"""Steps of DuckDB that keep the order of insertion."""
+
+_MIXED = re.compile(r"^\s*(?:[A-Z]+ JOIN\b|(?:AGGREGATE|UNIQUE)\[maintain_order: false)", re.MULTILINE)
+"""Steps of polars after which the order may be another one every time."""
+
+
+def _ordered(frame: Any) -> bool:
+    """Whether records can be known by their place, which they have the next time, too."""
+    if hasattr(frame, "collect_schema"):
+        return not _MIXED.search(frame.explain(optimized=False))
+    setting = frame.query("mechdesign", "select current_setting('preserve_insertion_order')")
+    return setting.fetchall()[0][0] and all(map(_in_order, json.loads(frame.explain(format="json"))))
+
+
+def _in_order(step: dict[str, Any]) -> bool:
+    if step["name"] in ("ORDER_BY", "TOP_N"):
+        return True
+    known = _IN_ORDER.fullmatch(step["name"]) and "Sample Method" not in step["extra_info"]
+    return bool(known) and all(map(_in_order, step["children"]))

@@ -1,0 +1,143 @@
+"""`mechdesign quantize`: order statistics, and what becomes of values outside the range."""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.answering import Groups
+from mechdesign.nonstochastic.mechanism_file import ranks_of, verify_file
+from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
+
+METERS = "house,day,kwh,note\na,1,1.5,x\nb,1,9.75,x\nc,1,0.1,x\na,2,2.5,x\nb,2,10,x\nc,2,0,x\n"
+
+
+@pytest.fixture
+def meters(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "meters.csv").write_text(METERS, encoding="utf-8")
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as stream:
+        return list(csv.reader(stream))
+
+
+@pytest.mark.parametrize("outside", ["mark", "drop"])
+@pytest.mark.parametrize("query", ["identity", "mean", "median", "quantile:0.7"])
+def test_outputs_of_one_individual_as_its_value_sweeps_the_range_and_beyond(tmp_path, query, outside):
+    """|{M(x_i, x_-i) : x_i}| <= outputs <= 2^epsilon, all that is written counted; two cells and one output outside."""
+    most, sweep = 0, (0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0, -1.0, 2.0)
+    options = QuantizeOptions(
+        column="v",
+        epsilon=1.6,
+        query=query,
+        group_by=() if query == "identity" else ("group",),
+        range_text="0,1",
+        outside=outside,
+        individual="who",
+    )
+    for others in ([0.0, 1.0], [0.3, 3.0]):
+        seen = set()
+        for value in sweep:
+            cells = "".join(f"{k},g,{v!r}\n" for k, v in enumerate([*others, value]))
+            (tmp_path / "in.csv").write_text("who,group,v\n" + cells, encoding="utf-8")
+            done = quantise_table(tmp_path / "in.csv", tmp_path / "o.csv", options, force=True)
+            seen.add((tmp_path / "o.csv").read_bytes())
+            # Another number of records has thresholds of its own, and their outputs are counted alike.
+            assert done.mechanism.guarantee["outputs"] <= 3
+        assert len(seen) <= 3
+        most = max(most, len(seen))
+    assert most == 3 or query not in ("identity", "median")
+    held = verify_file(tmp_path / "o.csv.mechanism.json")
+    assert (held.satisfied, held.outputs) == (True, 3)
+
+
+def answers_of(path):
+    return [row[-1] for row in rows_of(path)[1:]]
+
+
+def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
+    """Of six values 9.75 and 10 lie outside 0 to 5; with marks and drops one cell less is left for the others."""
+    asked = (
+        "quantize",
+        "meters.csv",
+        "o.csv",
+        "--column",
+        "kwh",
+        "--epsilon",
+        "2",
+        "--range",
+        "0,5",
+        "--force",
+    )
+    marked = run(*asked, "--outside", "mark", "--json").record
+    assert (marked["outside"], marked["levels"], marked["outputs"]) == (2, [3, 3], 4)
+    assert [row[2] for row in rows_of("o.csv")[1:]].count("") == 2
+    assert run("check", "o.csv", "--channel", "o.csv.mechanism.json", "--original", "meters.csv").code == 0
+    dropped = run(*asked, "--outside", "drop", "--json").record
+    assert (dropped["records"], dropped["answers"], len(rows_of("o.csv"))) == (6, 4, 5)
+    by_day = (*asked, "--query", "max", "--group-by", "day", "--individual", "house")
+    assert run(*by_day, "--outside", "drop").code == 0
+    assert rows_of("o.csv") == [
+        ["day", "records", "max_kwh"],
+        ["1", "2", repr(5 / 6)],
+        ["2", "2", repr(2.5)],
+    ]
+    said = run(*by_day, "--outside", "mark")
+    assert answers_of("o.csv") == ["", ""]
+    assert "2 values outside the range (33.333 % of the records), marked by empty answers" in said.out
+    assert run("check", "o.csv", "--channel", "o.csv.mechanism.json", "--original", "meters.csv").code == 0
+    assert "; others marked by empty answers" in " ".join(run("audit", "o.csv.mechanism.json").out.split())
+    clipped = run(*asked, "--outside", "clip")
+    assert "moved to its ends" in clipped.out
+    # A mechanism without room for one more output says so, and one with room takes any treatment.
+    full = run("apply", "o.csv.mechanism.json", "meters.csv", "p.csv", "--outside", "drop")
+    assert "one more output than this mechanism has room for; design one with --outside drop" in full.err
+    assert not Path("p.csv").exists()
+
+
+def test_one_who_is_dropped_takes_part_all_the_same(tmp_path):
+    """House a is in two groups; its value in one of them lies outside, and might not have: two answers, not one."""
+    (tmp_path / "t.csv").write_text("who,day,v\na,1,9\na,2,1\nb,1,1\nb,3,9\n", encoding="utf-8")
+    options = QuantizeOptions(
+        column="v",
+        epsilon=2,
+        query="median",
+        group_by=("day",),
+        range_text="0,4",
+        outside="drop",
+        individual="who",
+    )
+    done = quantise_table(tmp_path / "t.csv", tmp_path / "o.csv", options)
+    assert (done.answers, done.answers_each, done.total_epsilon, done.outside) == (2, 2, 4.0, 2)
+    (tmp_path / "u.csv").write_text("who,day,v\na,1,9\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no value lies in the range"):
+        quantise_table(tmp_path / "u.csv", tmp_path / "p.csv", options)
+
+
+@given(st.lists(st.floats(0, 1, width=32), min_size=1, max_size=12), st.integers(1, 99))
+def test_order_statistics_against_sorting(values, percent):
+    """min, max, median and the P-quantile of rank ceil(P n), as the exact numbers of the data."""
+    ordered, n = sorted(map(Fraction, values)), len(values)
+    rank = math.ceil(Fraction(percent, 100) * n)
+    for query, wanted in (
+        ("min", ordered[0]),
+        ("max", ordered[-1]),
+        ("median", statistics.median(ordered)),
+        (f"quantile:{percent / 100:.2f}", ordered[rank - 1]),
+    ):
+        groups = Groups(ordered=True)
+        for part in filter(None, (values[:5], values[5:])):
+            groups.add([], np.array(part))
+        assert groups.ranked(partial(ranks_of, query)) == [wanted]
