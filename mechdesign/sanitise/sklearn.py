@@ -188,13 +188,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             setattr(self, each.name, options.get(each.name, each.default))
 
     def fit(self, X: Any, y: Any = None) -> ReleaseTransformer:
-        """Count the table and design the channel (or take the one given).
+        """Count the table X (n_samples, n_features) and design the channel, or take the one given.
 
-        Parameters
-        ----------
-        X : data frame or array (n_samples, n_features)
-        y : (n_samples,) array, optional
-            The sensitive symbols, where no columns of X are sensitive.
+        y (n_samples,) are the sensitive symbols, where no columns of X are sensitive.
         """
         table = self._table(X, reset=True)
         given = self._released_by()
@@ -210,12 +206,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The table with X replaced by draws: a frame of the same kind, or an array.
-
-        Parameters
-        ----------
-        X : data frame or array (n_samples, n_features)
-        """
+        """The table (n_samples, n_features) with X replaced by draws: a frame of the same kind, or an array."""
         check_is_fitted(self, "channel_")
         table = self._table(X, reset=False).without(self._left)
         recipe = self._recipe()
@@ -234,13 +225,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return by_ledger(columns, len(table.data), recipe, table.names, release, recipe.options.ledger)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the columns of the output.
-
-        Parameters
-        ----------
-        input_features : sequence of str, optional
-            Those of the input, if given.
-        """
+        """Names of the columns of the output; those of the input, if given, must be right."""
         check_is_fitted(self, "channel_")
         known = getattr(self, "feature_names_in_", None)
         if input_features is not None:
