@@ -124,6 +124,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     `identity` and `key` where data overlap (train and test folds of the same people, nightly runs), or where single
     records are served.
 
+    Neither an order nor a column that gives the useful one away is looked for here: see `sanitise` and `inspect`.
+
     A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the joint table: keep it
     as a key file is kept.
 
