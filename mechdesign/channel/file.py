@@ -15,15 +15,8 @@ from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Confidence, Objective, SymbolBudgets
-from mechdesign.core.documents import (
-    Digest,
-    FileDocument,
-    Record,
-    canonical,
-    read_built,
-    with_infinities,
-    without_infinities,
-)
+from mechdesign.core import documents
+from mechdesign.core.documents import Digest, FileDocument, Record
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
@@ -115,7 +108,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         "outputs": channel.outputs,
         "denominator": channel.denominator,
         **{
-            key: without_infinities(getattr(record, key), key)
+            key: documents.without_infinities(getattr(record, key), key)
             for key in (*RECORDS, "confidence", "provenance")
         },
         "objective": record.objective and record.objective.model_dump(),
@@ -123,7 +116,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         "budgets": [budgets.model_dump(exclude_none=True) for budgets in record.budgets] or None,
         "after": record.after or None,
     }
-    texts = {key: [canonical(value)] for key, value in values.items() if value is not None}
+    texts = {key: [documents.canonical(value)] for key, value in values.items() if value is not None}
     integers = channel.integers
     if _is_sparse(integers.shape[0] * integers.shape[1], len(integers.values)):
         texts["sparse_rows"] = list(_lines(integers.pairs()))
@@ -177,7 +170,7 @@ def digest(channel: Channel) -> str:
 
 def read(path: PathLike) -> Channel:
     """Read a channel file."""
-    return read_built(path, ChannelDocument, _channel)
+    return documents.read_built(path, ChannelDocument, _channel)
 
 
 def _channel(version: int, found: ChannelDocument) -> Channel:
@@ -193,7 +186,7 @@ def _channel(version: int, found: ChannelDocument) -> Channel:
         if found.sparse_rows is None
         else IntegerRows.of_pairs(found.sparse_rows, len(found.outputs), useful.names)
     )
-    records = {key: with_infinities(getattr(found, key)) for key in RECORDS}
+    records = {key: documents.with_infinities(getattr(found, key)) for key in RECORDS}
     if found.notion is not None:
         from_record(found.notion)
     return Channel(
