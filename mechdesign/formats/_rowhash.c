@@ -563,7 +563,7 @@ static PyObject *look(PyObject *self, PyObject *args)
             fresh[i] = 2;
             continue;
         }
-        if ((uint64_t)used * 5 >= slots * FILLED)
+        if (((uint64_t)used + 1) * 5 > slots * FILLED) /* some stay empty, where a search ends */
             break;
         key[at] = h;
         value[at] = (int32_t)code[i];
