@@ -27,16 +27,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import fraction_of, listed
 from mechdesign.core.progress import Step
+from mechdesign.mechanisms import partitions
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
-from mechdesign.mechanisms.partitions import (
-    LEAST_SECONDS,
-    RISKS,
-    MergedSets,
-    Merging,
-    Risk,
-    merge_all,
-    merge_subsets,
-)
+from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
@@ -104,8 +97,8 @@ class HeuristicOptions:
     as_published: bool = False
 
     def __post_init__(self) -> None:
-        if self.risk not in RISKS:
-            raise InputError(f"risk ({self.risk!r}) must be one of {', '.join(RISKS)}")
+        if self.risk not in partitions.RISKS:
+            raise InputError(f"risk ({self.risk!r}) must be one of {', '.join(partitions.RISKS)}")
 
 
 def merging(
@@ -116,13 +109,13 @@ def merging(
     Complete merging randomises all the violating symbols alike, the others merge them in small sets (Algorithm 1).
     """
     started = time.perf_counter()
-    end = max(search.end(started, share), started + LEAST_SECONDS)
+    end = max(search.end(started, share), started + partitions.LEAST_SECONDS)
     joint, names = rules.joint, rules.joint.useful.names
     lifts = rules.sets(joint, options.risk)
     harmless = _harmless(rules, lifts)
     risky = np.flatnonzero(~harmless).tolist()
     shares = shares_of(options.randomisation, [names[x] for x in risky]) if risky else []
-    merge = merge_all if mechanism == COMPLETE else merge_subsets
+    merge = partitions.merge_all if mechanism == COMPLETE else partitions.merge_subsets
     found = merge(lifts, harmless, repair=not options.as_published, end=end)
     drawn = {k: shares for k, group in enumerate(found.groups) if len(shares) > 1 and risky[0] in group}
     try:

@@ -36,10 +36,10 @@ import numpy as np
 
 from mechdesign.core.balls import precision, upper
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.nonstochastic.gaps import solved
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.levels import log2_above
 from mechdesign.nonstochastic.ranges import JointRange, product
-from mechdesign.nonstochastic.solving import solved
 from solvers.programs.highs import INTEGRALITY, Program, SparseRows, solve_program
 from solvers.programs.theta import theta_matrix
 
