@@ -34,8 +34,9 @@ TOLERANCE_SHARE = 0.02
 EARLY_SLACK = 0.1
 """Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does not last."""
 
-MOST_NEW = 2000
-"""Columns after which a tree is left for the next round: nearly all trees end before, with a better bound."""
+MOST_NEW = 300
+"""Columns after which a tree is left for the next round: at the prices of an unripe master it proves little. Nearly
+all trees end before."""
 
 FIRST_RADIUS = 1.0
 """Radius of the first price box, around zero: an output that hides no more than a factor e pays for itself."""

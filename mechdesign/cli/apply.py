@@ -107,6 +107,7 @@ class JobOptions(LedgerOption):
     fresh_draw: bool = flag(
         "Draw anew what was released before: two draws of a record can tell far more than one; says how much."
     )
+    jobs: int = option("N", "Threads: with 2 or 3 records are read and drawn while others are written.", 1)
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
     insecure_seed: int | None = option(
         "N", "Reproducible draws without a ledger, for tests only: whoever knows N can undo the release."
@@ -139,6 +140,9 @@ class OutputFormat(o.TextFormat):
         "gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
     )
 
+    format: str | None = option(
+        "NAME", "csv or parquet: what OUT is; default what IN is. In Parquet, cells of a CSV are text."
+    )
     escape_formulas: bool = flag(
         "In a CSV, an apostrophe before cells that spreadsheets would take for formulas (numbers stay)."
     )
@@ -189,8 +193,17 @@ def apply(
     if numeric:
         if draws.dry_run:
             raise InputError("--dry-run is for channels: a mechanism file draws nothing that a ledger knows")
-        if sides.strict or text.escape_formulas or columns.shuffle or columns.drop:
-            raise InputError("--strict, --escape-formulas, --shuffle and --drop are for channels")
+        if (
+            sides.strict
+            or text.escape_formulas
+            or columns.shuffle
+            or columns.drop
+            or text.format
+            or draws.jobs != 1
+        ):
+            raise InputError(
+                "--strict, --escape-formulas, --shuffle, --drop, --format, --jobs are for channels"
+            )
         run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
     else:
         how |= {
@@ -200,7 +213,7 @@ def apply(
             **beside,
             "identity": identity,
         }
-        how["escape_formulas"] = text.escape_formulas
+        how |= {"escape_formulas": text.escape_formulas, "format": text.format}
         run = _release_of([channel, *(columns.also or [])], files, how)
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.

@@ -10,6 +10,7 @@
 #include <Python.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -163,12 +164,12 @@ static int number_of(const unsigned char *p, Py_ssize_t n, double *value)
     char text[LONGEST];
     memcpy(text, p, (size_t)n);
     text[n] = 0;
+    PyGILState_STATE held = PyGILState_Ensure(); /* the hashing threads let go of it */
     *value = PyOS_string_to_double(text, NULL, NULL);
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        return 0;
-    }
-    return isfinite(*value);
+    int failed = PyErr_Occurred() != NULL;
+    PyErr_Clear();
+    PyGILState_Release(held);
+    return !failed && isfinite(*value);
 }
 
 static int is_word(const unsigned char *p, Py_ssize_t n, const char *word)
@@ -216,24 +217,26 @@ static PyObject *add_rows(PyObject *self, PyObject *args)
     const unsigned char *bytes = text.buf;
     Py_ssize_t rows = sums.len / 8;
     unsigned char *scratch = NULL;
+    int outside = 0, memory = 1;
     if (!same_length(starts.len, rows, 8) || !same_length(ends.len, rows * width, 8))
         goto done;
-    for (Py_ssize_t i = 0; i < rows; i++) {
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < rows && memory && !outside; i++) {
         int64_t from = first[i];
         for (Py_ssize_t k = 0; k < width; k++) {
             int64_t to = end[i * width + k], next = to + 1;
             if (from < 0 || to < from || to > text.len) {
-                PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
-                goto done;
+                outside = 1;
+                break;
             }
             if (quote >= 0 && to - from >= 2 && bytes[from] == quote) {
                 from++, to--;
                 if (memchr(bytes + from, quote, (size_t)(to - from))) { /* two quotes stand for one */
                     Py_ssize_t size = 0;
-                    unsigned char *larger = PyMem_Realloc(scratch, (size_t)(to - from));
+                    unsigned char *larger = realloc(scratch, (size_t)(to - from));
                     if (!larger) {
-                        PyErr_NoMemory();
-                        goto done;
+                        memory = 0;
+                        break;
                     }
                     scratch = larger;
                     for (int64_t at = from; at < to; at++) {
@@ -249,9 +252,15 @@ static PyObject *add_rows(PyObject *self, PyObject *args)
             from = next;
         }
     }
-    result = Py_NewRef(Py_None);
+    Py_END_ALLOW_THREADS
+    if (!memory)
+        PyErr_NoMemory();
+    else if (outside)
+        PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+    else
+        result = Py_NewRef(Py_None);
 done:
-    PyMem_Free(scratch);
+    free(scratch);
     PyBuffer_Release(&sums);
     PyBuffer_Release(&text);
     PyBuffer_Release(&starts);
@@ -324,6 +333,7 @@ static PyObject *mix(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "w*KK", &words, &k0, &k1))
         return NULL;
     uint64_t *word = words.buf;
+    Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < words.len / 8; i++) {
         uint64_t v0 = k0 ^ 0x736f6d6570736575ULL, v1 = k1 ^ 0x646f72616e646f6dULL;
         uint64_t v2 = k0 ^ 0x6c7967656e657261ULL, v3 = k1 ^ 0x7465646279746573ULL;
@@ -335,6 +345,7 @@ static PyObject *mix(PyObject *self, PyObject *args)
         v2 ^= 0xff;
         ROUND ROUND ROUND word[i] = v0 ^ v1 ^ v2 ^ v3;
     }
+    Py_END_ALLOW_THREADS
     PyBuffer_Release(&words);
     Py_RETURN_NONE;
 }
@@ -354,6 +365,222 @@ static PyObject *chain(PyObject *self, PyObject *args)
     return Py_BuildValue("(KK)", a, b);
 }
 
+/* BLAKE2b (RFC 7693) with a key, of 8 bytes: what hashlib.blake2b gives with this key and person. */
+#define BLAKE_BLOCK 128
+#define BLAKE_KEY 32
+#define BLAKE_PERSON 16
+
+typedef struct {
+    uint64_t h[8], bytes;
+    unsigned char block[BLAKE_BLOCK];
+    size_t filled;
+} Blake;
+
+static const uint64_t BLAKE_START[8] = {0x6a09e667f3bcc908ULL, 0xbb67ae8584caa73bULL, 0x3c6ef372fe94f82bULL,
+                                        0xa54ff53a5f1d36f1ULL, 0x510e527fade682d1ULL, 0x9b05688c2b3e6c1fULL,
+                                        0x1f83d9abfb41bd6bULL, 0x5be0cd19137e2179ULL};
+
+static const unsigned char BLAKE_ORDER[10][16] = {
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
+    {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4}, {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
+    {9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13}, {2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9},
+    {12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11}, {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
+    {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5}, {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0}};
+
+#define TURNED(x, b) ((x) >> (b) | (x) << (64 - (b)))
+#define G(i, a, b, c, d)                                                                                               \
+    a += b + m[s[2 * i]], d = TURNED(d ^ a, 32), c += d, b = TURNED(b ^ c, 24);                                        \
+    a += b + m[s[2 * i + 1]], d = TURNED(d ^ a, 16), c += d, b = TURNED(b ^ c, 63);
+
+static void blake_block(Blake *state, int last)
+{
+    uint64_t v[16], m[16];
+    for (int i = 0; i < 8; i++)
+        v[i] = state->h[i], v[8 + i] = BLAKE_START[i];
+    for (int i = 0; i < 16; i++)
+        m[i] = read64(state->block + 8 * i);
+    v[12] ^= state->bytes;
+    if (last)
+        v[14] = ~v[14];
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 12
+#elif defined(__clang__)
+#pragma unroll
+#endif
+    for (int round = 0; round < 12; round++) {
+        const unsigned char *s = BLAKE_ORDER[round % 10];
+        G(0, v[0], v[4], v[8], v[12]) G(1, v[1], v[5], v[9], v[13])
+        G(2, v[2], v[6], v[10], v[14]) G(3, v[3], v[7], v[11], v[15])
+        G(4, v[0], v[5], v[10], v[15]) G(5, v[1], v[6], v[11], v[12])
+        G(6, v[2], v[7], v[8], v[13]) G(7, v[3], v[4], v[9], v[14])
+    }
+    for (int i = 0; i < 8; i++)
+        state->h[i] ^= v[i] ^ v[8 + i];
+}
+
+static void blake_add(Blake *state, const unsigned char *p, size_t n)
+{
+    while (n) {
+        if (state->filled == BLAKE_BLOCK) { /* only now is it known that more comes */
+            blake_block(state, 0);
+            state->filled = 0;
+        }
+        size_t part = n < BLAKE_BLOCK - state->filled ? n : BLAKE_BLOCK - state->filled;
+        memcpy(state->block + state->filled, p, part);
+        state->filled += part, state->bytes += part, p += part, n -= part;
+    }
+}
+
+typedef struct {
+    Py_buffer ends, text;
+} Column;
+
+static PyObject *words(PyObject *self, PyObject *args)
+{
+    Py_buffer out, key, person;
+    PyObject *columns, *result = NULL;
+    Column *column = NULL;
+    Py_ssize_t open = 0;
+    if (!PyArg_ParseTuple(args, "w*y*y*O!", &out, &key, &person, &PyList_Type, &columns))
+        return NULL;
+    Py_ssize_t rows = out.len / 8, count = PyList_GET_SIZE(columns);
+    uint64_t *word = out.buf;
+    Blake start = {.bytes = BLAKE_BLOCK, .filled = BLAKE_BLOCK};
+    if (count < 1 || !same_length(key.len, 1, BLAKE_KEY) || !same_length(person.len, 1, BLAKE_PERSON))
+        goto done;
+    if (!(column = PyMem_Calloc((size_t)count, sizeof *column))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (; open < count; open++) {
+        Column *one = column + open;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(columns, open), "y*y*", &one->ends, &one->text))
+            goto done;
+        const int64_t *end = one->ends.buf;
+        int fits = same_length(one->ends.len, rows + 1, 8);
+        for (Py_ssize_t i = 0; fits && i < rows; i++)
+            if (end[i] < 0 || end[i + 1] < end[i] || end[i + 1] > one->text.len) {
+                PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+                fits = 0;
+            }
+        if (!fits) {
+            open++;
+            goto done;
+        }
+    }
+    memcpy(start.h, BLAKE_START, sizeof start.h);
+    start.h[0] ^= 8 | BLAKE_KEY << 8 | 1 << 16 | 1 << 24;
+    start.h[6] ^= read64(person.buf);
+    start.h[7] ^= read64((unsigned char *)person.buf + 8);
+    memcpy(start.block, key.buf, BLAKE_KEY);
+    Py_BEGIN_ALLOW_THREADS
+    Blake keyed = start; /* after the first block, unless nothing follows it */
+    blake_block(&keyed, 0);
+    keyed.filled = 0;
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        const int64_t *first = (const int64_t *)column->ends.buf + i;
+        Blake one = count > 1 || first[1] > first[0] ? keyed : start;
+        for (Py_ssize_t k = 0; k < count; k++) {
+            const int64_t *at = (const int64_t *)column[k].ends.buf + i;
+            uint64_t size = (uint64_t)(at[1] - at[0]);
+            if (count > 1) { /* so that no two of them read alike */
+                unsigned char prefix[8];
+                for (int b = 0; b < 8; b++)
+                    prefix[b] = (unsigned char)(size >> (56 - 8 * b));
+                blake_add(&one, prefix, 8);
+            }
+            blake_add(&one, (const unsigned char *)column[k].text.buf + at[0], size);
+        }
+        memset(one.block + one.filled, 0, BLAKE_BLOCK - one.filled);
+        blake_block(&one, 1);
+        word[i] = one.h[0];
+    }
+    memset(&keyed, 0, sizeof keyed);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+done:
+    memset(&start, 0, sizeof start);
+    while (open--) {
+        PyBuffer_Release(&column[open].ends);
+        PyBuffer_Release(&column[open].text);
+    }
+    PyMem_Free(column);
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&key);
+    PyBuffer_Release(&person);
+    return result;
+}
+
+static uint64_t slot_of(uint64_t hash, uint64_t slots)
+{
+#if defined(_MSC_VER) && !defined(__clang__)
+    return __umulh(hash, slots);
+#else
+    return (uint64_t)((__uint128_t)hash * slots >> 64);
+#endif
+}
+
+/* How far ahead of its use a slot is asked for, and the most of five slots that are filled. */
+#define AHEAD 12
+#define FILLED 4
+
+/* A table of hashes in open addressing, each near its place in their order; 0 marks an empty slot. */
+static PyObject *look(PyObject *self, PyObject *args)
+{
+    Py_buffer keys, values, hashes, codes, news, founds;
+    Py_ssize_t used, room, i;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "w*w*nny*y*w*w*n", &keys, &values, &used, &room, &hashes, &codes, &news, &founds, &i))
+        return NULL;
+    uint64_t *key = keys.buf, slots = (uint64_t)keys.len / 8;
+    int32_t *value = values.buf;
+    const uint64_t *hash = hashes.buf;
+    const int64_t *code = codes.buf;
+    unsigned char *fresh = news.buf;
+    int64_t *found = founds.buf;
+    Py_ssize_t count = hashes.len / 8;
+    if (!same_length(values.len, (Py_ssize_t)slots, 4) || !same_length(codes.len, count, 8) ||
+        !same_length(news.len, count, 1) || !same_length(founds.len, count, 8))
+        goto done;
+    if (used < 0 || i < 0 || (uint64_t)used >= slots) {
+        PyErr_SetString(PyExc_ValueError, "the table is full");
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (; i < count; i++) {
+#if defined(__GNUC__)
+        if (i + AHEAD < count)
+            __builtin_prefetch(key + slot_of(hash[i + AHEAD], slots));
+#endif
+        uint64_t h = hash[i] ? hash[i] : UINT64_MAX, at = slot_of(h, slots);
+        while (key[at] && key[at] != h)
+            at = at + 1 == slots ? 0 : at + 1;
+        fresh[i] = !key[at];
+        found[i] = key[at] ? value[at] : code[i];
+        if (key[at] || room < 0)
+            continue;
+        if (used >= room || code[i] != (int32_t)code[i]) {
+            fresh[i] = 2;
+            continue;
+        }
+        if (((uint64_t)used + 1) * 5 > slots * FILLED) /* some stay empty, where a search ends */
+            break;
+        key[at] = h;
+        value[at] = (int32_t)code[i];
+        used++;
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_BuildValue("(nn)", i, used);
+done:
+    PyBuffer_Release(&keys);
+    PyBuffer_Release(&values);
+    PyBuffer_Release(&hashes);
+    PyBuffer_Release(&codes);
+    PyBuffer_Release(&news);
+    PyBuffer_Release(&founds);
+    return result;
+}
+
 static PyMethodDef METHODS[] = {
     {"add_rows", add_rows, METH_VARARGS,
      "add_rows(sums, seed, text, starts, ends, width, quote): the cells of CSV rows; quote is a byte, or -1."},
@@ -363,6 +590,13 @@ static PyMethodDef METHODS[] = {
     {"mix", mix, METH_VARARGS, "mix(words, k0, k1): SipHash-1-3 of every word of 8 bytes, in its place."},
     {"chain", chain, METH_VARARGS,
      "chain(words, a, b): a and b after words of 8 bytes, which are random, in their order."},
+    {"words", words, METH_VARARGS,
+     "words(out, key, person, columns): BLAKE2b of each record, with key and person, as a word; columns are pairs of "
+     "offsets and text, and of several the length stands before each text."},
+    {"look", look, METH_VARARGS,
+     "look(keys, values, used, room, hashes, codes, new, found, start): find hashes in a table, or keep them with "
+     "their codes while there is room (none is kept if room is below 0, and 2 marks what is not). Ends where the table "
+     "has to grow; where that is, and how many are kept."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -58,6 +58,14 @@ def arrow_texts(texts: Sequence[str]) -> Any:
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
+def arrow_offsets(texts: Any) -> tuple[NDArray[np.int64], Any]:
+    """Where the texts of a pyarrow array begin and end, and the bytes that they are in."""
+    _, offsets, data = texts.buffers()
+    width = "<i8" if str(texts.type) == "large_string" else "<i4"
+    ends = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1] if len(texts) else [0]
+    return np.asarray(ends, np.int64), data or b""
+
+
 _ZERO_FRACTION = re.compile(r"\.0+(?=$|[+-])")
 _ZONE = re.compile(r"([+-]\d\d)(\d\d)$")
 
@@ -72,6 +80,12 @@ class Encoded:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def expanded(self) -> Any:
+        """The text of every cell as a pyarrow array, null where it is missing."""
+        import pyarrow as pa
+
+        return arrow_texts(self.texts).take(pa.array(self.codes, mask=self.codes < 0))
 
 
 DENSE_LIMIT = 1 << 20
@@ -151,6 +165,19 @@ def text_of(value: Any, name: str) -> str | None:
     if type(value).__name__ in ("NAType", "NaTType"):  # pandas' missing values, without importing pandas
         return None
     return str(value)
+
+
+def simple_texts(column: Any) -> Any:
+    """What `Encoded.expanded` gives of a pyarrow array of text or integers, sooner; None of another column."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not isinstance(column, pa.Array):
+        return None
+    kind: Any = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    texts = str(kind) in ("string", "large_string", "string_view")
+    return column.cast(kind).cast(pa.string()) if texts or pa.types.is_integer(kind) else None
 
 
 def encode(column: Any, name: str) -> Encoded:
@@ -266,6 +293,8 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         if not column.num_chunks:  # which pyarrow cannot combine for every type
             return Encoded(np.zeros(0, np.int64), (), pa.types.is_floating(column.type.value_type))
         column = column.combine_chunks()
+    if len(column.dictionary) > len(column):  # of a whole row group, of which this is a part
+        column = column.dictionary_decode().dictionary_encode()
     indices = column.indices
     if indices.null_count:
         indices = pc.fill_null(indices.cast(pa.int64()), -1)

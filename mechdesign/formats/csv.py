@@ -18,11 +18,18 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats import _csv
-from mechdesign.formats.cells import arrow_texts, integers_of, require_column
+from mechdesign.formats.cells import arrow_texts, encode, integers_of, require_column, simple_texts
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, values_of
+from mechdesign.formats.outputs import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    check_outputs,
+    field_of,
+    values_of,
+)
 
 
 @dataclass(frozen=True)
@@ -62,11 +69,12 @@ class CellWriter:
     """Writes cells with quotes where they need them."""
 
     def __init__(self, name: str, options: TextOptions, encoding: str, *, alone: bool) -> None:
-        self._name = name
+        self.name = name
         self._quote = options.quote
-        self._special = [options.delimiter, "\r", "\n", *([] if options.quote is None else [options.quote])]
+        # In hexadecimal, for pyarrow's patterns and Python's alike.
+        special = "".join(f"\\x{ord(each):02x}" for each in options.delimiter + (options.quote or ""))
+        self.special = f"[{special}\\r\\n]" + "|^$" * alone
         self._encoding = encoding
-        self._alone = alone
 
     def cell(self, text: str, what: str) -> str:
         """The text as it is written; messages say `what` it is."""
@@ -74,14 +82,14 @@ class CellWriter:
             text.encode(self._encoding)
         except UnicodeEncodeError:
             raise InputError(
-                f"{self._name}: {what} {quoted(text)} cannot be written in {self._encoding}, the encoding of the file; "
+                f"{self.name}: {what} {quoted(text)} cannot be written in {self._encoding}, the encoding of the file; "
                 "save the file as UTF-8"
             ) from None
-        if not any(character in text for character in self._special) and (text or not self._alone):
+        if not re.search(self.special, text):
             return text
         if self._quote is None:
             raise InputError(
-                f"{self._name}: {what} {quoted(text)} cannot be written without quotes; read the file with quotes, or "
+                f"{self.name}: {what} {quoted(text)} cannot be written without quotes; read the file with quotes, or "
                 "with another delimiter"
             )
         return self._quote + text.replace(self._quote, self._quote * 2) + self._quote
@@ -97,13 +105,8 @@ class CsvSink(AbstractContextManager["CsvSink"]):
     def __init__(
         self, source: CsvSource, target: BinaryIO, outputs: Sequence[Output], compression: Compression | None
     ) -> None:
-        check_outputs(outputs, len(source.header))
-        self.records = 0
-        self._delimiter = source.options.delimiter
-        self._encoding = source.text.encoding
-        self._encoder = codecs.getincrementalencoder(self._encoding)()
+        self._begin(source, outputs, source.options, source.text.encoding)
         alone = len(outputs) == 1
-        self._writer = CellWriter(source.name, source.options, source.text.encoding, alone=alone)
         self._lone = outputs[0].position if alone and isinstance(outputs[0], KeptColumn) else None
         if self._lone is not None and len(source.header) > 1:
             outputs = [WrittenColumn(source.header[self._lone], self._lone)]
@@ -117,10 +120,20 @@ class CsvSink(AbstractContextManager["CsvSink"]):
             else self._writer.cell(output.name, "the column")
             for output in outputs
         ]
+        self._open(target, compression, source.text.mark)
+        self._put(self._delimiter.join(cells).encode() + source.blocks.newline)
+
+    def _begin(self, source: Any, outputs: Sequence[Output], options: TextOptions, encoding: str) -> None:
+        check_outputs(outputs, len(source.header))
+        self.records = 0
+        self._delimiter, self._encoding = options.delimiter, encoding
+        self._encoder = codecs.getincrementalencoder(encoding)()
+        self._writer = CellWriter(source.name, options, encoding, alone=len(outputs) == 1)
+
+    def _open(self, target: BinaryIO, compression: Compression | None, mark: bytes = b"") -> None:
         self._plain = LeftOpen(target)
         self._target = compressed(self._plain, compression)
-        write_all(self._target, source.text.mark)
-        self._put(self._delimiter.join(cells).encode() + source.blocks.newline)
+        write_all(self._target, mark)
 
     def __exit__(self, *raised: object) -> None:
         if raised[0] is not None:
@@ -192,8 +205,86 @@ class CsvSink(AbstractContextManager["CsvSink"]):
 
     def _put(self, data: Any) -> None:
         if self._encoding != "utf-8":
-            data = self._encoder.encode(bytes(data).decode())
+            try:
+                data = self._encoder.encode(bytes(data).decode())
+            except UnicodeEncodeError:
+                raise InputError(
+                    f"{self._writer.name}: a cell cannot be written in {self._encoding}; write it as UTF-8"
+                ) from None
         write_all(self._target, data)
+
+
+class TextSink(CsvSink):
+    """Writes columns of a Parquet file as a CSV: the texts of the cells by the rules of `cells`, nulls as empty ones.
+
+    Types, metadata, and what tells a null from an empty text, are lost. With `escape`, cells are written `as_text`.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        target: BinaryIO,
+        outputs: Sequence[Output],
+        compression: Compression | None,
+        options: TextOptions,
+        *,
+        escape: bool = False,
+    ) -> None:
+        import pyarrow as pa
+
+        self._begin(source, outputs, options, codecs.lookup(options.encoding).name)
+        self._quote, self._escape, self._outputs = options.quote, escape, outputs
+        for output in outputs:
+            field = field_of(output, source.schema)
+            try:
+                encode(pa.array([], field.type), field.name)
+            except InputError as error:
+                raise InputError(f"{source.name}: {error}, or leave it out (--drop)") from None
+        names = [field_of(output, source.schema).name for output in outputs]
+        self._open(target, compression)
+        self._put(
+            (options.delimiter.join(self._writer.cell(name, "the column") for name in names) + "\n").encode()
+        )
+
+    def write(self, batch: Any, written: Sequence[Any]) -> None:
+        """Write a batch of the source, with the columns that were written anew."""
+        import pyarrow.compute
+
+        pc: Any = pyarrow.compute
+        fresh = iter(written)
+        columns = [
+            self._written(batch.texts(output.position) if isinstance(output, KeptColumn) else next(fresh))
+            for output in self._outputs
+        ]
+        columns[-1] = pc.binary_join_element_wise(columns[-1], "", "\n")
+        lines = pc.binary_join_element_wise(*columns, self._delimiter)
+        self.write_packed(pyarrow.RecordBatch.from_arrays([lines], [""]))
+
+    def _written(self, column: Any) -> Any:
+        """The cells of a column, with quotes where they need them."""
+        import pyarrow.compute
+
+        pc: Any = pyarrow.compute
+        simple = simple_texts(column)
+        cells = (encode(column, "").expanded() if simple is None else simple).fill_null("")
+        if self._escape:
+            formulas = pc.match_substring_regex(cells, r"^[=+\-@\t\r]")
+            formulas = pc.and_not(formulas, pc.match_substring_regex(cells, f"^{NUMBER}$"))
+            cells = pc.if_else(formulas, pc.binary_join_element_wise("'", cells, ""), cells)
+        if pc.any(pc.match_substring(cells, "\0")).as_py():
+            raise InputError(
+                f"{self._writer.name}: a cell holds a NUL character, which no CSV can; leave its column out"
+            )
+        special = pc.match_substring_regex(cells, self._writer.special)
+        if not pc.any(special).as_py():
+            return cells
+        if self._quote is None:
+            raise InputError(
+                f"{self._writer.name}: a cell cannot be written without quotes; write it with quotes, or with another "
+                "delimiter"
+            )
+        doubled = pc.replace_substring(cells, self._quote, self._quote * 2)
+        return pc.if_else(special, pc.binary_join_element_wise(self._quote, doubled, self._quote, ""), cells)
 
 
 class CsvSource(AbstractContextManager["CsvSource"]):
@@ -282,12 +373,12 @@ class CsvSource(AbstractContextManager["CsvSource"]):
 FORMULAS = "=+-@\t\r"
 """What a cell begins with that a spreadsheet takes for a formula."""
 
-_NUMBER = re.compile(r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?%?")
+NUMBER = r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?%?"
 
 
 def as_text(cell: str) -> str:
     """A cell with an apostrophe before it, where a spreadsheet would take it for a formula and it is no number."""
-    return f"'{cell}" if cell and cell[0] in FORMULAS and not _NUMBER.fullmatch(cell) else cell
+    return f"'{cell}" if cell and cell[0] in FORMULAS and not re.fullmatch(NUMBER, cell) else cell
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import Encoded, arrow_texts, encode, integers_of
+from mechdesign.formats.cells import Encoded, arrow_offsets, arrow_texts, encode, integers_of
 
 Hashes = NDArray[np.uint64]
 
@@ -65,12 +65,17 @@ class RowHasher:
         census.add(self.columns(columns, records))
         return census.content()
 
-    def identifiers(self, columns: Sequence[Encoded]) -> Hashes:
-        """One hash for each record, of the texts that identify it, byte for byte and in their order."""
+    def identifiers(self, columns: Sequence[Any]) -> Hashes:
+        """One hash for each record, of the texts that identify it, byte for byte and in their order.
+
+        They are given as cells, or as pyarrow arrays.
+        """
         sums = np.zeros(len(columns[0]), np.uint64)
         for place, column in enumerate(columns):
-            distinct = self._texts(arrow_texts(column.texts), (self._plain + place) % 2**64, plain=True)
-            sums += np.append(distinct, np.uint64(0))[column.codes]
+            coded = isinstance(column, Encoded)
+            texts = arrow_texts(column.texts) if coded else column
+            hashes = self._texts(texts, (self._plain + place) % 2**64, plain=True)
+            sums += np.append(hashes, np.uint64(0))[column.codes] if coded else hashes
         return self._mixed(sums)
 
     def _mixed(self, sums: Hashes) -> Hashes:
@@ -78,14 +83,9 @@ class RowHasher:
         return sums
 
     def _texts(self, texts: Any, seed: int, *, plain: bool) -> Hashes:
-        import pyarrow as pa
-
-        _, offsets, data = texts.buffers()
-        width = "<i8" if pa.types.is_large_string(texts.type) else "<i4"
         hashes = np.zeros(len(texts), np.uint64)
-        if len(texts):
-            ends = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1]
-            _rowhash.add_texts(hashes, seed, data or b"", ends.astype(np.int64), plain)
+        ends, data = arrow_offsets(texts)
+        _rowhash.add_texts(hashes, seed, data, ends, plain)
         return hashes
 
     def _arrow(self, column: Any) -> Hashes:
@@ -99,6 +99,8 @@ class RowHasher:
         kind = column.type
         if types.is_null(kind):
             return np.zeros(len(column), np.uint64)
+        if types.is_dictionary(kind) and len(column.dictionary) > len(column):
+            return self._arrow(column.dictionary_decode())
         if types.is_dictionary(kind):
             distinct = np.append(self._arrow(column.dictionary), np.uint64(0))
             codes = column.indices.cast(pa.int64()).fill_null(len(column.dictionary))

@@ -13,8 +13,8 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -45,6 +45,16 @@ _OTHER_KINDS = {
     b"\xd0\xcf\x11\xe0": _SPREADSHEET,
 }
 """What files are that begin with these bytes and are neither plain text nor Parquet."""
+
+
+@contextmanager
+def on_failure(undo: Callable[[], object]) -> Generator[None]:
+    """Whatever ends the block early, an interruption, too: undo what it has begun, and let that go on."""
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise
 
 
 class Cursor(io.RawIOBase):
@@ -114,14 +124,12 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
         self, path: PathLike, *, spool: Path | None = None, progress: Progress | None = None
     ) -> None:
         super().__init__(path, folder=spool)
-        with ExitStack() as opened, reading(self.name):
-            opened.callback(self.close)
+        with on_failure(self.close), reading(self.name):
             status = os.fstat(self.stream.fileno())
             self.size = status.st_size
             self.sha256 = self._hashed(progress)
             self._stamp = _stamp(status)
             self.check()
-            opened.pop_all()
 
     def _hashed(self, progress: Progress | None) -> str:
         digest, done = hashlib.sha256(), 0
@@ -171,10 +179,8 @@ class RawInput:
         else:
             self.name = name or str(getattr(source, "name", "the input"))
             self.stream = source
-        with ExitStack() as opened:
-            opened.callback(self.close)
+        with on_failure(self.close):
             self._look()
-            opened.pop_all()
 
     def _look(self) -> None:
         with reading(self.name):

@@ -47,17 +47,22 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
     Row groups are those of the source, less the records left out, unless one takes more than `PENDING` in memory.
     """
 
-    def __init__(self, source: ParquetSource, target: BinaryIO, outputs: Sequence[Output]) -> None:
+    def __init__(self, source: Any, target: BinaryIO, outputs: Sequence[Output]) -> None:
+        import pyarrow as pa
+
         check_outputs(outputs, len(source.header))
         self.records = 0
         self._outputs = list(outputs)
         self._source = source
-        self._fields = [field_of(output, source.schema) for output in outputs]
-        self._metadata = metadata_of(source.schema, outputs)
+        # Of a CSV all is text.
+        schema = getattr(source, "schema", None) or pa.schema([(name, pa.string()) for name in source.header])
+        self._fields = [field_of(output, schema) for output in outputs]
+        self._metadata = metadata_of(schema, outputs)
         self._target = LeftOpen(target)
         self._writer: Any = None
         self._schema: Any = None
-        groups = range(source.metadata.num_row_groups)
+        self._stored = getattr(source, "metadata", None)
+        groups = range(0 if self._stored is None else self._stored.num_row_groups)
         self._ends = set(accumulate(source.metadata.row_group(i).num_rows for i in groups))
         self._pending: list[Any] = []
         self._pending_bytes = 0
@@ -72,12 +77,12 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         """Write a batch of the source, with the columns that were written anew."""
         fresh = iter(written)
         self._put([
-            batch.stored.column(output.position)
+            batch.texts(output.position)
             if isinstance(output, KeptColumn)
             else values_of(next(fresh), output.kind)
             for output in self._outputs
         ])  # fmt: skip
-        if batch.end in self._ends and self._pending:
+        if self._pending and self._ends and batch.end in self._ends:
             self._flush()
 
     def write_packed(self, part: Any) -> None:
@@ -121,7 +126,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
 
         true = pa.schema(self._fields, self._metadata)
         metadata = dict(self._metadata)
-        if ARROW_SCHEMA in (self._source.metadata.metadata or {}):
+        if self._stored is not None and ARROW_SCHEMA in (self._stored.metadata or {}):
             metadata[ARROW_SCHEMA] = base64.b64encode(true.serialize().to_pybytes())
         fields = [
             pa.field(field.name, kind, field.nullable, field.metadata)
@@ -141,7 +146,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
 
     def _codecs(self) -> Any:
         """The compression of every column of the file: that of the column which it is or replaces."""
-        codecs, header = self._source.codecs, self._source.header
+        codecs, header = getattr(self._source, "codecs", {}), self._source.header
         first = next(iter(codecs.values()), DEFAULT_CODEC)
         if len(set(codecs.values())) < 2:
             return first
@@ -321,14 +326,14 @@ class ParquetBatch:
             return column
         return column.dictionary_encode()
 
+    def texts(self, position: int) -> Any:
+        """The column at `position`, as it is stored."""
+        return self.stored.column(position)
+
     def some(self, step: int, /) -> ParquetBatch:
         """Every so manieth record."""
         at = arrow_integers(np.arange(0, self.num_rows, step))
         return self if step == 1 else replace(self, stored=self.stored.take(at))
-
-    def escaped(self) -> ParquetBatch:
-        """The records: cells of Parquet are no formulas."""
-        return self
 
     def packed(self) -> Any:
         """The records as an arrow batch, for `ParquetSink.write_packed`."""

@@ -272,8 +272,10 @@ def least_distortion(
     )
 
 
-def thresholds_for(query: LinearQuery, epsilon: object, weights: Sequence[object] | None) -> OptimalQuantizer:
+def thresholds_for(query: Query, epsilon: object, weights: Sequence[object] | None) -> OptimalQuantizer:
     """As `least_distortion` for individuals of one block, whose values have these weights, independently."""
+    if not isinstance(query, LinearQuery):
+        raise InputError("the likelihood of its answers is known for linear queries alone")
     problem, block = gap_problem(query), query.blocks[0]
     each = exact_weights(weights, len(contributions(block)))
     mass = {Fraction(0): Fraction(1)}

@@ -17,7 +17,8 @@ from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats import _rowhash
+from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.release import binned, policies
 from mechdesign.release.binned import FORMS, LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN
@@ -27,10 +28,10 @@ from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
 REMEMBERED = 1 << 22
-"""Different identifiers that are remembered (about 50 MB at worst), so that memory does not grow with the data."""
+"""Different identifiers that are remembered (63 MB at worst), so that memory does not grow with the data."""
 
-MERGED = 2
-"""A run is merged with the one before unless that is more than this many times as long: few runs, few merges."""
+SLOTS = 1 << 16
+"""Of a table of hashes at its beginning."""
 
 Hashes = NDArray[np.uint64]
 
@@ -38,45 +39,45 @@ Hashes = NDArray[np.uint64]
 class Seen:
     """Which identifiers came with which symbol, by 64-bit hashes: false alarms are not expected."""
 
-    def __init__(self, remembered: float = REMEMBERED) -> None:
+    def __init__(self, remembered: int = REMEMBERED) -> None:
         self.full = False
-        self._room = remembered
-        # Sorted hashes with their codes, long runs first.
-        self.runs: list[tuple[Hashes, Integers]] = []
+        self._room, self._used = remembered, 0
+        self._keys, self._codes = np.zeros(SLOTS, np.uint64), np.zeros(SLOTS, np.int32)
 
     def find(self, hashes: Hashes, codes: Integers) -> tuple[NDArray[np.bool_], Integers]:
         """Which of the hashes are new, and the codes that the others came with first (else those given)."""
-        new, found = np.ones(len(hashes), dtype=np.bool_), codes.copy()
-        for known, symbols in self.runs:
-            place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-            again = known[place] == hashes
-            found[again] = symbols[place[again]]
-            new &= ~again
-        return new, found
+        if not self._used:
+            return np.ones(len(hashes), np.bool_), codes
+        new, found = self._walk(hashes, codes, -1)
+        return new.view(np.bool_), found
 
     def look(self, hashes: Hashes, codes: Integers) -> tuple[NDArray[np.bool_], Integers]:
         """Which records are the first of their identifier, and the codes that all came with first; remembers them."""
-        distinct, at, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        new, found = self.find(distinct, codes[at])
-        self.add(distinct[new], found[new])
-        first = np.zeros(len(hashes), dtype=np.bool_)
-        first[at[new]] = True
-        return first, found[inverse]
+        new, found = self._walk(hashes, codes, self._room)
+        late = np.flatnonzero(new == 2)
+        if late.size:  # with no room for them, they are held against each other alone
+            self.full = True
+            _, at, inverse = np.unique(hashes[late], return_index=True, return_inverse=True)
+            found[late] = codes[late[at]][inverse]
+            new[late], new[late[at]] = 0, 1
+        return new.view(np.bool_), found
 
-    def add(self, hashes: Hashes, codes: Integers) -> None:
-        """Remember hashes, which are sorted and new, as far as there is room."""
-        self.full = self.full or len(hashes) > self._room
-        size = int(min(self._room, len(hashes)))
-        hashes, codes = hashes[:size], codes[:size]
-        if not size:
-            return
-        self._room -= size
-        while self.runs and len(self.runs[-1][0]) <= MERGED * len(hashes):
-            known, symbols = self.runs.pop()
-            hashes, codes = np.concatenate([known, hashes]), np.concatenate([symbols, codes])
-            order = np.argsort(hashes, kind="stable")
-            hashes, codes = hashes[order], codes[order]
-        self.runs.append((hashes, codes))
+    def entries(self) -> tuple[Hashes, Integers]:
+        """The hashes that are remembered, in no order, and their codes."""
+        at = np.flatnonzero(self._keys)
+        return self._keys[at], self._codes[at].astype(np.int64)
+
+    def _walk(self, hashes: Hashes, codes: Integers, room: int) -> tuple[NDArray[np.uint8], Integers]:
+        new, found, at = np.zeros(len(hashes), np.uint8), np.zeros(len(hashes), np.int64), 0
+        hashes, codes = np.ascontiguousarray(hashes), np.ascontiguousarray(codes, np.int64)
+        while True:
+            table, given = (self._keys, self._codes, self._used, room), (hashes, codes, new, found, at)
+            at, self._used = _rowhash.look(*table, *given)
+            if at == len(hashes):
+                return new, found
+            known, size = self.entries(), min(4 * len(self._keys), self._room * 5 // 4 + 1)
+            self._keys, self._codes, self._used = np.zeros(size, np.uint64), np.zeros(size, np.int32), 0
+            self._walk(*known, self._room)
 
 
 OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
@@ -146,8 +147,7 @@ class Release:
             # A number of its own for each further symbol: that of the first has met the first alone.
             for code in np.unique(codes[codes != known]).tolist():
                 at = np.flatnonzero((codes == code) & (known != code))
-                part = Identifiers([[column[i] for i in at.tolist()] for column in records.columns])
-                drawn[at] = self._drawn(codes[at], part, self._key.derived(CHANGED, str(code)))
+                drawn[at] = self._drawn(codes[at], records.some(at), self._key.derived(CHANGED, str(code)))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         if not self._inner:
             return [drawn] * len(self.texts)
@@ -167,20 +167,20 @@ class Release:
 
         Refuses identifiers that stand for records with different symbols, whose draws would depend on each other.
         """
-        hashes = self._hasher.identifiers([encode(list(column), "") for column in records.columns])
+        hashes = self._hasher.identifiers(records.columns)
         _, own = self.seen.look(hashes, codes)
         _, known = self.earlier.find(hashes, codes)
         columns = quoted(",".join(self.channel.useful.columns))
         for position in np.flatnonzero(own != codes)[:1].tolist():
             raise InputError(
-                f"the identifier {_name_of(records, position)} stands for records with different symbols of {columns}; "
+                f"the identifier {records.named(position)} stands for records with different symbols of {columns}; "
                 "name columns that identify a record"
             )
         other = np.flatnonzero(known != codes)
         self.changes += len(other)
         if other.size and self.changed == REFUSE:
             raise InputError(
-                f"the record {_name_of(records, int(other[0]))} has another symbol of {columns} than when it was "
+                f"the record {records.named(int(other[0]))} has another symbol of {columns} than when it was "
                 "released before: keep what was released (--changed keep), or draw it anew, which tells more of it "
                 "(--changed redraw)"
             )
@@ -188,12 +188,9 @@ class Release:
 
     def new_records(self) -> tuple[Hashes, Integers]:
         """Hashes and first symbols of the records that no earlier release had."""
-        found = [(np.zeros(0, np.uint64), np.zeros(0, np.int64))]
-        for hashes, codes in self.seen.runs:
-            new, _ = self.earlier.find(hashes, codes)
-            found.append((hashes[new], codes[new]))
-        hashes, codes = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        order = np.argsort(hashes)
+        hashes, codes = self.seen.entries()
+        new = np.flatnonzero(self.earlier.find(hashes, codes)[0])
+        order = new[np.argsort(hashes[new], kind="stable")]  # nearly sorted, as they lie in the table
         return hashes[order], codes[order]
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
@@ -207,10 +204,6 @@ class Release:
                     raise unknown_at(int(at[0]), columns, self._alphabet)
                 codes[at] = len(self._alphabet) + place
         return codes
-
-
-def _name_of(records: Identifiers, position: int) -> str:
-    return quoted(", ".join(column[position] for column in records.columns))
 
 
 def channel_digest(channel: Releasable) -> str:

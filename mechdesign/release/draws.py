@@ -11,13 +11,16 @@ import hashlib
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
+from mechdesign.core.numbers import quoted
+from mechdesign.formats import _rowhash
+from mechdesign.formats.cells import arrow_integers, arrow_offsets, arrow_texts
 
 Words = NDArray[np.uint64]
 
@@ -27,7 +30,7 @@ KEY_BYTES = 32
 ROWS = "rows"
 IDENTIFIERS = "identifiers"
 
-_BLOCK, _WORDS_PER_BLOCK, _WORD_BYTES = 16, 2, 8
+_BLOCK, _WORDS_PER_BLOCK, _WORD_BYTES, _PERSON = 16, 2, 8, 16
 
 
 class Key:
@@ -131,36 +134,44 @@ class NumberedRecords:
 
 @dataclass(frozen=True)
 class Identifiers:
-    """Records that a column, or several crossed ones, identify."""
+    """Records that a column, or several crossed ones, identify: texts, or pyarrow arrays of them."""
 
     kind: ClassVar[str] = IDENTIFIERS
-    columns: Sequence[Sequence[str]]
+    columns: Sequence[Any]
 
     def __post_init__(self) -> None:
         if not self.columns or len(set(map(len, self.columns))) > 1:
             raise InputError("identifiers need at least one column, and columns of the same length")
+        arrays: list[Any] = [
+            arrow_texts(cast("list[str]", column)) if isinstance(column, list) else column
+            for column in self.columns
+        ]
+        object.__setattr__(self, "columns", arrays)
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
     def source(self, key: Key) -> Draws:
-        """Keyed BLAKE2b of the identifier."""
-        # Crossed identifiers have the length before every part, so that no two of them read alike.
-        texts = [
-            b"".join(_prefixed(part.encode()) if len(parts) > 1 else part.encode() for part in parts)
-            for parts in zip(*self.columns, strict=True)
-        ]
+        """Keyed BLAKE2b of the identifier; crossed ones have the length before every part, lest two read alike."""
 
         def words(attempt: int, at: Integers) -> Words:
-            secret, digests = _attempt(key, attempt).secret, list[bytes]()
-            start = hashlib.blake2b(key=secret, digest_size=_WORD_BYTES, person=b"mechdesign id")
-            for i in map(int, at):
-                one = start.copy()
-                one.update(texts[i])
-                digests.append(one.digest())
-            return np.frombuffer(b"".join(digests), dtype="<u8")
+            found, texts = (
+                np.empty(len(at), np.uint64),
+                [each.take(arrow_integers(at)) for each in self.columns],
+            )
+            secret, person = _attempt(key, attempt).secret, b"mechdesign id".ljust(_PERSON, b"\0")
+            _rowhash.words(found, secret, person, [*map(arrow_offsets, texts)])
+            return found
 
         return Draws(len(self), words)
+
+    def named(self, position: int) -> str:
+        """How a message calls one of them."""
+        return quoted(", ".join(column[position].as_py() for column in self.columns))
+
+    def some(self, at: Integers) -> Identifiers:
+        """Those at some positions."""
+        return Identifiers([column.take(arrow_integers(at)) for column in self.columns])
 
 
 Records: TypeAlias = RowNumbers | NumberedRecords | Identifiers

@@ -22,7 +22,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
-from mechdesign.formats.opening import Source, open_source, packing_of
+from mechdesign.formats.opening import Kind, Source, kind_named, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
 from mechdesign.release.drawing import LABEL, REMEMBERED
 from mechdesign.sanitise.job import Earlier, Job, changes_told
@@ -93,12 +93,15 @@ class Run:
     guarded: GuardedInput
     table: Source
     target: PathLike
+    kind: Kind
+    text: TextOptions | None
     packing: Compression | None
     folder: Path | None
     sides: Sides
     force: bool
     strict: bool
     escape: bool
+    jobs: int
     reading: dict[str, Any]
     progress: Progress | None
 
@@ -113,7 +116,7 @@ class Run:
                 refuse_inner(schema, kept, self.recipe.private_columns)
         except InputError as error:
             raise InputError(f"{self.table.name}: {error}") from None
-        if schema is not None and (notes := free_notes(schema)):
+        if schema is not None and self.kind == "Parquet" and (notes := free_notes(schema)):
             self.told.append(
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
             )
@@ -153,6 +156,7 @@ class Run:
         asked = self.recipe.options
         # The last ones only where they are used: releases of earlier versions had none.
         used = {"shuffle": asked.shuffle, "drop": asked.drop, "escape_formulas": self.escape}
+        used["format"] = self.kind != self.table.kind and self.kind
         always = {"into": asked.into, "text": self.reading, "compression": self.packing}
         always |= {"keep_sensitive": asked.keep_sensitive}
         job = Job(
@@ -185,15 +189,13 @@ class Run:
         )
         if job is not None:
             job.prepare(drawer.releases)
-        write = partial(
-            write_release, drawer, self.table, advance=self._advance, look=look, escape=self.escape
-        )
+        how: dict[str, Any] = {"kind": self.kind, "text": self.text, "escape": self.escape, "jobs": self.jobs}
+        write = partial(write_release, drawer, self.table, advance=self._advance, look=look, **how)
         if recipe.options.shuffle:
             with closing(NamelessFile(self.folder)) as plain:
                 records = write(plain.path, None)
                 key = recipe.keys[0].derived("order", self.guarded.sha256)
-                text = getattr(self.table, "options", None)
-                shuffle_file(plain.path, out.part, key, text, self.packing, self.folder)
+                shuffle_file(plain.path, out.part, key, self.text, self.packing, self.folder)
         else:
             records = write(out.part, self.packing)
         if any(release.seen.full or release.earlier.full for release in drawer.releases):
@@ -242,6 +244,7 @@ def sanitise_file(
     *,
     text: TextOptions | None = None,
     compression: Compression | None = None,
+    format: str | None = None,
     ledger: Ledger | PathLike | None = None,
     manifest: PathLike | None = None,
     internal_manifest: PathLike | None = None,
@@ -250,6 +253,7 @@ def sanitise_file(
     force: bool = False,
     strict: bool = False,
     escape_formulas: bool = False,
+    jobs: int = 1,
     progress: Progress | None = None,
     **options: Unpack[FileKeywords],
 ) -> Applied:
@@ -265,12 +269,15 @@ def sanitise_file(
     channel : FileChannel, or several
     source, target : path
         CSV (as it is, or compressed with gzip or Zstandard) or Parquet: what it is shows in its first bytes, and the
-        target is of the same kind. A CSV target is compressed if its name ends in .gz or .zst. ``-`` is standard
-        input or output.
+        target is of the same kind unless `format` says otherwise. A CSV target is compressed if its name ends in .gz or
+        .zst. ``-`` is standard input or output.
     text : TextOptions, optional
         Delimiter, quote and encoding of a CSV.
     compression : 'gzip' or 'zstd', optional
         Of a CSV target, whatever its name.
+    format : 'csv' or 'parquet', optional
+        What the target is. From CSV to Parquet all cells are text; from Parquet to CSV they are written as channels see
+        them: types, nulls, which are empty cells then, and metadata are lost.
     ledger : path, optional
         The ledger, made with its key if there is none: the same data get the same draws whenever they are released,
         and are not drawn a second time. Without it the key is forgotten, and another run draws again.
@@ -285,6 +292,9 @@ def sanitise_file(
         Whether whatever would be noted is an error, and nothing is written.
     escape_formulas : bool
         Whether CSV cells that a spreadsheet would take for a formula get an apostrophe before them.
+    jobs : int
+        Threads that work on the file: 2, or 3 at most, read and draw while what is drawn is written. The bytes are the
+        same.
     progress : Progress, optional
         Told of the bytes read; the input is read twice.
 
@@ -295,6 +305,8 @@ def sanitise_file(
         (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be
         written, records that would be drawn a second time, a file that changes meanwhile.
     """
+    if jobs < 1:
+        raise InputError(f"the number of jobs ({jobs}) must be 1 or more (--jobs)")
     asked = ReleaseOptions(**options, ledger=ledger.path if isinstance(ledger, Ledger) else ledger)
     if codebook is not None and asked.form != LABEL:
         raise InputError("a codebook says what labels mean, and other forms need none")
@@ -305,13 +317,16 @@ def sanitise_file(
         GuardedInput(source, spool=folder, progress=_first_half(progress)) as guarded,
         open_source(guarded.path, text, name=guarded.name) as table,
     ):
-        packing = compression or packing_of(table, target)
-        if escape_formulas and table.kind != "CSV":
+        kind = table.kind if format is None else kind_named(format)
+        packing = packing_of(table, target, kind, compression)
+        if escape_formulas and kind != "CSV":
             raise InputError(
-                f"{table.name} is a Parquet file, which has no formulas to escape (--escape-formulas)"
+                f"{table.name if kind == table.kind else target} is a Parquet file, which has no formulas to escape "
+                "(--escape-formulas)"
             )
-        reading, how = asdict(text or TextOptions()), (force, strict, escape_formulas)
-        run = Run(recipe, guarded, table, target, packing, folder, sides, *how, reading, progress)
+        reading, how = asdict(text or TextOptions()), (force, strict, escape_formulas, jobs)
+        files = (guarded, table, target, kind, text, packing, folder, sides)
+        run = Run(recipe, *files, *how, reading, progress)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger, channels=channel_files)
         return run.write(ledger)

@@ -24,13 +24,23 @@ import numpy as np
 
 from mechdesign.core.documents import Digest, FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import EXISTS, PathLike, open_locked, part_of, real_path, reason, sync_folder
+from mechdesign.core.files import (
+    EXISTS,
+    PARQUET_SUFFIXES,
+    PathLike,
+    open_locked,
+    part_of,
+    real_path,
+    reason,
+    sync_folder,
+)
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.compression import compression_named
 from mechdesign.formats.digests import Content
 from mechdesign.formats.folders import files_of, is_folder
-from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.inputs import TextOptions, on_failure
+from mechdesign.formats.opening import SUFFIXES, TEXT_SUFFIXES, kind_named, open_source
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
@@ -179,19 +189,20 @@ def _sanitise_folder(
     final, inside = real_path(target), real_path(base)
     if final in (inside, *inside.parents) or inside in final.parents:
         raise InputError(f"{target} and {base} lie in each other: what one run wrote, the next would read")
+    outs = _placed(names, how.get("format"))
     told, exists = _of_names(channels, names, how), InputError(EXISTS.format(target))
     done: dict[str, Applied] = {}
     with _staged(final, base, target, how, key, dry_run=dry_run) as (book, held):
-        if held and not force and {*names} != {*held}:
+        if held and not force and {*outs} != {*held}:
             raise exists
-        for name in names:
-            for here, there in ((book.stage / each, final / each) for each in (name, _manifest(name))):
+        for out, name in outs.items():
+            for here, there in ((book.stage / each, final / each) for each in (out, _manifest(out))):
                 here.parent.mkdir(parents=True, exist_ok=True)
                 if there.is_file() and not here.exists():
                     with suppress(OSError):  # a file system without links: then it is written once more
                         os.link(there, here)
-            own = {"ledger": book, "manifest": book.stage / _manifest(name), "force": force or not held}
-            done[name] = _applied(channels, base / name, book.stage / name, how | own)
+            own = {"ledger": book, "manifest": book.stage / _manifest(out), "force": force or not held}
+            done[out] = _applied(channels, base / name, book.stage / out, how | own)
             keep_stoppable()
         marker = ReleasedFolder(files={name: each.sha256 for name, each in done.items()}, voids=told)
         same = marker.files == held and all(each.already for each in done.values())
@@ -199,14 +210,28 @@ def _sanitise_folder(
             if held and not force:  # where files have no links, they have been drawn once more
                 raise exists
             if not how.get("identity"):
-                _refuse_twins(book, names)
+                _refuse_twins(book, [*outs])
             if not how.get("keep_order") and how.get("into") is None:
-                _refuse_split(book.stage, names, done[names[0]].columns, how.get("text"))
+                _refuse_split(book.stage, [*outs], done[next(iter(outs))].columns, how.get("text"))
             _publish(book, marker)
-    records, first = sum(each.records for each in done.values()), done[names[0]]
+    records, first = sum(each.records for each in done.values()), done[next(iter(outs))]
     digest = "" if dry_run else hashlib.sha256((final / MARKER).read_bytes()).hexdigest()
     notices = dict.fromkeys([*told, *(text for each in done.values() for text in each.notices)])
     return replace(first, records=records, sha256=digest, already=same, notices=tuple(notices))
+
+
+def _placed(names: Sequence[str], format: str | None) -> dict[str, str]:
+    """The files by their names in the target, which end as the format does that is asked for."""
+    found: dict[str, str] = {}
+    for name in names:
+        path = PurePath(name)
+        plain = path.with_suffix("") if compression_named(path) else path
+        if format is not None and (ending := plain.suffix.lower()) not in SUFFIXES[kind_named(format)]:
+            known = ending in (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
+            path = path.with_name(f"{plain.stem if known else plain.name}.{format}")
+        if (other := found.setdefault(path.as_posix(), name)) != name:
+            raise InputError(f"{name} and {other} would both be written to {path}; give one another name")
+    return found
 
 
 def _of_names(channels: Sequence[Any], names: Sequence[str], how: Mapping[str, Any]) -> tuple[str, ...]:
@@ -262,11 +287,8 @@ def _staged(
             shutil.rmtree(old) if final.exists() else old.rename(final)
         held, paths = _held(final, target), how.get("channel_files", ())
         book = ProvisionalLedger(how["ledger"], stage, final, paths, rehearsal=dry_run, key=key)
-        try:
+        with on_failure(book.withdraw):
             yield book, held
-        except BaseException:
-            book.withdraw()
-            raise
     except InputError as error:
         raise InputError(str(error).replace(os.fspath(stage), os.fspath(target))) from None
     finally:

@@ -28,7 +28,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
 from mechdesign.core.numbers import at_most, listed
 from mechdesign.formats.digests import Content
-from mechdesign.formats.inputs import STANDARD
+from mechdesign.formats.inputs import STANDARD, on_failure
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
@@ -155,7 +155,7 @@ class Job:
             with self.ledger.reading() as db:
                 for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
                     for hashes, codes in self.ledger.known(db, drawn, key):
-                        release.earlier.add(hashes, codes)
+                        release.earlier.look(hashes, codes)
 
     def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Entry | None:
         """The run that has written all of this to `target` already, if there is one; it is marked as done.
@@ -289,9 +289,8 @@ class Job:
 
     def commit(self, out: Target, entry: Entry, content: Content, releases: Sequence[Release]) -> None:
         """Enter a release and give its files their names; what fails is taken back, unless it may have been seen."""
-        try:
-            out.commit(before=lambda: self.finish(entry, content, releases), after=lambda: self.done(entry))
-        except BaseException:
+
+        def take_back() -> None:
             if entry.target != STANDARD and not holds(entry.target, entry.output):
                 # The first error is the one to tell; an entry too many does no harm.
                 with suppress(InputError), self.ledger.changing() as db:
@@ -300,7 +299,9 @@ class Job:
                     else:  # what that run wrote may have been seen before it was removed
                         self.ledger.take_over(db, entry, self._continued)
                         self.ledger.enter(db, self._continued)
-            raise
+
+        with on_failure(take_back):
+            out.commit(before=lambda: self.finish(entry, content, releases), after=lambda: self.done(entry))
 
 
 def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, real_path, reason
 from mechdesign.core.integers import Integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
+from mechdesign.formats.inputs import on_failure
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.entries import RUNNING, Drawn, Entry, OldJob, old_jobs
 from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
@@ -178,13 +179,9 @@ class Ledger:
         """A transaction: all of it is on disk at the end of the block, or nothing of it if the block fails."""
         with self.reading() as db:
             db.execute("BEGIN IMMEDIATE")
-            try:
+            with on_failure(db.rollback):  # of nothing, where it has ended
                 yield db
                 db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, encode, require_column
+from mechdesign.formats.cells import Encoded, arrow_offsets, encode, require_column, simple_texts
 from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
 from mechdesign.release.policies import MARGINAL
@@ -249,21 +249,24 @@ def stands_for(plan: Plan, column: OutputColumn) -> int:
     return plan.inputs[channel][part]
 
 
-def _identifiers(column: Any, name: str) -> list[str]:
-    """The text of every identifier."""
-    cells: Encoded = encode(column, name)
-    if cells.is_float:
-        raise InputError(
-            f"the column {quoted(name)} holds floats, which have more than one text and identify nothing; turn them "
-            "into integers or text"
-        )
-    empty = np.array([not text for text in cells.texts] + [True])  # the last one stands for missing cells
-    missing = np.flatnonzero(empty[cells.codes])
-    if missing.size:
+def _identifiers(column: Any, name: str) -> Any:
+    """The text of every identifier, as a pyarrow array."""
+    texts = simple_texts(column)
+    if texts is None:
+        cells = encode(column, name)
+        texts = cells.expanded()
+        if cells.is_float:
+            raise InputError(
+                f"the column {quoted(name)} holds floats, which have more than one text and identify nothing; turn "
+                "them into integers or text"
+            )
+    texts = texts.fill_null("")
+    ends, _ = arrow_offsets(texts)
+    if len(missing := np.flatnonzero(ends[1:] == ends[:-1])):
         position = int(missing[0])
         what = f"the column {quoted(name)} is empty, and the record cannot be identified"
         raise BadRecord(position, what, f"entry {position}")
-    return np.array(cells.texts, dtype=object)[cells.codes].tolist() if len(cells) else []
+    return texts
 
 
 def _numbered(column: Any, name: str) -> NumberedRecords:
@@ -292,7 +295,7 @@ def _numbered(column: Any, name: str) -> NumberedRecords:
 def _named(records: Records, position: int) -> str:
     """How a message calls a record."""
     if isinstance(records, Identifiers):
-        return f"the record {quoted(', '.join(column[position] for column in records.columns))}"
+        return f"the record {records.named(position)}"
     if isinstance(records, RowNumbers):
         return f"row number {records.first + position} (counted from 0)"
     return f"row number {records.numbers[position]}"

@@ -34,7 +34,7 @@ from mechdesign.core.files import (
     reason,
     sync_folder,
 )
-from mechdesign.formats.inputs import BLOCK, STANDARD
+from mechdesign.formats.inputs import BLOCK, STANDARD, on_failure
 
 ASKED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a program to stop; SIGKILL does not ask."""
@@ -192,16 +192,13 @@ class Target:
             with self._refusals():
                 self._file = NamelessFile()
             self.part = self._file.path
-        try:
+        with on_failure(self._discard):
             self._check_names()
             with self._refusals():
                 for part in self._parts():
                     self._take(part)
             # The target may have come while another job had the lock.
             self._check_free()
-        except BaseException:
-            self._discard()
-            raise
         return self
 
     def part_of_side(self, side: PathLike) -> Path:

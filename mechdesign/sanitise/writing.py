@@ -4,10 +4,12 @@
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,8 +17,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.formats.cells import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.csv import as_text
-from mechdesign.formats.opening import Source
+from mechdesign.formats.csv import CsvBatch, as_text
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Batch, Kind, Source, sink_for
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.entries import Use
@@ -26,6 +29,8 @@ from mechdesign.sanitise.plan import Plan, sensitive_of
 from mechdesign.sanitise.recipe import BadRecord, Drawer, Recipe
 from mechdesign.sanitise.target import Target
 from mechdesign.tables.columns import own_values
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,18 @@ class Sides:
         return [(path, audience) for path, audience in both if path is not None]
 
 
+def ahead(items: Iterator[T], *, wanted: bool) -> Generator[T]:
+    """The items, of which a thread of its own makes the next one meanwhile where that is wanted."""
+    if not wanted:
+        yield from items
+        return
+    with ThreadPoolExecutor(1) as thread:
+        following = thread.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = thread.submit(next, items, None)
+            yield item
+
+
 def write_release(
     drawer: Drawer,
     table: Source,
@@ -60,17 +77,21 @@ def write_release(
     advance: Callable[[float], None],
     look: Callable[[Any], None] | None = None,
     *,
+    kind: Kind,
+    text: TextOptions | None = None,
     escape: bool = False,
+    jobs: int = 1,
 ) -> int:
-    """Write the sanitised copy of a table; the number of records.
+    """Write the sanitised copy of a table as a file of this kind; the number of records.
 
     `advance` is told the share that is done; `look` sees every batch. Of a CSV, formulas are written as text with
-    `escape`.
+    `escape`. With two `jobs` a thread reads and draws while another one writes, with three each has its own.
     """
     import pyarrow as pa
 
     plan, header = drawer.plan, table.header
-    schema: Any = getattr(table, "schema", None)  # in Parquet alone: text has no types
+    # From Parquet to Parquet alone: text has no types.
+    schema: Any = None if kind == "CSV" else getattr(table, "schema", None)
     kinds: dict[tuple[int, int], Any] = {
         column.release: None if schema is None else drawer.own_type(column, lambda at: schema.field(at).type)
         for column in plan.columns
@@ -91,24 +112,40 @@ def write_release(
         else own_values(texts, kinds[key])
         for key, texts in drawer.labels.items()
     }
-    with open(target, "wb") as stream, table.sink(stream, outputs, compression=packing) as sink:
-        for batch in table.batches(encode=symbols, read=identifiers):
+
+    def drawn(batches: Iterable[tuple[float, Batch]]) -> Iterator[tuple[float, Batch, list[Any]]]:
+        first = 0
+        for share, batch in batches:
             try:
-                drawn = drawer.draw(
-                    lambda at, batch=batch: batch.column(header[at]), batch.num_rows, first_row=sink.records
-                )
+                found = drawer.draw(lambda at: batch.column(header[at]), batch.num_rows, first_row=first)  # noqa: B023
             except BadRecord as error:
-                raise InputError(f"{table.where(sink.records + error.position)}: {error.what}") from None
+                error.position += first
+                raise
             except InputError as error:
                 raise InputError(f"{table.name}: {error}") from None
-            drawer.look(batch.num_rows, lambda step, batch=batch: batch.some(step).column)
+            first += batch.num_rows
+            drawer.look(batch.num_rows, lambda step: batch.some(step).column)  # noqa: B023
             if look is not None:
                 look(batch)
-            codes = {key: arrow_integers(drawn[key].codes.astype(np.int32, copy=False)) for key in kinds}
-            written = [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
-            sink.write(batch.escaped() if escape else batch, written)
-            advance(table.position / table.size)
-        # Leaving the block writes the end of the format.
+            codes = {key: arrow_integers(found[key].codes.astype(np.int32, copy=False)) for key in kinds}
+            yield share, batch, [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
+
+    read = ((table.position / table.size, batch) for batch in table.batches(encode=symbols, read=identifiers))
+    try:
+        with (
+            open(target, "wb") as stream,
+            sink_for(table, stream, outputs, kind, packing, text, escape=escape) as sink,
+            closing(ahead(read, wanted=jobs > 2)) as batches,
+            closing(ahead(drawn(batches), wanted=jobs > 1)) as ready,
+        ):
+            for share, batch, written in ready:
+                # Cells of a Parquet file are escaped as they are written.
+                sink.write(batch.escaped() if escape and isinstance(batch, CsvBatch) else batch, written)
+                advance(share)
+    except (
+        BadRecord
+    ) as error:  # its line may have to be looked for in the file, of which nobody reads any more
+        raise InputError(f"{table.where(error.position)}: {error.what}") from None
     return sink.records
 
 

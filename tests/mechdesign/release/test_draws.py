@@ -163,3 +163,17 @@ def test_refusals():
         Identifiers([["a"], ["b", "c"]])
     with pytest.raises(InputError, match="there are 2 records, and numbers for 3 were asked for"):
         Identifiers([["a", "b"]]).source(KEY).below(2, 3)
+
+
+@given(
+    st.lists(st.lists(st.text(max_size=150), min_size=2, max_size=2), min_size=1, max_size=5), st.booleans()
+)
+def test_words_of_identifiers_are_those_of_hashlib(rows, crossed):
+    """Keyed BLAKE2b of the text; of crossed ones of their texts, each with its length in 8 bytes before it."""
+    columns = [list(column) for column in zip(*rows, strict=True)][: 1 + crossed]
+    drawn = Identifiers(columns).source(KEY).below(2**62, len(rows)).tolist()
+    for word, *parts in zip(drawn, *columns, strict=True):
+        texts = [part.encode() for part in parts]
+        message = b"".join(len(text).to_bytes(8, "big") + text for text in texts) if crossed else texts[0]
+        digest = hashlib.blake2b(message, key=KEY.secret, digest_size=8, person=b"mechdesign id").digest()
+        assert word == int.from_bytes(digest, "little") >> 2

@@ -32,6 +32,22 @@ def test_every_record_is_held_against_the_first_of_its_identifier(parts):
     assert not seen.full
 
 
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2**64 - 2), st.integers(0, 9)), max_size=30), max_size=9))
+def test_a_table_that_grows_forgets_nothing(parts):
+    known = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mechdesign.release.drawing.SLOTS", 3)
+        seen = Seen()
+    for part in parts:
+        hashes = np.array([word for word, _ in part], np.uint64)
+        first, own = seen.look(hashes, np.array([code for _, code in part], np.int64))
+        for i, (word, code) in enumerate(part):
+            assert (bool(first[i]), own[i]) == (word not in known, known.setdefault(word, code))
+    hashes, codes = seen.entries()
+    found = dict(zip(hashes.tolist(), codes.tolist(), strict=True))
+    assert found == {word or 2**64 - 1: code for word, code in known.items()}
+
+
 @pytest.fixture
 def channel():
     joint = Joint.from_counts([[3, 1], [1, 4]], useful_labels=[*"pq"], useful="job", sensitive="rel")
