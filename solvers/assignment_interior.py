@@ -84,8 +84,7 @@ class InteriorPoint:
         self._levels = np.broadcast_to((p * p.mean())[:, None], self.w.shape)
         self.lam = self._levels / self.w
         self.u, self.f = np.full(n, -1.0), np.zeros(n)
-        # Feasible but for the small multipliers.
-        self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)
+        self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)  # all but feasible
 
     def columns(self, values: Array) -> Array:
         """B of values on the pairs, for each column; (n, k)."""
@@ -207,12 +206,11 @@ class _Barrier:
             else:
                 total[np.ix_(x, x)] -= column @ column.T
         sums = at.rows(d)
-        total[np.diag_indices(n)] += sums
         from scipy.linalg import cho_factor
 
         for jitter in JITTERS:  # refinement makes up for them
             try:
-                self._sum = cho_factor(total + jitter * np.diag(sums), lower=True)
+                self._sum = cho_factor(total + np.diag((1.0 + jitter) * sums), lower=True)
                 break
             except np.linalg.LinAlgError:
                 if jitter == JITTERS[-1]:

@@ -220,7 +220,8 @@ def _least(channel: Channel) -> r.LeastKept | None:
         return None
     own = zip(channel.useful.names, channel.kept_whole, strict=True)
     figures = {key: known for key, known in channel.record.least.items() if isinstance(known, float | int)}
-    return r.LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), **figures)
+    kind = "number" if (bins := channel.useful.bins_of(0)) is None else bins.kind
+    return r.LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), kind=kind, **figures)
 
 
 def origin_of(channel: Channel, key: str) -> str | None:
