@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -100,6 +101,17 @@ class HeuristicOptions:
         if self.risk not in partitions.RISKS:
             raise InputError(f"risk ({self.risk!r}) must be one of {', '.join(partitions.RISKS)}")
 
+    def check(self, mechanism: str) -> None:
+        """Raise InputError if one of them does not belong to the mechanism."""
+        if self.risk != "auto" and mechanism not in (RESPONSE, SUBSETS):
+            raise InputError(f"risk belongs to {SUBSETS} and {RESPONSE}, not to {mechanism}")
+        if self.randomisation != MERGE and mechanism != COMPLETE:
+            raise InputError(f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}")
+        if self.as_published and mechanism not in HEURISTICS:
+            raise InputError(
+                f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair"
+            )
+
 
 def merging(
     mechanism: str, rules: Rules, search: Search, options: HeuristicOptions, *, share: float = 1.0
@@ -125,16 +137,9 @@ def merging(
         borrowed = tuple(np.flatnonzero(harmless).tolist())
         found = Merging((tuple(range(len(names))),), repaired=True, borrowed=borrowed)
         rounded = partition_channel(found.groups, rules)
-    made = finish(
-        rounded.channel,
-        joint,
-        rounded.audit,
-        mechanism=mechanism,
-        method="partition",
-        repaired=found.repaired,
-        borrowed=tuple(names[x] for x in found.borrowed),
-        seconds=time.perf_counter() - started,
-    )
+    repair = {"repaired": found.repaired, "borrowed": tuple(names[x] for x in found.borrowed)}
+    how = {"mechanism": mechanism, "method": "partition", "seconds": time.perf_counter() - started}
+    made = finish(rounded.channel, joint, rounded.audit, **how, **repair)
     return found, marked(made, satisfied=rounded.audit.satisfied) if options.as_published else made
 
 
@@ -199,17 +204,25 @@ def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> 
             rounded = rules.rounded(*respond(solve, rules.joint.p_x, groups.groups, end, show)[:2])
         except RoundingFailure:
             continue
-        made = finish(
-            rounded.channel,
-            rules.joint,
-            rounded.audit,
-            mechanism=RESPONSE,
-            method="subsets",
-            repaired=merged.repaired,
-            borrowed=merged.borrowed,
-            seconds=time.perf_counter() - started,
-        )
+        repair = {"repaired": merged.repaired, "borrowed": merged.borrowed}
+        how = {"mechanism": RESPONSE, "method": "subsets", "seconds": time.perf_counter() - started}
+        made = finish(rounded.channel, rules.joint, rounded.audit, **how, **repair)
         if made.nmi >= merged.nmi:
             return marked(made, satisfied=True) if options.as_published else made
         break  # rounding may cost 1e-7 of H(X), more than the sets gained
     return replace(merged, seconds=time.perf_counter() - started)
+
+
+def subset_merging(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+    """Algorithm 1, repaired."""
+    return merging(SUBSETS, rules, search, options)[1]
+
+
+def complete_merging(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+    """All risky symbols as one, randomised alike, repaired."""
+    return merging(COMPLETE, rules, search, options)[1]
+
+
+HEURISTICS: Mapping[str, Callable[[Rules, Search, HeuristicOptions], Design]] = MappingProxyType(
+    {RESPONSE: subset_response, SUBSETS: subset_merging, COMPLETE: complete_merging}
+)

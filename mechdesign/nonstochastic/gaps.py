@@ -28,7 +28,8 @@ LARGEST_FIBRES = 20_000_000
 """Members of all fibres together that are kept: 160 MB."""
 
 Indices = NDArray[np.int64]
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def solved(solve: Callable[P, T], *given: P.args, **how: P.kwargs) -> T:

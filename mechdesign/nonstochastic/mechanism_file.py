@@ -355,15 +355,9 @@ def verify_file(path: PathLike) -> VerifiedMechanism:
     wrong += [
         f"the guarantee states {quoted(key)}, which is no part of it" for key in claimed.keys() - record
     ]
-    return VerifiedMechanism(
-        mechanism=mechanism,
-        outputs=record["outputs"],
-        allowed=outputs_allowed(mechanism.epsilon),
-        answers_each=each,
-        total_epsilon=total,
-        promises=promised,
-        disagreements=tuple(wrong),
-    )
+    known = {"total_epsilon": total, "promises": promised, "disagreements": tuple(wrong)}
+    known |= {"outputs": record["outputs"], "allowed": outputs_allowed(mechanism.epsilon)}
+    return VerifiedMechanism(mechanism=mechanism, answers_each=each, **known)
 
 
 def read_verified(path: PathLike) -> VerifiedMechanism:

@@ -82,13 +82,9 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
     centres = np.array(
         [ordered[a] + (ordered[a:b] - ordered[a]).mean() for a, b in itertools.pairwise(edges)]
     )
-    return Partition(
-        cell_of=cell_of,
-        sizes=sizes,
-        smallest=smallest,
-        representatives=centres,
-        distortion=math.fsum(((values - centres[cell_of]) ** 2).tolist()) / values.size,
-    )
+    distortion = math.fsum(((values - centres[cell_of]) ** 2).tolist()) / values.size
+    made = {"cell_of": cell_of, "sizes": sizes, "representatives": centres}
+    return Partition(smallest=smallest, distortion=distortion, **made)
 
 
 def squared_errors(values: Floats, weights: Floats | None = None) -> Callable[[Indices, Indices], Any]:

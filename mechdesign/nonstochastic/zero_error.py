@@ -239,12 +239,7 @@ def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) ->
         columns=side.columns.tolist(),
         values=[1.0] * side.n_pairs,
     )
-    program = Program(
-        costs=np.full(n_columns, -1.0 if integer else 1.0),
-        lower=np.zeros(n_columns),
-        upper=np.ones(n_columns),
-        rows=rows,
-        integer=np.ones(n_columns, dtype=np.bool_) if integer else None,
-    )
+    ones = np.ones(n_columns)
+    program = Program(ones if not integer else -ones, 0.0 * ones, ones, rows, ones > 0.0 if integer else None)
     found = solved(solve_program, program, time_limit=time_limit)
     return found.x, -found.bound if integer else found.bound

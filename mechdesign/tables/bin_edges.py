@@ -205,7 +205,9 @@ def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]
     return [(places[edges[1:-1]].tolist(), distance) for edges, distance in cells]
 
 
-def least_cells(cost: Callable[[Places, Places], Any], size: int, most: int) -> list[tuple[list[int], float]]:
+def least_cells(
+    cost: Callable[[Places, Places], Floats], size: int, most: int
+) -> list[tuple[list[int], float]]:
     """For 1 to `most` cells of things 0 to `size` the edges of least total cost(end, start), and this cost."""
     ends = np.arange(1, size + 1)
     best, before = np.append(0.0, cost(ends, 0 * ends)), list[Places]()
@@ -213,7 +215,7 @@ def least_cells(cost: Callable[[Places, Places], Any], size: int, most: int) -> 
     for cells in range(1, min(most, size) + 1):
         if cells > 1:
 
-            def total(end: Places, start: Places, best: Any = best) -> Any:
+            def total(end: Places, start: Places, best: Floats = best) -> Floats:
                 return best[start] + cost(end, start)
 
             before.append(np.append(0, row_minima(total, ends, 0 * ends, ends - 1)))
@@ -225,14 +227,16 @@ def least_cells(cost: Callable[[Places, Places], Any], size: int, most: int) -> 
     return found
 
 
-def row_minima(value: Callable[[Places, Places], Any], rows: Places, first: Places, last: Places) -> Places:
+def row_minima(
+    value: Callable[[Places, Places], Floats], rows: Places, first: Places, last: Places
+) -> Places:
     """For each row the first column of least value(row, column) from `first` to `last`; it never falls down the rows.
 
     The middle row limits the columns of the rows above and below it; all middles of a depth are looked at together.
     """
     if rows.size < FEW_ROWS:
-        columns = np.arange(first[0], last[-1] + 1)
-        inside = (columns >= first[:, None]) & (columns <= last[:, None])
+        columns: Places = np.arange(int(first[0]), int(last[-1]) + 1)
+        inside: NDArray[np.bool_] = (columns >= first[:, None]) & (columns <= last[:, None])
         return first[0] + np.where(inside, value(rows[:, None], columns), np.inf).argmin(axis=1)
     place, step = last.copy(), 1 << (rows.size.bit_length() - 1)
     while step:
@@ -243,7 +247,7 @@ def row_minima(value: Callable[[Places, Places], Any], rows: Places, first: Plac
         high[below] = np.minimum(high[below], place[now[below] + step])
         lengths = high - low + 1
         starts = np.cumsum(lengths) - lengths
-        columns = np.arange(lengths.sum()) - np.repeat(starts - low, lengths)
+        columns: Places = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(starts - low, lengths)
         found = value(np.repeat(rows[now], lengths), columns)
         least = np.flatnonzero(found == np.repeat(np.minimum.reduceat(found, starts), lengths))
         place[now] = columns[least[np.searchsorted(least, starts)]]
