@@ -183,6 +183,7 @@ def assign_uncertain(
     problem: Assignment,
     uncertain: UncertainSet,
     *,
+    proof: Assignment | None = None,
     margin: float = 0.0,
     gap: float = 1e-9,
     time_limit: float | None = None,
@@ -194,7 +195,7 @@ def assign_uncertain(
     relaxed solution is pulled into the set, towards columns that tell nothing: it may end the search at any time.
     """
     end = math.inf if time_limit is None else time.monotonic() + time_limit
-    p, n = problem.masses, problem.n
+    p, n, proof = problem.masses, problem.n, proof or problem
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()
     is_free = bool(problem.open.all()) and not problem.floors.any()
     program = Program(problem)
@@ -208,14 +209,10 @@ def assign_uncertain(
             if best is None:
                 raise
             return best
-        bound = max(bound, _bound(problem, uncertain, rows, of, found))
-        masses = p @ shares
-        used = np.flatnonzero(masses > VIOLATED * p)
-        columns = (shares[:, used] / masses[used]).T
-        excess = np.maximum(uncertain.excess(columns * p) + margin, 0.0)
-        worst = float((excess / (excess + uncertain.room)).max())
+        bound = max(bound, assignment.lower_bound(priced(proof, uncertain, rows, of, found), found))
+        worst, pulled, broken = separated(problem, uncertain, shares, margin)
         if worst <= VIOLATED or is_free:
-            inside = shares if worst <= VIOLATED else (1.0 - worst) * shares + worst * masses
+            inside = shares if worst <= VIOLATED else pulled
             cost = problem.cost_of(inside)
             if best is None or cost < best.cost:
                 best = Assigned(inside, cost, bound, found, "simplex with rows found by sorting")
@@ -226,18 +223,31 @@ def assign_uncertain(
             return replace(best, bound=bound)
         if late:
             break
-        for y, column in zip(used.tolist(), columns, strict=True):
-            cuts = uncertain.cuts(column)
-            cuts = cuts[cuts @ column < margin - 0.5 * VIOLATED * uncertain.room]
+        for y, cuts in broken:
             program.cut(y, cuts - margin * p)
             rows, of = np.vstack([rows, cuts]), np.append(of, np.full(len(cuts), y))
     raise BackendFailure("no assignment was found in time")
 
 
-def _bound(
+def separated(
+    problem: Assignment, uncertain: UncertainSet, shares: Array, margin: float
+) -> tuple[float, Array, list[tuple[int, Array]]]:
+    """How far columns must be pulled towards telling nothing, the shares so pulled, the rows that columns break."""
+    masses = problem.masses @ shares
+    used = np.flatnonzero(masses > VIOLATED * problem.masses)
+    columns = (shares[:, used] / masses[used]).T
+    excess = np.maximum(uncertain.excess(columns * problem.masses) + margin, 0.0)
+    worst = float((excess / (excess + uncertain.room)).max())
+    limit = margin - 0.5 * VIOLATED * uncertain.room
+    found = [(y, uncertain.cuts(w), w) for y, w in zip(used.tolist(), columns, strict=True)]
+    broken = [(y, cuts[cuts @ w < limit]) for y, cuts, w in found if (cuts @ w < limit).any()]
+    return worst, (1.0 - worst) * shares + worst * masses, broken
+
+
+def priced(
     problem: Assignment, uncertain: UncertainSet, rows: Array, of: NDArray[np.intp], found: Multipliers
-) -> float:
-    """The bound of `solvers.assignment`, rounded downwards, for rows each of one column."""
+) -> Assignment:
+    """The problem with rows, each of one column, in its costs (rounded downwards): a bound on it is one for them."""
     nu = np.nan_to_num(found.own, nan=0.0, posinf=0.0)
     prices, sizes = np.zeros_like(problem.cost), np.zeros_like(problem.cost)
     np.add.at(prices.T, of, nu[:, None] * rows)
@@ -248,4 +258,4 @@ def _bound(
     reduced = (
         problem.cost - prices / p - 4.0 * assignment.UNIT * (len(nu) + 8) * (np.abs(problem.cost) + sizes / p)
     )
-    return assignment.lower_bound(replace(problem, cost=reduced), found)
+    return replace(problem, cost=reduced)

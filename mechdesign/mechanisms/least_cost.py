@@ -29,7 +29,6 @@ from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.mechanisms.least_cost_plan import ChannelLimits, Plan, deviation_of, truth_of
-from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rules import Rules
@@ -223,10 +222,6 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
     )
     convex = None
     if wanted.constraints is not None or callable(wanted.objective):
-        if isinstance(rules, PopulationRules):
-            raise InputError(
-                "costs and constraints written in cvxpy are not built with confidence: give a matrix"
-            )
         from mechdesign.mechanisms.least_cost_convex import ConvexProgram
 
         cost = wanted.objective if callable(wanted.objective) else costs.floats

@@ -10,6 +10,8 @@ double precision.
 # pyright: basic
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,10 +21,14 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.mechanisms.least_cost_plan import LARGEST_VIOLATION
 from mechdesign.tables.joint import Joint
 from solvers import Array
-from solvers.assignment import Assigned, Assignment, Multipliers, lower_bound
+from solvers.assignment import SUPPORT, Assigned, Assignment, Multipliers, lower_bound
+from solvers.assignment_simplex import MOST_CUTTING_ROUNDS, priced, separated
 from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.programs.highs import SHARP
+from solvers.uncertain import UncertainSet
 
 cp: Any = import_module("cvxpy")
 MOST_CUTS, CLOSED = 200, 1e-7
@@ -56,58 +62,97 @@ class ConvexProgram:
                 "the objective and the constraints must be written with W alone, without other variables"
             )
 
-    def solve(self, problem: Assignment, proof: Assignment) -> Assigned:
-        """The optimum by HiGHS if everything is linear, by Clarabel if not; with a bound for `proof`.
-
-        At a kink one tangent proves little: then the cost is replaced by its tangents so far (Kelley 1960), whose
-        multipliers weigh them, until cost and bound meet.
-        """
-        best = self._once(problem, proof, self.cost, [])
-        cuts: list[tuple[Array, float]] = []
-        while len(cuts) < MOST_CUTS and best.cost - best.bound > CLOSED * max(1.0, abs(best.cost)):
-            cuts.append(self._tangent())
-            top = cp.Variable()
-            rows = [top >= cp.sum(cp.multiply(slope, self.w)) + constant for slope, constant in cuts]
-            made = self._once(problem, proof, top, rows, cuts)
-            bound = max(made.bound, best.bound)
-            best = replace(made if made.cost < best.cost else best, bound=bound)
-        return best
-
-    def _once(
+    def solve(
         self,
         problem: Assignment,
         proof: Assignment,
-        goal: Any,
-        rows: list[Any],
-        cuts: list[tuple[Array, float]] | None = None,
+        uncertain: UncertainSet | None,
+        margin: float,
+        end: float,
     ) -> Assigned:
-        w, p = self.w, problem.masses
-        images, offset, auxiliary = problem.sides
-        level = ((images - offset[:, None]) * p) @ w @ np.diag(1.0 / p)
-        if auxiliary.shape[1]:
-            level = level + auxiliary @ cp.Variable((auxiliary.shape[1], len(p)), nonneg=True)
+        """The optimum by HiGHS if everything is linear, by Clarabel if not; with a bound for `proof`.
+
+        Of an uncertain set the program has the rows found so far, until no column breaks one by more than half the
+        margin; till then columns may be pulled inside where the user's constraints allow that. At a kink one tangent
+        proves little: then the cost is replaced by its tangents so far (Kelley 1960), whose multipliers weigh them,
+        until cost and bound meet.
+        """
+        is_free = bool(problem.open.all()) and not problem.floors.any()
+        best, bound, broken, cuts, tangents = None, -math.inf, [], [], []
+        if uncertain is not None:  # the rows that the identity breaks most, so that there are some
+            margin *= uncertain.room
+            cuts = [(y, uncertain.cuts(unit)) for y, unit in enumerate(np.diag(1.0 / problem.masses))]
+        for _ in range(MOST_CUTTING_ROUNDS):
+            try:
+                made = self._once(problem, proof, tangents, (uncertain, cuts, margin), end)
+            except BackendFailure:
+                if best is None:
+                    raise
+                break
+            bound, inside = max(bound, made.bound), made.shares
+            if uncertain is not None:
+                _, pulled, broken = separated(problem, uncertain, inside, 0.5 * margin)
+                cuts += broken
+                if is_free and self.violation(pulled) <= 0.5 * LARGEST_VIOLATION:
+                    inside = pulled
+            cost = self.value(inside)
+            if (not broken or inside is not made.shares) and (best is None or cost < best.cost):
+                best = replace(made, shares=inside, cost=cost)
+            closed = best is not None and best.cost - bound <= CLOSED * max(1.0, abs(best.cost))
+            if closed or time.monotonic() >= end:
+                break
+            if not broken or tangents:
+                value = self.value(made.shares)
+                model = max((float((s * made.shares).sum()) + c for s, c in tangents), default=-math.inf)
+                if value - model > 0.1 * CLOSED * max(1.0, abs(value)) and len(tangents) < MOST_CUTS:
+                    tangents.append(self._tangent())
+                elif not broken:
+                    break
+        if best is None:
+            raise BackendFailure("no channel was found in time")
+        return replace(best, bound=bound)
+
+    def _once(
+        self, problem: Assignment, proof: Assignment, tangents: list[Any], own: tuple[Any, ...], end: float
+    ) -> Assigned:
+        w, p, n, of = self.w, problem.masses, problem.n, slice(None)
+        uncertain, cuts, margin = own
+        goal = cp.Variable() if tangents else self.cost
+        above = [goal >= cp.sum(cp.multiply(slope, w)) + constant for slope, constant in tangents]
+        if uncertain is not None:
+            rows = np.vstack([more for _, more in cuts])
+            of = np.repeat([y for y, _ in cuts], [len(more) for _, more in cuts])
+            level = cp.sum(cp.multiply((rows - margin * p) / p[of][:, None], w.T[of]), axis=1)
+        else:
+            images, offset, auxiliary = problem.sides
+            level = ((images - offset[:, None]) * p) @ w @ np.diag(1.0 / p)
+            if auxiliary.shape[1]:
+                level = level + auxiliary @ cp.Variable((auxiliary.shape[1], n), nonneg=True)
         sides, masses = level >= 0.0, (p @ w) / p == 1.0
-        own = [cp.sum(w, axis=1) == 1.0, sides, cp.diag(w) >= problem.floors, *rows, *self.constraints]
-        own += [masses] * problem.keep + [cp.multiply(~problem.open, w) == 0.0] * (not problem.open.all())
-        program = cp.Problem(cp.Minimize(goal), own)
-        linear = program.is_lp()
+        kept = [cp.sum(w, axis=1) == 1.0, sides, cp.diag(w) >= problem.floors, *above, *self.constraints]
+        kept += [masses] * problem.keep + [cp.multiply(~problem.open, w) == 0.0] * (not problem.open.all())
+        program = cp.Problem(cp.Minimize(goal), kept)
+        linear, left = program.is_lp(), max(end - time.monotonic(), 0.0)
+        highs = {**({} if uncertain is None else SHARP), "time_limit": left}
+        clarabel = {"solver": cp.CLARABEL, **CLARABEL, "time_limit": left}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an inaccurate solution is judged by its bound
             try:
-                program.solve(**({"solver": cp.HIGHS} if linear else {"solver": cp.CLARABEL, **CLARABEL}))
+                program.solve(**({"solver": cp.HIGHS, "highs_options": highs} if linear else clarabel))
             except cp.SolverError as error:
                 raise BackendFailure(f"cvxpy: {error}") from None
-        if program.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+        if "infeasible" in program.status:  # or unbounded, which no W is
             raise EmptyPolytope("no channel keeps to the constraints")
-        if w.value is None:
+        if w.value is None or (program.status == cp.USER_LIMIT and time.monotonic() >= end):
             raise BackendFailure(f"cvxpy ended with {program.status}")
         prices = -masses.dual_value / p if problem.keep else np.zeros(len(p))
-        found = Multipliers(np.maximum(sides.dual_value, 0.0) / p, prices)
-        if cuts:
-            weights = np.array([max(float(row.dual_value), 0.0) for row in rows])
+        nu, none = np.maximum(sides.dual_value, 0.0) / p[of], np.zeros((0, n))
+        found = Multipliers(nu, prices) if uncertain is None else Multipliers(none, prices, nu)
+        if tangents:
+            weights = np.array([max(float(row.dual_value), 0.0) for row in above])
             weights /= weights.sum()
-            slope = sum(weight * cut[0] for weight, cut in zip(weights, cuts, strict=True))
-            constant = float(weights @ [cut[1] for cut in cuts])
+            slope = sum(weight * each[0] for weight, each in zip(weights, tangents, strict=True))
+            constant = float(weights @ [each[1] for each in tangents])
         else:
             slope, constant = self._tangent()
         for each in self.constraints:
@@ -120,8 +165,14 @@ class ConvexProgram:
             if tangent is not None:
                 slope = slope + tangent
                 constant += float(dual @ np.ravel(each.expr.value, order="F") - (tangent * w.value).sum())
-        bound = lower_bound(replace(proof, cost=slope / p[:, None]), found) + constant
+        relaxed = replace(proof, cost=slope / p[:, None])
+        if uncertain is not None:
+            relaxed = priced(relaxed, uncertain, rows, of, found)
+        bound = lower_bound(relaxed, found) + constant
         shares = np.where(problem.open, np.maximum(w.value, 0.0), 0.0)
+        if not linear and not problem.keep:  # what is left of a column that should be zero has no shape
+            hardly = np.flatnonzero(p @ shares <= SUPPORT * p)
+            shares[:, np.setdiff1d(hardly, shares.argmax(axis=1))] = 0.0
         shares /= shares.sum(axis=1)[:, None]
         method = f"cvxpy with {'HiGHS' if linear else 'Clarabel'}"
         return Assigned(shares, self.value(shares), bound, found, method)

@@ -102,9 +102,9 @@ class Plan:
     def _assigned(self, margin: float, changes: Mapping[str, Any] | None = None, **how: Any) -> Assigned:
         """The solution of the program that is smaller by a margin, with the bound for the one that is not."""
         changes = changes or {}
-        problem = self.problem(margin, **changes)
+        problem, how["proof"] = self.problem(margin, **changes), self.problem(0.0, **changes)
         if self.uncertain is None:
-            return assign(problem, proof=self.problem(0.0, **changes), **how)
+            return assign(problem, **how)
         return assign_uncertain(problem, self.uncertain, margin=margin * self.uncertain.room, **how)
 
     def designed(self) -> tuple[Channel, Audit, Assigned]:
@@ -120,7 +120,8 @@ class Plan:
                 gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
                 found = self._assigned(margin, gap=gap, time_limit=left, progress=self._shown())
             else:
-                found = self.convex.solve(self.problem(margin), self.problem(0.0))
+                both = self.problem(margin), self.problem(0.0)
+                found = self.convex.solve(*both, self.uncertain, margin, self._end)
             for channel in self._candidates(self._expanded(found.shares)):
                 last = self.rules.verdict(channel)
                 if last.satisfied and self._kept_by(channel):

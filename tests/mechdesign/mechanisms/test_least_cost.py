@@ -264,12 +264,6 @@ def test_constraints_with_variables_of_their_own() -> None:
         md.design(joint, md.LIP(0.5), objective="truth", constraints=lambda w, _: cp.Variable() >= w[0, 0])
 
 
-def test_not_with_confidence() -> None:
-    joint = md.Joint.from_counts([[80, 10], [10, 80]])
-    with pytest.raises(md.InputError, match="written in cvxpy are not built with confidence: give a matrix"):
-        md.design(joint, md.LIP(0.5), objective=lambda w, joint: w[0, 1], confidence=0.9)
-
-
 def test_a_time_limit_leaves_a_verified_channel_with_its_gap() -> None:
     random = np.random.default_rng(3)
     joint = md.Joint.from_counts(random.integers(1, 60, size=(4, 70)))

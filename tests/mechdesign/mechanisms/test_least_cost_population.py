@@ -112,6 +112,91 @@ def test_distance_and_a_limit_of_time(adult: md.Joint) -> None:
     assert md.audit(made.channel, joint, md.LDP(1)).satisfied
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_an_empty_callback_changes_nothing(adult: md.Joint, keep: bool) -> None:
+    """The rows that cvxpy gets are those of the path without it: costs agree to 1e-6, bounds are below both."""
+    small = md.Joint.from_counts([[80, 10, 5], [10, 80, 9]])
+    for joint, notion in ((small, md.LIP(0.7)), (adult, md.LDP(1))):
+        asked = {"objective": "truth", "confidence": 0.95, "keep_frequencies": keep}
+        plain = md.design(joint, notion, **asked)
+        by_hand = md.design(joint, notion, constraints=lambda w, joint: [], **asked)
+        assert plain.least is not None
+        assert by_hand.least is not None
+        assert by_hand.method == "cvxpy with HiGHS"
+        assert by_hand.least.cost == pytest.approx(plain.least.cost, abs=1e-6)
+        assert by_hand.least.cost_lower_bound <= min(plain.least.cost, by_hand.least.cost)
+        assert by_hand.least.cost - by_hand.least.cost_lower_bound <= 1e-6
+        assert by_hand.confidence == plain.confidence
+        assert md.audit(by_hand.channel, joint, notion).satisfied
+
+
+def test_a_constraint_that_binds_is_kept_for_every_population(adult: md.Joint) -> None:
+    """The linear case is that of stay; the audit of the file is that of its confidence set."""
+    index = adult.useful.names.index("Handlers-cleaners")
+    asked = {"objective": "truth", "confidence": 0.95}
+    plain = md.design(adult, md.LDP(1), **asked)
+    by_name = md.design(adult, md.LDP(1), stay={"Handlers-cleaners": 0.9}, **asked)
+    made = md.design(adult, md.LDP(1), constraints=lambda w, _: [w[index, index] >= 0.9], **asked)
+    assert plain.least is not None
+    assert by_name.least is not None
+    assert made.least is not None
+    assert made.least.cost > plain.least.cost + 1e-4
+    assert made.least.cost == pytest.approx(by_name.least.cost, abs=1e-6)
+    assert made.channel.matrix[index, made.channel.outputs.index("Handlers-cleaners")] >= 0.9 - 1e-7
+    assert md.audit(made.channel, adult, md.LDP(1)).satisfied
+    assert made.channel.record.confidence is not None
+    table_only = md.design(
+        adult, md.LDP(1), objective="truth", constraints=lambda w, _: [w[index, index] >= 0.9]
+    )
+    assert not md.audit(table_only.channel.with_record(made.channel.record), adult, md.LDP(1)).satisfied
+
+
+def test_convex_costs_by_highs_and_clarabel(adult: md.Joint) -> None:
+    """A kink in a table over all vertices of its set: 1 - the largest common stay; and squares with a norm."""
+    import cvxpy as cp
+
+    joint, notion = md.Joint.from_counts([[80, 10, 5], [10, 80, 9]]), md.LIP(0.7)
+    made = md.design(joint, notion, objective=lambda w, _: cp.max(1.0 - cp.diag(w)), confidence=0.95)
+    assert made.least is not None
+    assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-6
+    stay = 1.0 - made.least.cost
+    md.design(joint, notion, objective="truth", stay=stay - 1e-6, confidence=0.95)
+    with pytest.raises(md.NotPrivate):
+        md.design(joint, notion, objective="truth", stay=stay + 1e-4, confidence=0.95)
+
+    def cost(w: Any, joint: md.Joint) -> Any:
+        bias = cp.sum_squares(joint.p_x @ w - joint.p_x)
+        return 100.0 * bias + cp.sum(cp.multiply(joint.p_x, 1.0 - cp.diag(w)))
+
+    smooth = md.design(
+        adult, md.LDP(1), objective=cost, constraints=lambda w, _: cp.norm(w[:, 1]) <= 0.6, confidence=0.95
+    )
+    assert smooth.method == "cvxpy with Clarabel"
+    assert smooth.least is not None
+    assert 0.0 <= smooth.least.cost - smooth.least.cost_lower_bound <= 1e-5
+    w = smooth.channel.matrix[:, smooth.channel.outputs.index("Adm-clerical")]
+    assert float(np.linalg.norm(w)) <= 0.6 + 1e-7
+    assert md.audit(smooth.channel, adult, md.LDP(1)).satisfied
+
+
+def test_constraints_that_no_population_allows_and_no_time(adult: md.Joint) -> None:
+    asked = {"objective": "truth", "confidence": 0.95}
+    with pytest.raises(md.NotPrivate, match=r"^no private channel keeps to the constraints \(.*\)$"):
+        md.design(adult, md.LDP(1), constraints=lambda w, _: w[6, 6] >= 2.0, **asked)
+    with pytest.raises(md.SolverFailure, match="could not be computed"):
+        md.design(adult, md.LDP(1), constraints=lambda w, _: w[0, 0] >= 0.5, time_limit=1e-9, **asked)
+
+
+def test_the_bound_is_for_the_shares_asked_not_for_those_with_a_margin() -> None:
+    """Where staying is all that costs, the least cost is the share asked, which the program exceeds by a margin."""
+    joint = md.Joint.from_counts([[400, 300], [300, 400]])
+    asked = {"objective": np.eye(2), "stay": "0.5", "confidence": 0.95}
+    for constraints in (None, lambda w, _: []):
+        made = md.design(joint, md.LDP(1), constraints=constraints, **asked)
+        assert made.least is not None
+        assert 0.5 - 1e-6 <= made.least.cost_lower_bound <= 0.5 <= made.least.cost
+
+
 def test_the_file_is_the_contract(adult: md.Joint, tmp_path) -> None:
     made = md.design(adult, md.LDP(1), objective="truth", keep_frequencies=True, confidence=0.95)
     made.channel.save(tmp_path / "truth.json")
