@@ -255,7 +255,5 @@ def priced(
     np.add.at(prices.T, of, np.outer(nu * uncertain.row_error, np.ones(problem.n)))
     p = problem.masses[:, None]
     # Sums of len(nu) + 8 terms, each of them a product of rounded numbers.
-    reduced = (
-        problem.cost - prices / p - 4.0 * assignment.UNIT * (len(nu) + 8) * (np.abs(problem.cost) + sizes / p)
-    )
-    return replace(problem, cost=reduced)
+    error = 4.0 * assignment.UNIT * (len(nu) + 8) * (np.abs(problem.cost) + sizes / p)
+    return replace(problem, cost=problem.cost - prices / p - error)

@@ -246,25 +246,16 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
     )
     gap = found.cost - found.cost_lower_bound
     early = gap > max(search.gap, LEAST_GAP) * plan.spread
-    said = (
-        [f"the search ended early: the cost is proven to be within {gap:.2g} of the least"] if early else []
-    )
+    ended = f"the search ended early: the cost is proven to be within {gap:.2g} of the least"
+    said = [ended] if early else []
     used = [y for y, (rows, _) in enumerate(channel.integers.columns) if len(rows)]
     if len(used) == 1:
         said.append(
             f"every record is released as {quoted(channel.outputs[used[0]])}, which tells nothing: give a larger "
             "budget, more records, or merge symbols"
         )
-    seconds = time.perf_counter() - started
-    made = finish(
-        channel,
-        joint,
-        verdict,
-        mechanism=record.name,
-        method=solved.method,
-        messages=tuple(said),
-        seconds=seconds,
-    )
+    seconds, told = time.perf_counter() - started, {"method": solved.method, "messages": tuple(said)}
+    made = finish(channel, joint, verdict, mechanism=record.name, seconds=seconds, **told)
     utility = {**(made.channel.record.utility or {}), **found.figures}
     known = replace(made.channel.record, objective=record, utility=utility)
     return replace(made, channel=made.channel.with_record(known), least=found)

@@ -72,10 +72,9 @@ class ConvexProgram:
     ) -> Assigned:
         """The optimum by HiGHS if everything is linear, by Clarabel if not; with a bound for `proof`.
 
-        Of an uncertain set the program has the rows found so far, until no column breaks one by more than half the
-        margin; till then columns may be pulled inside where the user's constraints allow that. At a kink one tangent
-        proves little: then the cost is replaced by its tangents so far (Kelley 1960), whose multipliers weigh them,
-        until cost and bound meet.
+        Of an uncertain set the program has the rows found so far, until no column breaks one by half the margin; till
+        then columns are pulled inside where the constraints allow it. At a kink one tangent proves little: the cost
+        is replaced by its tangents so far (Kelley 1960), weighed by their multipliers, until cost and bound meet.
         """
         is_free = bool(problem.open.all()) and not problem.floors.any()
         best, bound, broken, cuts, tangents = None, -math.inf, [], [], []
@@ -174,8 +173,8 @@ class ConvexProgram:
             hardly = np.flatnonzero(p @ shares <= SUPPORT * p)
             shares[:, np.setdiff1d(hardly, shares.argmax(axis=1))] = 0.0
         shares /= shares.sum(axis=1)[:, None]
-        method = f"cvxpy with {'HiGHS' if linear else 'Clarabel'}"
-        return Assigned(shares, self.value(shares), bound, found, method)
+        solver = "HiGHS" if linear else "Clarabel"
+        return Assigned(shares, self.value(shares), bound, found, f"cvxpy with {solver}")
 
     def _tangent(self) -> tuple[Array, float]:
         slope = _gradient(self.cost, self.w, np.ones(1))
