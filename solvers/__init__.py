@@ -3,49 +3,10 @@
 >>> from solvers import Polytope, lower_envelope, vertices
 """
 
+# The names stand in __init__.pyi, once: pyright reads it, and it is followed when a name is first used.
+# pyright: basic
 from __future__ import annotations
 
-from solvers.concave import ConcaveSearch, RobustSearch, SearchStatus
-from solvers.enumeration import Estimate, Vertices, estimate, vertices
-from solvers.envelope import lower_envelope, robust_envelope
-from solvers.errors import (
-    BackendFailure,
-    EmptyPolytope,
-    InvalidOption,
-    InvalidPolytope,
-    OutOfTime,
-    OutsidePolytope,
-    SolverError,
-    TooManyVertices,
-)
-from solvers.points import Array, Points
-from solvers.polytope import Polytope
-from solvers.results import Envelope, EnvelopeStatus, Progress
-from solvers.uncertain import UncertainSet
+import lazy_loader
 
-__all__ = [
-    "Array",
-    "BackendFailure",
-    "ConcaveSearch",
-    "EmptyPolytope",
-    "Envelope",
-    "EnvelopeStatus",
-    "Estimate",
-    "InvalidOption",
-    "InvalidPolytope",
-    "OutOfTime",
-    "OutsidePolytope",
-    "Points",
-    "Polytope",
-    "Progress",
-    "RobustSearch",
-    "SearchStatus",
-    "SolverError",
-    "TooManyVertices",
-    "UncertainSet",
-    "Vertices",
-    "estimate",
-    "lower_envelope",
-    "robust_envelope",
-    "vertices",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,6 +9,9 @@
 #define SHARP 4e-13
 /* Changes of the basis, of one program or of several, after which it is inverted anew. */
 #define REFACTOR 60
+/* A basis next to a singular one, entered by a pivot below one part in so many or left by one above it, has an inverse of
+ * few digits, which the ones after it would inherit. */
+#define ROUGH 1e5
 
 double objective(const Problem *p, const double *y, const double *v)
 {
@@ -406,10 +409,11 @@ HOT int dual_simplex(const Problem *p, Work *w, double start, double cutoff)
         w->d[leave] = -theta;
         for (int i = 0; i < M; i++) w->xB[i] -= move * w->col[i];
         w->xB[r] = w->x[enter] + move;
+        int rough = fabs(w->col[r]) > ROUGH || fabs(w->col[r]) < 1.0 / ROUGH;
         change_basis(p, w, r, enter);
         w->x[leave] = target;
         w->pivots++;
-        if (w->since >= REFACTOR) {
+        if (rough || w->since >= REFACTOR) {
             factor(p, w);
             recompute(p, w);
         }

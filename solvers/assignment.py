@@ -251,12 +251,9 @@ def _by_columns(
     p, unit, bound, steps = problem.masses, problem.spread(), -math.inf, 0
     worst = float(p @ np.where(problem.open, problem.cost, -np.inf).max(axis=1))
     closed = min(0.5 * aim, INTERIOR_GAP * unit)
-    random, best = np.random.default_rng(0), None
+    random, none = np.random.default_rng(0), Multipliers(0.0 * problem.sides[0], 0.0 * p)
     free = bool(problem.open.all()) and not problem.floors.any()
-    if free:
-        best = Assigned(
-            np.tile(p, (problem.n, 1)), unit, bound, Multipliers(0.0 * problem.sides[0], 0.0 * p), ""
-        )
+    best = Assigned(np.tile(p, (problem.n, 1)), unit, bound, none, "constant") if free else None
     support, pairs, goal = problem.open.astype(np.float64), problem.open, closed
     if problem.n > DENSE:
         ties = problem.cost + 1e-9 * np.abs(problem.cost).max() * random.random(problem.cost.shape)
@@ -267,21 +264,20 @@ def _by_columns(
     while True:
         every, reached, reduced = bool(pairs[problem.open].all()), False, problem.cost
         part, relaxed = replace(problem, allowed=pairs), replace(proof, allowed=pairs)
-        for at in InteriorPoint(part).run():
-            reduced, steps = reduced_costs(proof, at.multipliers), steps + 1
-            cost, lower = problem.cost_of(at.shares), lower_bound(relaxed, at.multipliers, reduced)
-            bound = max(bound, lower if every else lower_bound(proof, at.multipliers, reduced))
+        for support, found, missed in InteriorPoint(part).run():
+            reduced, steps = reduced_costs(proof, found), steps + 1
+            cost, lower = problem.cost_of(support), lower_bound(relaxed, found, reduced)
+            bound = max(bound, lower if every else lower_bound(proof, found, reduced))
             if bound > worst:
                 raise EmptyPolytope(NONE)
-            inside = _pulled_in(problem, at.shares) if free else at.shares
+            inside = _pulled_in(problem, support) if free else support
             at_most = problem.cost_of(inside)
-            if (free or at.missed <= MISSED) and (best is None or at_most < best.cost):
-                best = Assigned(inside, at_most, bound, at.multipliers, "interior point")
+            if (free or missed <= MISSED) and (best is None or at_most < best.cost):
+                best = Assigned(inside, at_most, bound, found, "interior point")
             if progress is not None and best is not None:
                 progress(best.cost, bound, steps)
-            support = at.shares
             # Sums lose digits before the gap is closed; a vertex has its own.
-            reached = abs(cost - lower) <= goal and (every or at.missed <= ROUGH)
+            reached = abs(cost - lower) <= goal and (every or missed <= ROUGH)
             if reached or lower > worst or time.monotonic() >= end:
                 break
         if every or time.monotonic() >= end or (best is not None and best.cost - bound <= closed):
@@ -290,6 +286,8 @@ def _by_columns(
         if not reached:  # nothing can be said of prices: more of everything
             gains = -random.random(gains.shape)
         outside = problem.open & ~pairs & (gains < 0.0)
+        if goal == closed and not outside.any():
+            return best, bound, support
         pairs = pairs | _least(gains, outside, NEW) | _least(gains.T, outside.T, NEW_OF_ROW).T
         goal = max(closed, goal / 5.0)
 
@@ -299,6 +297,7 @@ def _pulled_in(problem: Assignment, shares: Array) -> Array:
     p = problem.masses
     if not problem.keep:
         shares = np.where(p @ shares > SUPPORT * p, shares, 0.0)
+        shares = np.where(shares.any(axis=1, keepdims=True), shares, p)
         shares = shares / shares.sum(axis=1)[:, None]
     masses = p @ shares
     used = masses > 0.0
@@ -311,6 +310,7 @@ def _pulled_in(problem: Assignment, shares: Array) -> Array:
 def _least(values: Array, among: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
     """The least values of each column, `count` of them, as far as they are `among` those that count."""
     chosen = np.zeros_like(among)
-    order = np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count]
-    np.put_along_axis(chosen, order, True, axis=0)
+    np.put_along_axis(
+        chosen, np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count], True, 0
+    )
     return chosen & among

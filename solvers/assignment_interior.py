@@ -13,7 +13,6 @@ them in a column a step takes n (w^2 k + w k^2) + n^3 / 3 operations, where a ge
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -39,17 +38,8 @@ REFINEMENTS = 2
 """Steps of iterative refinement of the prices."""
 
 
-@dataclass(eq=False)
-class Iterate:
-    """Shares q(x, y) / p_x, multipliers, and the largest error of sums and rows, relative to the masses."""
-
-    shares: Array
-    multipliers: Multipliers
-    missed: float
-
-
 class InteriorPoint:
-    """Iterates of the method; each step yields one.
+    """Iterates of the method; each step yields its shares q(x, y) / p_x, multipliers, and largest relative error.
 
     Variables are the pairs (x, y) that are allowed, column by column. Auxiliary variables of the columns are further
     rows x of q without a sum of their own, behind the n masses.
@@ -69,8 +59,7 @@ class InteriorPoint:
         self.t[np.arange(m), where] = sign
         self.t[:m, self._mass] -= offset
         self.t[:m, k:] = auxiliary
-        if problem.keep:
-            self.t[m, self._mass] = 1.0
+        self.t[m:, self._mass] = 1.0
         opened = np.hstack([problem.open.T, np.ones((n, a), dtype=np.bool_)])
         y, x = np.nonzero(opened)
         self.x, self._y, self._real = x, y, x < n
@@ -81,22 +70,21 @@ class InteriorPoint:
         self._scale = max(float(np.abs(problem.cost).max()), 1e-300)
         xs = np.minimum(x, n - 1)
         self._c = np.where(self._real, problem.cost[xs, y], 0.0) / self._scale
-        share = self.rows(p[y])[xs]  # rows sum to p from the first
-        q = np.maximum((1.0 - problem.floors) * p, 1e-3 * p)[xs] * p[y] / share
+        # Rows sum to p from the first.
+        q = np.maximum((1.0 - problem.floors) * p, 1e-3 * p)[xs] * p[y] / self.rows(p[y])[xs]
         if a:
             thetas = np.geomspace(1e-3, 1.0, 25)
             level = self.columns(np.where(self._real, q, 0.0)) @ self.t[:m].T
             room = [(level + theta * auxiliary.sum(axis=1) * p[:, None]).min() for theta in thetas]
             q = np.where(self._real, q, float(thetas[int(np.argmax(room))]) * p[y])
         self.q = q
-        self.w = np.maximum(self._zeta() @ self.t[:m].T, 1e-3 * p[:, None])
+        self.w = np.maximum(self.columns(self.q + self._base) @ self.t[:m].T, 1e-3 * p[:, None])
         # Natural sizes of the products q z and w lambda: the central path is weighted by them.
         self._sizes = np.where(self._real, p[xs], p.mean()) * p[y]
         self._levels = np.broadcast_to((p * p.mean())[:, None], self.w.shape)
         self.lam = self._levels / self.w
         self.u, self.f = np.full(n, -1.0), np.zeros(n)
-        # Feasible but for the small multipliers.
-        self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)
+        self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)  # all but feasible
 
     def columns(self, values: Array) -> Array:
         """B of values on the pairs, for each column; (n, k)."""
@@ -109,27 +97,22 @@ class InteriorPoint:
         """Sums over the pairs of each row."""
         return np.asarray(np.bincount(self.x, values, minlength=self.n), dtype=np.float64)[: self.n]
 
-    def _zeta(self) -> Array:
-        return self.columns(self.q + self._base)
-
     def padded(self, prices: Array) -> Array:
         """`prices` of the rows on every pair; zero on auxiliary ones."""
         return np.append(prices, np.zeros(self.a))[self.x]
 
-    def _iterate(self) -> Iterate:
-        """The present one, multipliers in the units of the cost."""
-        p = self._p
-        whole = np.zeros((self.n, self.n))
-        whole[self.x[self._real], self._y[self._real]] = (self.q + self._base)[self._real]
-        missed = float(np.abs(whole.sum(axis=1) / p - 1.0).max())
-        levels = np.abs(self.w - self._zeta() @ self.t[: self._m].T).max(axis=1, initial=0.0)
-        missed = max(missed, float((levels / p).max()))
-        if self.problem.keep:
-            missed = max(missed, float(np.abs(whole.sum(axis=0) / p - 1.0).max()))
+    def _iterate(self) -> tuple[Array, Multipliers, float]:
+        """The present one, multipliers in the units of the cost, the error that of sums and rows by the masses."""
+        p, q, whole = self._p, self.q + self._base, np.zeros((self.n, self.n))
+        whole[self.x[self._real], self._y[self._real]] = q[self._real]
+        zeta = self.columns(q)
+        masses = np.stack([self.rows(q), zeta[:, self._mass]])[: 1 + self.problem.keep].T - p[:, None]
+        errors = np.hstack([masses, self.w - zeta @ self.t[: self._m].T])
+        missed = float((np.abs(errors).max(axis=1) / p).max())
         found = Multipliers(self.lam.T * self._scale, self.f * self._scale)
-        return Iterate(whole / whole.sum(axis=1)[:, None], found, missed)
+        return whole / whole.sum(axis=1)[:, None], found, missed
 
-    def run(self) -> Iterator[Iterate]:
+    def run(self) -> Iterator[tuple[Array, Multipliers, float]]:
         """Iterates, until steps no longer move."""
         idle = 0
         for _ in range(MOST_STEPS):
@@ -149,17 +132,16 @@ class InteriorPoint:
     def _step(self) -> float:
         p, n, m, keep = self._p, self.n, self._m, self.problem.keep
         q, w, t = self.q, self.w, self.t
-        zeta = self._zeta()
+        zeta = self.columns(self.q + self._base)
         r_w = w - zeta @ t[:m].T
         r_p = p - self.rows(q + self._base)
         r_k = (p - zeta[:, self._mass])[:, None] if keep else np.zeros((n, 0))
         f = self.f[:, None] if keep else r_k
         r_d = self._c - self.slope(np.hstack([self.lam, f])) - self.z - self.padded(self.u)
         d = q / self.z
-        weight = self.lam / w
-        weights = weight
+        weights = weight = self.lam / w
         if keep:
-            inside = np.add.reduceat(np.append(np.where(self._real, d, 0.0), 0.0), self.starts[:-1])
+            inside = np.add.reduceat(np.where(self._real, d, 0.0), self.starts[:-1])
             weights = np.hstack([weight, (1.0 / (MASS_SLACK * inside))[:, None]])
         barrier = _Barrier(self, d, weights)
         gap = float(q @ self.z + (self.lam * w).sum())
@@ -195,13 +177,9 @@ class InteriorPoint:
 
     def _lengths(self, step: tuple[Array, ...], share: float) -> tuple[float, float]:
         """How far the primal and the dual variables can go, at most 1."""
-        dq, dw, dz, dlam, _, _ = step
-        worst = (
-            max(float((-dq / self.q).max()), float((-dw / self.w).max(initial=0.0))),
-            max(float((-dz / self.z).max()), float((-dlam / self.lam).max(initial=0.0))),
-        )
-        primal, dual = (min(1.0, share / value) if value > 0.0 else 1.0 for value in worst)
-        return primal, dual
+        at = zip(step, (self.q, self.w, self.z, self.lam), strict=False)
+        q, w, z, lam = (float((-change / value).max(initial=share)) for change, value in at)
+        return share / max(q, w), share / max(z, lam)
 
 
 class _Barrier:
@@ -210,8 +188,7 @@ class _Barrier:
     def __init__(self, at: InteriorPoint, d: Array, weights: Array) -> None:
         self._at, self._d = at, d
         n, t = at.n, at.t
-        starts = at.starts.tolist()
-        spans = [slice(first, last) for first, last in pairwise(starts)]
+        spans = [slice(first, last) for first, last in pairwise(at.starts.tolist())]
         weighted = at.g * d[:, None]
         image = np.stack([at.g[span].T @ weighted[span] for span in spans])
         root = t.T * np.sqrt(weights)[:, None, :]
@@ -222,19 +199,18 @@ class _Barrier:
             factor = np.linalg.qr(factor, mode="r")
         total = np.zeros((n, n))
         for span, each in zip(spans, factor, strict=True):
-            x = at.x[span.start : span.stop - at.a]
-            column = weighted[span.start : span.stop - at.a] @ each.T
+            span = slice(span.start, span.stop - at.a)
+            x, column = at.x[span], weighted[span] @ each.T
             if len(x) == n:
                 total -= column @ column.T
             else:
                 total[np.ix_(x, x)] -= column @ column.T
         sums = at.rows(d)
-        total[np.diag_indices(n)] += sums
         from scipy.linalg import cho_factor
 
         for jitter in JITTERS:  # refinement makes up for them
             try:
-                self._sum = cho_factor(total + jitter * np.diag(sums), lower=True)
+                self._sum = cho_factor(total + np.diag((1.0 + jitter) * sums), lower=True)
                 break
             except np.linalg.LinAlgError:
                 if jitter == JITTERS[-1]:

@@ -213,9 +213,13 @@ class ConcaveSearch:
         if center is not None:
             middle = np.zeros(len(chosen))
             np.add.at(middle, self._members, center)
-            self._descend(middle, mix, turn, deadline)
+            every = -(-len(middle) // MOST_STARTS)
+            first = parts * (turn % every)
+            self._in_slices("descend", (middle, mix), len(middle), first, every, deadline)
         if walk is not None:
-            self._walk(walk, deadline)
+            starts = np.zeros((len(walk), len(chosen)))
+            np.add.at(starts, (walk.owner, self._members[walk.indices]), walk.data)
+            self._in_slices("walk", (starts, len(walk)), len(walk), 0, 1, deadline)
         if center is not None or walk is not None:
             found = self._collect(chosen)
             if enough is not None and len(found) >= enough:
@@ -233,31 +237,18 @@ class ConcaveSearch:
             if following >= len(self._first) or time.monotonic() >= end:
                 return np.frombuffer(top)
 
-    def _descend(self, center: Array, mix: float, turn: int, deadline: float) -> None:
-        """Local searches from mixtures with every unit vector, or every `every`-th of them in turn."""
-        parts, every = len(self._kernels), -(-len(center) // MOST_STARTS)
-        following = [part + parts * (turn % every) for part in range(parts)]
-        while min(following) < len(center):
-            left = min(SLICE, deadline - time.monotonic())
-            if left <= 0.0:
-                return
-            first = following
+    def _in_slices(
+        self, search: str, what: tuple[Any, ...], count: int, first: int, step: int, end: float
+    ) -> None:
+        """Local searches (a method of the kernels) from the first, first + step, ... of `count` starts until `end`."""
+        parts = len(self._kernels)
+        following = [part + first for part in range(parts)]
+        while min(following) < count and (left := min(SLICE, end - time.monotonic())) > 0.0:
+            begun = following
             following = self._together(
-                lambda k, part, j=first, seconds=left: k.descend(center, mix, j[part], parts * every, seconds)
-            )
-
-    def _walk(self, points: Points, deadline: float) -> None:
-        """Walks from vertex to vertex, beginning at the points."""
-        parts, starts = len(self._kernels), np.zeros((len(points), len(self._first)))
-        np.add.at(starts, (points.owner, self._members[points.indices]), points.data)
-        following = list(range(parts))
-        while min(following) < len(points):
-            left = min(SLICE, deadline - time.monotonic())
-            if left <= 0.0:
-                return
-            first = following
-            following = self._together(
-                lambda k, part, j=first, seconds=left: k.walk(starts, len(starts), j[part], parts, seconds)
+                lambda k, part, at=begun, seconds=left: getattr(k, search)(
+                    *what, at[part], parts * step, seconds
+                )
             )
 
     def _work(

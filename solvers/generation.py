@@ -34,8 +34,9 @@ TOLERANCE_SHARE = 0.02
 EARLY_SLACK = 0.1
 """Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does not last."""
 
-MOST_NEW = 2000
-"""Columns after which a tree is left for the next round: nearly all trees end before, with a better bound."""
+MOST_NEW = 300
+"""Columns after which a tree is left for the next round: at the prices of an unripe master it proves little. Nearly
+all trees end before."""
 
 FIRST_RADIUS = 1.0
 """Radius of the first price box, around zero: an output that hides no more than a factor e pays for itself."""
@@ -64,9 +65,6 @@ EXACT_GROWTH = 1.5
 
 EXACT_SHARE = 0.1
 """Share of the time left that one of these may take."""
-
-SMOOTHING = 0.7
-"""Share of the mean of the prices so far in those of local searches (Pessoa et al. 2018), which else jump."""
 
 MIXES = (0.5, 0.7, 0.9)
 """Weights of a unit vector against the point itself, from which local searches start in turn."""
@@ -174,8 +172,7 @@ class Generation:
         if self.guess is None:  # sow the local minima of the cost between every coordinate and the point
             zero = np.zeros_like(self.target)
             for turn in range(-(-len(zero) // MOST_STARTS)):
-                self._local(zero, zero, self.target, MIXES[0], math.inf, turn)
-        mean: Array | None = None
+                self._local(zero, self.target, MIXES[0], math.inf, turn)
         covered = False
         while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
             solution = self._solve()
@@ -185,7 +182,7 @@ class Generation:
             if self._boxed and covered:
                 break  # only a box helps HiGHS
             if self._boxed:
-                found = self._descend(prices, prices)
+                found = self._descend(prices)
                 covered = solution.slack <= COVERED or self._radius >= LARGEST_RADIUS
                 if covered:
                     self._boxed = False
@@ -199,12 +196,9 @@ class Generation:
                     self._solve_exactly(EXACT_SHARE * self._left())
             else:
                 self._accept(solution)
-                mean = prices if mean is None else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
                 found = self._walk(solution)
                 if found < ENOUGH:
-                    found += self._descend(mean, prices)
-                if found < ENOUGH:
-                    found += self._descend(prices, prices)
+                    found += self._descend(prices)
                 if found < ENOUGH:
                     break
             self._report()
@@ -213,17 +207,17 @@ class Generation:
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
 
-    def _descend(self, at: Array, prices: Array) -> int:
+    def _descend(self, prices: Array) -> int:
         """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
         found = 0
         for _ in MIXES:
-            found += self._local(at, prices, self.target, MIXES[self._turn % len(MIXES)])
+            found += self._local(prices, self.target, MIXES[self._turn % len(MIXES)])
             if found >= ENOUGH:
                 break
             self._turn += 1
         return found
 
-    def _look_around(self, solution: MasterSolution, at: Array) -> int:
+    def _look_around(self, solution: MasterSolution) -> int:
         """Searches from mixtures of some outputs in use and every coordinate."""
         used = np.flatnonzero(solution.weights > 0.0)
         starts = min(len(self.target), MOST_STARTS)
@@ -231,7 +225,7 @@ class Generation:
         found = 0
         for k in self._random.permutation(used)[:few].tolist():
             center = self.pool.take([k]).toarray()[0]
-            found += self._local(at, solution.dual, center, AROUND[self._random.integers(len(AROUND))])
+            found += self._local(solution.dual, center, AROUND[self._random.integers(len(AROUND))])
         return found
 
     def _walk(self, solution: MasterSolution) -> int:
@@ -239,29 +233,23 @@ class Generation:
         if not self.walks:
             return 0
         used = self.pool.take(np.flatnonzero(solution.weights > 0.0))
-        return self._searched(solution.dual, solution.dual, -COLUMN_SHARE * self._aim, walk=used)
+        return self._searched(solution.dual, walk=used)
 
     def _local(
-        self,
-        at: Array,
-        prices: Array,
-        center: Array,
-        mix: float,
-        cutoff: float | None = None,
-        turn: int | None = None,
+        self, prices: Array, center: Array, mix: float, cutoff: float | None = None, turn: int | None = None
     ) -> int:
-        """Local searches at prices `at`, as `_searched`."""
-        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
+        """Local searches from mixtures of the center and every coordinate, as `_searched`."""
         turn = int(self._random.integers(1 << 20)) if turn is None else turn
-        return self._searched(at, prices, cutoff, center=center, mix=mix, turn=turn)
+        return self._searched(prices, cutoff, center=center, mix=mix, turn=turn)
 
-    def _searched(self, at: Array, prices: Array, cutoff: float, **where: Any) -> int:
-        """Search at prices `at` without a tree; what gains at `prices` is added, and counted."""
+    def _searched(self, prices: Array, cutoff: float | None = None, **where: Any) -> int:
+        """Search without a tree; what gains is added, and counted."""
         if self._left() <= 0.0:
             return 0
         started = time.monotonic()
-        how = {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
-        result = self.pricer(at, cutoff=-math.inf, column_cutoff=cutoff, **how, **where)
+        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
+        where |= {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
+        result = self.pricer(prices, cutoff=-math.inf, column_cutoff=cutoff, **where)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return self._add(result.points, prices, cutoff)
@@ -385,7 +373,7 @@ class Generation:
             if not isinstance(solution, EnvelopeStatus):
                 found = self._walk(solution)
                 if found < FEW:
-                    found += self._look_around(solution, solution.dual)
+                    found += self._look_around(solution)
             self._credit -= self.counts.pivots - pivots
             if found < FEW:
                 return

@@ -3,7 +3,7 @@
 Farokhi 2020, Theorem 4: where the hypothesis is x_i >= g(x_-i), report g(x_-i) instead of every x_i within 1/rho of it.
 The theorem measures outputs by Lebesgue measure, under which the blurred strip is a surface of measure zero and nothing
 is gained. Here they are measured by their pre-images in X, and a fibre of the strip counts only if both hypotheses
-occur in it. `mechdesign nonstochastic policy` has the policy of one column, with a constant boundary.
+occur in it.
 """
 
 from __future__ import annotations

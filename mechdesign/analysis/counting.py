@@ -268,37 +268,34 @@ def first_difference(
     found: list[tuple[int, str, str, str]] = []
     for name in names:
         was, now = original.column(name), released.column(name)
-        at = _first_unequal_text(was, now, name) if as_text else _first_unequal(was, now)
+        at = _first_unequal(was, now, name, as_text)
         if at is not None:
             found.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
     return min(found, default=None)
 
 
-def _first_unequal(was: Any, now: Any) -> int | None:
-    """Position of the first cell that differs (NaN equals NaN), if any."""
+def _first_unequal(was: Any, now: Any, name: str, as_text: bool) -> int | None:
+    """Position of the first cell that differs, if any: NaN equals NaN, and among texts 1.50 equals 1.5."""
     import pyarrow as pa
 
-    was, now = (
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in (was, now)
-    )
-    if was.type == now.type and was.equals(now):
-        return None
-    cells = zip(was.to_pylist(), now.to_pylist(), strict=True)
-    return next((i for i, (a, b) in enumerate(cells) if a != b and repr(a) != repr(b)), None)
+    if as_text:
+        cells = [
+            np.array([*each.texts, ""], object)[each.codes] for each in (encode(was, name), encode(now, name))
+        ]
+        if (cells[0] == cells[1]).all():
+            return None
+    else:
+        was, now = (c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in (was, now))
+        if was.type == now.type and was.equals(now):
+            return None
+        cells = [was.to_pylist(), now.to_pylist()]
+    pairs = enumerate(zip(*cells, strict=True))
+    return next((i for i, (a, b) in pairs if a != b and not _same_value(a, b, as_text)), None)
 
 
-def _first_unequal_text(was: Any, now: Any, name: str) -> int | None:
-    """The same for a column of a CSV and one of a Parquet file: by their texts, 1.50 being 1.5."""
-    old, new = (
-        np.array([*column.texts, ""], object)[column.codes]
-        for column in (encode(was, name), encode(now, name))
-    )
-    return next((int(at) for at in np.flatnonzero(old != new) if not _same_number(old[at], new[at])), None)
-
-
-def _same_number(one: str, other: str) -> bool:
+def _same_value(one: Any, other: Any, as_text: bool) -> bool:
     try:
-        return float(one) == float(other)
+        return float(one) == float(other) if as_text else repr(one) == repr(other)
     except ValueError:
         return False
 

@@ -178,7 +178,7 @@ def identifiability(channel: Channel, *, form: str = "label") -> Identification:
     Raises
     ------
     InputError
-        As `estimation_model.release_model`.
+        As `estimate_frequencies`, of the channel and the form.
     """
     model = release_model(channel, form)
     return identify(model.symbols, model.matrix)

@@ -126,15 +126,11 @@ def label_codes(labels: Sequence[str], released: Any, bins: Bins | None = None) 
 
 def label_counts(labels: Sequence[str], released: Any, bins: Bins | None = None) -> Codes:
     """How often each label occurs."""
-    if not isinstance(released, Mapping):
-        return np.bincount(label_codes(labels, released, bins=bins), minlength=len(labels)).astype(np.int64)
-    index = {label: y for y, label in enumerate(labels)}
-    counts = np.zeros(len(labels), dtype=np.int64)
-    for label, value in released.items():
-        if label not in index:
-            raise InputError(f"the channel has no output {quoted(label)}")
-        counts[index[label]] = _whole(label, value)
-    return counts
+    times: list[int] | None = None
+    if isinstance(released, Mapping):
+        times = [_whole(label, value) for label, value in released.items()]
+        released, bins = [str(label) for label in released], None
+    return np.bincount(label_codes(labels, released, bins), times, len(labels)).astype(np.int64)
 
 
 def _whole(label: object, value: Any) -> int:

@@ -19,7 +19,7 @@ from flint import arb, fmpq
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import SymbolBudgets
-from mechdesign.core.balls import double_above, lies_below
+from mechdesign.core.balls import double_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.notions import Notion, OwnBudget
@@ -134,14 +134,13 @@ def _extreme(rows: Sequence[int], masses: Sequence[int], sums: Sequence[int], *,
 def at_most_exp(numerator: int, denominator: int, exponent: float) -> bool:
     """Whether numerator / denominator <= e^exponent, decided exactly.
 
-    It always is: the exponent is the rational number that the double is, and e^x is irrational for rational x != 0
-    (Lindemann), so the logarithm of a quotient other than 1 is no double.
+    It always is: the logarithm of a quotient other than 1 is no rational number (e^x is irrational for rational x != 0:
+    Lindemann), so it is at most a double exactly where the smallest double above it is.
     """
     if numerator == 0 or denominator == 0:
         return numerator == 0
-    if numerator == denominator:
-        return exponent >= 0.0
-    return lies_below(lambda: arb(fmpq(numerator, denominator)).log(), exponent)
+    log = 0.0 if numerator == denominator else double_above(lambda: arb(fmpq(numerator, denominator)).log())
+    return log <= exponent
 
 
 def log_upper(numerator: int, denominator: int) -> float:

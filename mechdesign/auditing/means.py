@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import mul
 from typing import Any
 
 from flint import arb, fmpq
 
 from mechdesign.auditing.demands import Entries
-from mechdesign.core.balls import FIRST_BITS, double_above, lies_below, lower, precision, upper
+from mechdesign.core.balls import double_above
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Mean, MeanLimits, PowerMean
 from mechdesign.tables.joint import Joint
@@ -97,23 +96,6 @@ def log_norm(values: Sequence[tuple[int, int]], order: float, weights: Sequence[
     return arb(largest).log() + (mean / total).log() / exponent
 
 
-def mean_budget(output: OutputMasses, mean: Mean, *, inverse: bool) -> Any:
-    """The budget (nats) that the mean uses, as a ball of the present precision; None where it is infinite.
-
-    log(1 + d^(1/power)) of a mean distance d (l1, chi2) or log of the alpha-lift: at most eps exactly where the notion
-    holds. It is 0 where every lift is 1; else it is no rational number, because e to a rational power other than 0
-    is transcendental (Lindemann) and the means are algebraic, so comparisons with a double are always decided.
-    """
-    if output.is_constant:
-        return arb(0)
-    if isinstance(mean, PowerMean):
-        return log_power_mean(output, mean.order, inverse=inverse)
-    value = distances(output, mean.power, inverse=inverse)
-    if value is None:
-        return None
-    return (arb(value) if mean.power == 1 else arb(value).root(mean.power)).log1p()
-
-
 def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
     """The sensitive symbol that contributes most to the mean; a guess in floating point, for messages."""
     best, most = 0, -math.inf
@@ -151,40 +133,34 @@ class Worst:
     before: tuple[str, ...] = ()
 
 
-class _Side:
-    """One of the two bounds, with a ball around what each output uses, at the first precision."""
+def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
+    """The smallest double at or above the budget (nats) that the mean uses: a budget holds exactly from there on.
 
-    def __init__(self, outputs: Sequence[OutputMasses], mean: Mean, limit: float, *, inverse: bool) -> None:
-        self.outputs, self.limit, self.inverse = outputs, limit, inverse
-        self._exactly = [partial(mean_budget, output, mean, inverse=inverse) for output in outputs]
-        with precision(FIRST_BITS):
-            self._balls = [ball() for ball in self._exactly]
+    log(1 + d^(1/power)) of a mean distance d (l1, chi2) or log of the alpha-lift. It is 0 where every lift is 1; else
+    it is no rational number, because e to a rational power other than 0 is transcendental (Lindemann) and the means
+    are algebraic, so it lies between two doubles. Infinite with a lift of 0 for the inverse.
+    """
+    if output.is_constant:
+        return 0.0
+    if inverse and 0 in output.masses:
+        return math.inf
 
-    def fails(self, y: int) -> bool:
-        if math.isinf(self.limit):
-            return False
-        return self._balls[y] is None or not lies_below(self._exactly[y], self.limit, self._balls[y])
+    def ball() -> Any:
+        if isinstance(mean, PowerMean):
+            return log_power_mean(output, mean.order, inverse=inverse)
+        return arb(distances(output, mean.power, inverse=inverse)).root(mean.power).log1p()
 
-    def used(self) -> tuple[float, int]:
-        """The smallest double that bounds every ball, and the first output that needs it."""
-        balls = self._balls
-        if None in balls:
-            return math.inf, balls.index(None)
-        best, at = -1.0, 0
-        # The likeliest first: most of the others are then settled by their first ball.
-        for y in sorted(range(len(balls)), key=lambda y: -lower(balls[y])):
-            if best >= upper(balls[y]):
-                continue
-            value = 0.0 if self.outputs[y].is_constant else double_above(self._exactly[y])
-            if value > best:
-                best, at = value, y
-        return best, at
+    return double_above(ball)
 
 
 def failing_means(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> tuple[int, ...]:
     """Positions of the outputs that violate the limits; arguments as those of `auditing.verdict.audit_columns`."""
-    sides = _sides(columns, joint, limits)
-    return tuple(y for y in range(len(columns)) if any(side.fails(y) for side in sides))
+    sides = ((False, limits.upper), (True, limits.lower))
+    return tuple(
+        y
+        for y, output in enumerate(masses_by_output(columns, joint))
+        if any(budget_used(output, limits.mean, inverse=inverse) > limit for inverse, limit in sides)
+    )
 
 
 def mean_verdict(
@@ -193,21 +169,14 @@ def mean_verdict(
     """The exact verdict, what is used, and the symbol that weighs most in the worst output."""
     if not columns:
         raise InputError("a channel needs at least one output")
-    sides = _sides(columns, joint, limits)
-    used = [side.used() for side in sides]
-    # Used budgets are the smallest doubles, so a violated side comes before a satisfied one.
-    side, (_, y) = max(
-        (pair for pair in zip(sides, used, strict=True) if math.isfinite(pair[0].limit)),
-        key=lambda pair: pair[1][0] / pair[0].limit,
-    )
-    s = largest_term(side.outputs[y], limits.mean, inverse=side.inverse)
-    top, bottom = side.outputs[y].numerators()[s]
-    kept = not any(side.fails(y) for side in sides for y in range(len(columns)))
+    masses = list(masses_by_output(columns, joint))
+    up, down = ([budget_used(each, limits.mean, inverse=k) for each in masses] for k in (False, True))
+    sides = [
+        (used, limit) for used, limit in ((up, limits.upper), (down, limits.lower)) if math.isfinite(limit)
+    ]
+    used, _ = max(sides, key=lambda side: max(side[0]) / side[1])
+    y = used.index(max(used))
+    s = largest_term(masses[y], limits.mean, inverse=used is down)
+    top, bottom = masses[y].numerators()[s]
     worst = Worst(joint.sensitive.names[s], outputs[y], top / bottom)
-    return kept, Used(eps_l=used[1][0], eps_u=used[0][0]), worst
-
-
-def _sides(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> tuple[_Side, _Side]:
-    outputs = list(masses_by_output(columns, joint))
-    upper_side = _Side(outputs, limits.mean, limits.upper, inverse=False)
-    return upper_side, _Side(outputs, limits.mean, limits.lower, inverse=True)
+    return all(max(used) <= limit for used, limit in sides), Used(eps_l=max(down), eps_u=max(up)), worst

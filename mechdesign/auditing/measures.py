@@ -123,10 +123,7 @@ def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> f
 
 
 def smallest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
-    """Bound from below on every lift where the inverse measure is `mean` (Proposition 6, corrected).
-
-    Parameters as those of `largest_lift`; an infinite mean guarantees nothing.
-    """
+    """Bound from below on every lift with the inverse measure `mean`, perhaps infinite (Proposition 6, corrected)."""
     if math.isinf(mean):
         return 0.0
     if kind == "l1":

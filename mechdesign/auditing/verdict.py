@@ -13,17 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.auditing.demands import (
-    Demand,
-    Entries,
-    Extreme,
-    columns_on,
-    demands_of,
-    extreme_lifts,
-    log_upper,
-    released_part,
-    stacked,
-)
+from mechdesign.auditing import demands as d
 from mechdesign.auditing.means import Used, Worst, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
@@ -76,23 +66,23 @@ def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Cha
     expected("joint", joint, Joint)
     expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     _check_rows(channel)
-    released = released_part(channel, joint)
-    columns = columns_on(channel, released)
+    released = d.released_part(channel, joint)
+    columns = d.columns_on(channel, released)
     if notion.limits.mean is not None and not is_stacked(joint, notion, after):
         return audit_columns(columns, channel.outputs, joint, notion)
-    found = extreme_lifts(columns, demands_of(joint, notion, after, released))
+    found = d.extreme_lifts(columns, d.demands_of(joint, notion, after, released))
     return verdict_of(found, channel.outputs, notion)
 
 
 def failing_outputs(
-    channel: Channel, joint: Joint, notion: Notion, demands: Sequence[Demand] | None = None
+    channel: Channel, joint: Joint, notion: Notion, demands: Sequence[d.Demand] | None = None
 ) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
-    columns, limits = columns_on(channel, joint), notion.limits
+    columns, limits = d.columns_on(channel, joint), notion.limits
     if limits.mean is not None:
         return failing_means(columns, joint, limits)
-    demands = demands_of(joint, notion) if demands is None else demands
-    found = (extreme_lifts([column], demands) for column in columns)
+    demands = d.demands_of(joint, notion) if demands is None else demands
+    found = (d.extreme_lifts([column], demands) for column in columns)
     return tuple(y for y, sides in enumerate(found) if not all(each.kept for each in sides))
 
 
@@ -106,11 +96,11 @@ def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> b
     return bool(after or joint.sensitive.each or notion.own)
 
 
-def verdict_of(found: Sequence[Extreme], outputs: Sequence[str], notion: Notion) -> Audit:
+def verdict_of(found: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion) -> Audit:
     """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
     if not found:
         raise InputError("a channel needs at least one output")
-    used = [log_upper(*each.over) for each in found]
+    used = [d.log_upper(*each.over) for each in found]
     # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
     finite = [k for k, each in enumerate(found) if math.isfinite(each.budget)]
     worst = found[max(finite, key=lambda k: used[k] / found[k].budget)]
@@ -123,11 +113,13 @@ def verdict_of(found: Sequence[Extreme], outputs: Sequence[str], notion: Notion)
     return Audit(all(each.kept for each in found), notion, Achieved(**sides), at)
 
 
-def audit_columns(columns: Sequence[Entries], outputs: Sequence[str], joint: Joint, notion: Notion) -> Audit:
+def audit_columns(
+    columns: Sequence[d.Entries], outputs: Sequence[str], joint: Joint, notion: Notion
+) -> Audit:
     """The verdict on a channel given as columns of integers over the useful symbols of the table."""
     limits = notion.limits
     if limits.mean is None or joint.sensitive.each:
-        return verdict_of(extreme_lifts(columns, stacked(joint.counts, joint, notion)), outputs, notion)
+        return verdict_of(d.extreme_lifts(columns, d.stacked(joint.counts, joint, notion)), outputs, notion)
     satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)
     return Audit(satisfied, notion, audit_columns(columns, outputs, joint, LIP(1.0)).achieved, worst, used)
 

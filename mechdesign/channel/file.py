@@ -15,15 +15,7 @@ from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Confidence, Objective, SymbolBudgets
-from mechdesign.core.documents import (
-    Digest,
-    FileDocument,
-    Record,
-    canonical,
-    read_built,
-    with_infinities,
-    without_infinities,
-)
+from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
@@ -45,7 +37,7 @@ _Table = Annotated[Any, WithJsonSchema(_TABLE)]
 _Pairs = Annotated[Any, WithJsonSchema(_PAIRS)]
 
 
-class Labels(Record):
+class Labels(d.Record):
     """Columns of a variable, and its symbols: one text for each column; whether each column is a secret of its own."""
 
     columns: tuple[str, ...]
@@ -53,7 +45,7 @@ class Labels(Record):
     each: bool = False
 
 
-class ChannelDocument(FileDocument):
+class ChannelDocument(d.FileDocument):
     """A channel file; `rows` or `sparse_rows` is there, and what comes after `provenance` belongs to version 2."""
 
     FORMAT: ClassVar[str] = "mechdesign.channel"
@@ -80,7 +72,7 @@ class ChannelDocument(FileDocument):
     objective: Objective | None = None
     bins: dict[str, Bins] = Field(default_factory=dict[str, Bins], description="By column of useful.")
     budgets: tuple[SymbolBudgets, ...] = ()
-    after: tuple[Digest, ...] = ()
+    after: tuple[d.Digest, ...] = ()
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
@@ -115,7 +107,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         "outputs": channel.outputs,
         "denominator": channel.denominator,
         **{
-            key: without_infinities(getattr(record, key), key)
+            key: d.without_infinities(getattr(record, key), key)
             for key in (*RECORDS, "confidence", "provenance")
         },
         "objective": record.objective and record.objective.model_dump(),
@@ -123,7 +115,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         "budgets": [budgets.model_dump(exclude_none=True) for budgets in record.budgets] or None,
         "after": record.after or None,
     }
-    texts = {key: [canonical(value)] for key, value in values.items() if value is not None}
+    texts = {key: [d.canonical(value)] for key, value in values.items() if value is not None}
     integers = channel.integers
     if _is_sparse(integers.shape[0] * integers.shape[1], len(integers.values)):
         texts["sparse_rows"] = list(_lines(integers.pairs()))
@@ -177,7 +169,7 @@ def digest(channel: Channel) -> str:
 
 def read(path: PathLike) -> Channel:
     """Read a channel file."""
-    return read_built(path, ChannelDocument, _channel)
+    return d.read_built(path, ChannelDocument, _channel)
 
 
 def _channel(version: int, found: ChannelDocument) -> Channel:
@@ -193,7 +185,7 @@ def _channel(version: int, found: ChannelDocument) -> Channel:
         if found.sparse_rows is None
         else IntegerRows.of_pairs(found.sparse_rows, len(found.outputs), useful.names)
     )
-    records = {key: with_infinities(getattr(found, key)) for key in RECORDS}
+    records = {key: d.with_infinities(getattr(found, key)) for key in RECORDS}
     if found.notion is not None:
         from_record(found.notion)
     return Channel(

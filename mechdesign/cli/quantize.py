@@ -41,8 +41,8 @@ class RangeBudget:
     )
     domain: str | None = option(
         "VALUES",
-        "In place of --range all values that a cell can have: V1,V2,.. or LO:HI:STEP, or a CSV file (symbol,share) "
-        "that also says how likely each is.",
+        "All values that a cell can have: V1,V2,.. or LO:HI:STEP, or a CSV file (symbol,share) that also says how "
+        "likely each is. With --range, values between these are possible, too, and are counted.",
     )
     individual: str | None = option(
         "COL",
@@ -179,10 +179,13 @@ def _compare(
     force: bool,
 ) -> None:
     from mechdesign.core.files import check_target, replacing
+    from mechdesign.formats.inputs import STANDARD
     from mechdesign.report.plots import check_plot
     from mechdesign.report.ranges import curve_csv, curve_text, save_curve
     from mechdesign.sanitise.quantise import compare_budgets
 
+    if files.target == STANDARD:
+        raise InputError("--compare writes a file: name it, or take --json for standard output")
     check_target(files.target, force=force, sources=(files.source,))
     if files.plot is not None:
         check_plot(files.plot, force=force, sources=(files.source, files.target))

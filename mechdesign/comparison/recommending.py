@@ -72,13 +72,6 @@ class Recommendation:
     beliefs: tuple[Beliefs, ...] = ()
 
 
-class Fall(NamedTuple):
-    """A mechanism that keeps less at the larger of two neighbouring budgets."""
-
-    before: ComparisonRow
-    after: ComparisonRow
-
-
 def recommend(
     joint: Joint, rows: Sequence[ComparisonRow], *, time_limit: float | None = None
 ) -> tuple[Recommendation, ...]:
@@ -136,14 +129,14 @@ def _twice(notion: str, lam: float | None) -> float | None:
     return epsilon
 
 
-def falls(rows: Sequence[ComparisonRow]) -> tuple[Fall, ...]:
+def falls(rows: Sequence[ComparisonRow]) -> tuple[tuple[ComparisonRow, ComparisonRow], ...]:
     """The steepest fall of each curve that keeps less at a larger budget, as curves of heuristics may."""
     curves: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
     for row in sorted(rows, key=lambda row: row.epsilon):
         curves.setdefault((row.mechanism, *row.curve), []).append(row)
-    found: list[Fall] = []
+    found: list[tuple[ComparisonRow, ComparisonRow]] = []
     for members in curves.values():
         steepest = min(pairwise(members), key=lambda step: step[1].nmi - step[0].nmi, default=None)
         if steepest is not None and steepest[0].nmi - steepest[1].nmi > FALL:
-            found.append(Fall(*steepest))
+            found.append(steepest)
     return tuple(found)

@@ -50,25 +50,6 @@ def log_at_most(factor: Fraction) -> float:
     return -double_above(lambda: -arb(fmpq(factor.numerator, factor.denominator)).log())
 
 
-def lies_below(ball: Callable[[], Any], limit: float, first: Any = None) -> bool:
-    """Whether a number that is not equal to `limit` is below it, given as a maker of enclosing balls.
-
-    `first` is a ball that is already there.
-    """
-    from flint import arb
-
-    bits, value = FIRST_BITS, first
-    while True:
-        if value is None:
-            with precision(bits):
-                value = ball()
-        if value <= arb(limit):  # balls compare as true only where every pair of their points does
-            return True
-        if value > arb(limit):
-            return False
-        value, bits = None, 2 * bits
-
-
 def upper(ball: Any) -> float:
     """The smallest double at or above the whole ball; ``inf`` for one that bounds nothing."""
     return _rounded_up(ball.upper()) if ball.is_finite() else math.inf

@@ -20,9 +20,6 @@ Integers = NDArray[np.int64]
 LARGEST_INTEGER = 2**62
 """Largest entry: it and the sum of two entries fit a signed 64-bit integer."""
 
-_LOW_BITS = 31
-"""Sums are taken in two halves of at most 31 bits, so that 2**32 entries cannot overflow 64 bits."""
-
 
 class IntegerRows(Sequence[tuple[int, ...]]):
     """Rows of non-negative integers up to `LARGEST_INTEGER`, stored by row without the zeros.
@@ -154,11 +151,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     def row_sums(self) -> list[int]:
         """The exact sum of every row."""
-        at, m = self.row_of, self.shape[0]
-        low, high = np.zeros((2, m), dtype=np.int64)
-        np.add.at(low, at, self.values & ((1 << _LOW_BITS) - 1))
-        np.add.at(high, at, self.values >> _LOW_BITS)
-        return [(h << _LOW_BITS) + b for h, b in zip(high.tolist(), low.tolist(), strict=True)]
+        return [sum(row[1::2]) for row in self.pairs()]
 
 
 _WANTED = f"is not a non-negative integer of at most {LARGEST_INTEGER}"

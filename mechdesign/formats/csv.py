@@ -436,7 +436,8 @@ class CsvBatch(TextBlock):
         import pyarrow as pa
 
         quote = -1 if self.quote is None or not self.quotes else ord(self.quote)
-        found = _csv.texts(self.text, *map(np.ascontiguousarray, (starts, ends)), quote)
+        first, last = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
+        found = _csv.texts(self.text, first, last, quote)
         return pa.Array.from_buffers(pa.string(), len(starts), [None, *map(pa.py_buffer, found)])
 
 

@@ -40,6 +40,7 @@ from solvers import Array, SolverError
 from solvers.assignment import LEAST_GAP
 from solvers.errors import EmptyPolytope
 
+COST = "the cost of releasing {} for {}"
 INFORMATION, TRUTH, DISTANCE, COSTS, CONVEX = "information", "truth", "distance", "costs", "convex"
 
 
@@ -157,22 +158,21 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
         raise InputError(
             f"the cost matrix must have a row and a column for each of the {len(names)} useful symbols, in their order"
         )
-    where = "the cost of releasing {} for {}"
     exact = [
-        [non_negative(cell, where, y, x) for y, cell in zip(names, row, strict=True)]
+        [non_negative(cell, COST, y, x) for y, cell in zip(names, row, strict=True)]
         for x, row in zip(names, rows, strict=True)
     ]
     unit = math.lcm(*(value.denominator for row in exact for value in row))
     return np.array([[int(value * unit) for value in row] for row in exact], dtype=object), unit
 
 
-def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dict[str, str]]:
+def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dict[str, Fraction]]:
     """A matrix of costs from a CSV or Parquet file: what is released along the header, for what down the first column.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or names a symbol twice.
+        If the file cannot be read, names a symbol twice, or has a cost that is none.
     """
     if not os.path.exists(path) and path != "-":
         raise InputError(
@@ -188,7 +188,13 @@ def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dic
             raise InputError(
                 f"{source.name}: the symbol {listed(twice)} has two rows or two columns of costs"
             )
-    return {row[0]: dict(zip(header, row[1:], strict=True)) for row in rows}
+    try:
+        return {
+            x: {y: non_negative(cell, COST, y, x) for y, cell in zip(header, cells, strict=True)}
+            for x, *cells in rows
+        }
+    except InputError as error:
+        raise InputError(f"{source.name}: {error}") from None
 
 
 def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:

@@ -22,13 +22,12 @@ import numpy as np
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.fibres import contributions
-from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem
+from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem, solved
 from mechdesign.nonstochastic.levels import Allowance, allowance
 from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import LinearQuery, Query
-from mechdesign.nonstochastic.solving import solved
 from solvers.programs.highs import solve_program
 
 LevelsMethod = Literal["auto", "milp", "earliest"]
@@ -272,8 +271,10 @@ def least_distortion(
     )
 
 
-def thresholds_for(query: LinearQuery, epsilon: object, weights: Sequence[object] | None) -> OptimalQuantizer:
+def thresholds_for(query: Query, epsilon: object, weights: Sequence[object] | None) -> OptimalQuantizer:
     """As `least_distortion` for individuals of one block, whose values have these weights, independently."""
+    if not isinstance(query, LinearQuery):
+        raise InputError("the likelihood of its answers is known for linear queries alone")
     problem, block = gap_problem(query), query.blocks[0]
     each = exact_weights(weights, len(contributions(block)))
     mass = {Fraction(0): Fraction(1)}

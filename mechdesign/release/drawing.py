@@ -214,12 +214,8 @@ class Release:
 def channel_digest(channel: Releasable) -> str:
     """SHA-256 of what a channel does: its columns, symbols, outputs and rows, and nothing of where it comes from."""
     rows = IntegerRows.of(channel.rows)
-    head = {
-        "columns": channel.useful.columns,
-        "symbols": channel.useful.symbols,
-        "outputs": channel.outputs,
-        "denominator": channel.denominator,
-    }
+    head = {"columns": channel.useful.columns, "symbols": channel.useful.symbols}
+    head |= {"outputs": channel.outputs, "denominator": channel.denominator}
     digest = hashlib.sha256(canonical(head).encode())
     for array in (rows.indptr, rows.indices, rows.values):
         digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())

@@ -163,7 +163,7 @@ def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) ->
         axes.set_title(panel.title)
     handles, labels = every[0].get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True)) | {artist.get_label(): artist for artist in extra}
-    fallen = list(dict.fromkeys(fall.before.mechanism for fall in falls(rows)))
+    fallen = list(dict.fromkeys(before.mechanism for before, _ in falls(rows)))
     said = f"{', '.join(fallen)}: {WHY_FALLING}" if fallen else None
     looks = {"ncols": min(4, len(named)), "frameon": False, "title": said, "title_fontsize": "small"}
     figure.legend(list(named.values()), list(named), loc="outside lower center", **looks)

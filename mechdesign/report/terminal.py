@@ -12,7 +12,7 @@ from typing import Any
 from mechdesign.auditing.measures import ChannelMeasures, measure
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.recommending import MOST, NEARLY, Fall, Recommendation, falls
+from mechdesign.comparison.recommending import MOST, NEARLY, Recommendation, falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
 from mechdesign.mechanisms.result import Design
@@ -194,7 +194,7 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
     sections = [_section(curve, [row for row in rows if row.curve == curve]) for curve in curves]
     fallen = falls(rows)
     if fallen:
-        sections.append("\n".join(["Falling curves", *(w.paragraph(fall_text(fall)) for fall in fallen)]))
+        sections.append("\n".join(["Falling curves", *(w.paragraph(fall_text(*fall)) for fall in fallen)]))
     if recommendations is not None:
         sections += ["\n".join(["Recommended", *map(w.paragraph, map(_advice, recommendations))])]
         sections += [_beliefs(found) for found in recommendations]
@@ -279,9 +279,8 @@ def _twice(rows: Sequence[ComparisonRow]) -> str:
     return f"With nothing {what} as before (epsilon {ordered[0].epsilon:.4g}), what is kept is: {kept}{also}."
 
 
-def fall_text(fall: Fall) -> str:
+def fall_text(before: ComparisonRow, after: ComparisonRow) -> str:
     """Why a heuristic may keep less at a larger budget, and what to do about it."""
-    before, after = fall.before, fall.after
     return (
         f"{before.mechanism} ({curve_name(*before.curve)}) keeps {w.percent_at_least(before.nmi)} at epsilon "
         f"{before.epsilon:g} and {w.percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at "
@@ -296,7 +295,7 @@ def comparison_record(comparison: Comparison, advice: Sequence[Recommendation] |
         "rows": [asdict(row) for row in comparison.rows],
         "kept": comparison.kept,
         "recommendations": None if advice is None else [_advised(found) for found in advice],
-        "notices": [*comparison.notices, *map(fall_text, falls(comparison.rows))],
+        "notices": [*comparison.notices, *(fall_text(*fall) for fall in falls(comparison.rows))],
     }
 
 

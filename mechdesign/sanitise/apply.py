@@ -96,7 +96,7 @@ class Run:
             self.plan = self.recipe.plan(self.table.header)
             if schema is not None and not self.recipe.options.keep_sensitive:
                 kept = {*self.plan.others} - {*self.recipe.options.kept}
-                refuse_inner(schema, kept, self.recipe.private_columns)
+                refuse_inner(schema, kept, self.recipe.private_columns, self.recipe.replaced)
         except InputError as error:
             raise InputError(f"{self.table.name}: {error}") from None
         if schema is not None and self.how.kind == "Parquet" and (notes := free_notes(schema)):

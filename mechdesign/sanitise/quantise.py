@@ -67,12 +67,6 @@ def check_options(options: QuantizeOptions) -> None:
         raise InputError(
             "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by record"
         )
-    if options.range_text is not None and options.domain is not None:
-        raise InputError(
-            "--range says that all values between two are possible, --domain lists them: give one"
-        )
-    if isinstance(options.thresholds, str) and options.thresholds not in ("optimal", "most"):
-        raise InputError(f"thresholds ({quoted(options.thresholds)}) must be optimal, most, or numbers")
     if options.domain is not None and options.query == "count":
         raise InputError("--domain is not for --query count: a record counts as 0 or 1")
     if options.query != "count" and options.equals is not None:
@@ -180,13 +174,15 @@ def quantise_table(
     of = f"the {options.query} of {quoted(options.column)}"
     placed: dict[str, Any] = {"layout": options.layout}
     domain: Domain
-    if options.domain is not None:
-        domain = finite(map(float, options.domain))
-        if isinstance(options.domain, Mapping):
-            shares = sorted((value, float(fraction_of(share))) for value, share in options.domain.items())
-            placed["weights"] = [share for _, share in shares]
+    points = None if options.domain is None else finite(map(float, options.domain))
+    if points is not None and options.range_text is None:
+        domain = points
     else:
         domain = interval(0, 1) if options.query == "count" else parse_range(options.range_text, of)
+        placed |= {"points": [float(value) for value in points.values]} if points else {}
+    if isinstance(options.domain, Mapping):
+        shares = sorted((value, float(fraction_of(share))) for value, share in options.domain.items())
+        placed["weights"] = [share for _, share in shares]
     if isinstance(options.thresholds, str):
         placed["layout"] = options.thresholds
     elif options.thresholds is not None:

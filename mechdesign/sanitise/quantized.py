@@ -31,7 +31,7 @@ from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of, usable_records
-from mechdesign.nonstochastic.domains import FiniteDomain, exact_number
+from mechdesign.nonstochastic.domains import FiniteDomain, exact_number, finite
 from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import (
     TOLD,
@@ -116,33 +116,31 @@ def release_table(
     source: PathLike,
     target: PathLike,
     *,
-    column: str | None = None,
-    individual: str | None = None,
-    equals: str | None = None,
-    text: TextOptions | None = None,
-    compression: Compression | None = None,
-    mechanism_path: PathLike | None = None,
     keep: Sequence[PathLike] = (),
-    force: bool = False,
-    progress: Progress | None = None,
+    **asked: Unpack[Asked],
 ) -> Quantised:
     """As `apply_mechanism`, with the mechanism for the table at hand; thresholds that it lacks are laid out as needed.
 
     `keep` are files that are still needed and never overwritten.
     """
     standard = os.fspath(target) == STANDARD
-    beside = mechanism_path or (None if standard else f"{os.fspath(target)}.mechanism.json")
+    beside = asked.get("mechanism_path") or (None if standard else f"{os.fspath(target)}.mechanism.json")
     folder = None if standard else Path(target).absolute().parent
     if beside and Path(beside).absolute() == Path(target).absolute():
         raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
     with (
         GuardedInput(source, spool=folder) as guarded,
-        open_source(guarded.path, text, name=guarded.name) as table,
-        Target(target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []) as out,
+        open_source(guarded.path, asked.get("text"), name=guarded.name) as table,
+        Target(
+            target,
+            force=asked.get("force", False),
+            sources=(guarded.path, *keep),
+            sides=[beside] if beside else [],
+        ) as out,
     ):
         mechanism = designed(table)
-        run = Answering(mechanism, table, column, equals, progress)
-        packing = compression or packing_of(table, target)
+        run = Answering(mechanism, table, asked.get("column"), asked.get("equals"), asked.get("progress"))
+        packing, individual = asked.get("compression") or packing_of(table, target), asked.get("individual")
         if mechanism.query == "identity":
             run.identity(out.part, packing, individual)
         else:
@@ -187,6 +185,7 @@ class Answering:
         self.used: set[int] = set()
         self.fresh = not mechanism.mechanisms
         self.new: list[int] = []
+        self.told: list[str] = []
         require_column(self.column, table.header)
 
     def batches(self, individual: str | None) -> Iterator[tuple[Batch, NDArray[np.int64], list[Any]]]:
@@ -352,7 +351,7 @@ class Answering:
         """The thresholds for groups of this size, laid out by the rule of the file where it has none."""
         self.used.add(size)
         if size not in self.sized:
-            self.sized[size] = sized_quantizer(self.mechanism, size)
+            self.sized[size] = sized_quantizer(self.mechanism, size, self.told)
             self.new.append(size)
         return self.sized[size].quantizer
 
@@ -368,7 +367,7 @@ class Answering:
         kept = tuple(self.sized[size] for size in sorted(self.used))
         made = replace(self.mechanism, mechanisms=kept, provenance=provenance)
         guarantee, total, _ = guarantee_record(made, self.each)
-        notices: list[str] = []
+        notices = self.told
         if self.each is None:
             notices.append(
                 "each record is taken as one individual's; if some have several, budgets add: name the column that "
@@ -397,8 +396,8 @@ class Answering:
         )
 
 
-def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
-    """Thresholds for another size of group, by the layout and within the budget of a mechanism."""
+def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None = None) -> SizedQuantizer:
+    """Thresholds for another size of group, by the layout and within the budget of a mechanism; `told` gets notices."""
     named = mechanism.provenance.get("layout")
     if named not in (*LAYOUTS, *THRESHOLDS):
         raise InputError(
@@ -420,20 +419,25 @@ def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
     # A record that counts as 0 or 1 has two outputs at most, and finer cells would tell nothing more.
     outputs = min(outputs, 2) if mechanism.query == "count" else outputs
     epsilon = epsilon_for(outputs)
+    # Thresholds may be placed for some values of a range, and are counted for all of it.
+    points = mechanism.provenance.get("points")
+    space = finite(points) if points else mechanism.domain
     if named in LAYOUTS:
         quantizer = design_quantizer(query, epsilon, layout=cast("Layout", named)).quantizer
     elif named == "given":
         cuts = [exact_number("a threshold", t) for t in mechanism.provenance.get("thresholds", ())]
         quantizer = Quantizer(lo, hi, tuple(t for t in cuts if lo < t <= hi))
-    elif not isinstance(query, LinearQuery) or not isinstance(mechanism.domain, FiniteDomain):
+    elif not isinstance(query, LinearQuery) or not isinstance(space, FiniteDomain):
         raise InputError(
             f"{named} thresholds are for the identity, mean or sum of a finite domain (--domain); another query gets "
             "its thresholds by --layout"
         )
-    elif named == "most":
-        quantizer = most_levels(query, epsilon).quantizer
     else:
-        quantizer = thresholds_for(query, epsilon, mechanism.provenance.get("weights")).quantizer
+        weights, found = mechanism.provenance.get("weights"), build_query(mechanism.query, size, space)
+        best = most_levels(found, epsilon) if named == "most" else thresholds_for(found, epsilon, weights)
+        quantizer = replace(best.quantizer, lo=lo, hi=hi)
+        if not best.optimal and told is not None:
+            told.append(f"the thresholds for groups of {size} may not be the best ones: {best.because}")
     made = mechanism.certified(size, quantizer)
     if made.certificate.outputs > outputs_allowed(mechanism.epsilon):
         raise InputError(

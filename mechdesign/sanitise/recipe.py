@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, arrow_offsets, encode, require_column, simple_texts
-from mechdesign.release.drawing import LABEL, Release, key_of
+from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
 from mechdesign.release.policies import MARGINAL
 from mechdesign.sanitise.evidence import LEVEL, Order, Twins, decisive
@@ -50,7 +50,7 @@ class Recipe:
                     f"{quoted(each)} is no channel; give a Channel (Channel.load reads a file), or several of them"
                 )
             own = getattr(getattr(each, "record", None), "objective", None) is not None
-            if own and options.form != "label":
+            if own and options.form == POSTERIOR_DRAW:
                 raise InputError(
                     "this channel releases symbols of the column itself: a posterior draw would only move them once "
                     "more; leave the form (--as) out"
@@ -68,6 +68,15 @@ class Recipe:
     def private_columns(self) -> list[str]:
         """Columns that must not stay unless the user wants it so."""
         return [*secret_columns(self.channels, self.options), *self.options.correlated]
+
+    @property
+    def replaced(self) -> list[str]:
+        """Columns that the release takes the place of."""
+        names, called = (
+            [name for channel in self.channels for name in channel.useful.columns],
+            self.options.columns,
+        )
+        return [(called or {}).get(name, name) for name in names if self.options.into is None]
 
     def plan(self, header: Sequence[Any]) -> Plan:
         """What happens to each column of a table."""

@@ -107,8 +107,13 @@ def sanitise_lazy(frame: Any, recipe: Recipe, first_row: int) -> Any:
     if not lazy:
         import duckdb
 
-        # On a connection of its own, for a connection answers one query at a time.
-        return duckdb.connect().from_arrow(_Readable(schema, lambda: released(frame.to_arrow_reader())))
+        # On a connection of its own, for one answers one query at a time; types that arrow has not are restored.
+        kept = {each.name: frame.types[each.source] for each in drawer.plan.columns if each.release is None}
+        made = duckdb.connect().from_arrow(_Readable(schema, lambda: released(frame.to_arrow_reader())))
+        names = [name.replace('"', '""') for name in made.columns]
+        kinds = [kept.get(name, kind) for name, kind in zip(made.columns, made.types, strict=True)]
+        cells = (f'"{name}"::{kind} as "{name}"' for name, kind in zip(names, kinds, strict=True))
+        return made.project(", ".join(cells))
     from polars.io.plugins import register_io_source
 
     def batches(columns: Any, predicate: Any, rows: int | None, size: int | None) -> Iterator[Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.benchmarks.apply_jobs import APPLY_JOBS
+from tests.benchmarks.lazy_jobs import LAZY_JOBS
 from tests.benchmarks.measuring import peak_memory, timed
 from tests.benchmarks.reading_jobs import READING_JOBS
 
@@ -83,6 +84,7 @@ JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "design": design,
     "enumeration": enumeration,
     **APPLY_JOBS,
+    **LAZY_JOBS,
     **READING_JOBS,
 }
 

@@ -103,3 +103,53 @@ def test_reduced_costs_without_multipliers_are_the_costs() -> None:
     nothing = Multipliers(np.zeros((4, 4)), np.zeros(4))
     np.testing.assert_allclose(reduced_costs(problem, nothing), TRUTH, atol=1e-13)
     assert -1e-13 <= lower_bound(problem, nothing) <= 0.0
+
+
+def _many(seed: int, cost: str, **options: object) -> Assignment:
+    """60 masses and rows that bound 4 images from both sides."""
+    random = np.random.default_rng(seed)
+    table = random.gamma(1.0, size=(4, 60)) * random.gamma(1.0, size=60)
+    table /= table.sum()
+    images = table / table.sum(axis=0) / table.sum(axis=1)[:, None]
+    values = np.arange(60.0)
+    costs = 1.0 - np.eye(60) if cost == "truth" else np.abs(values[:, None] - values)
+    polytope = Polytope(images, np.full(4, math.exp(-0.5)), np.full(4, math.exp(0.5)))
+    return Assignment(costs, table.sum(axis=0), polytope, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cost", ["truth", "distance"])
+@pytest.mark.parametrize("way", ["free", "keep", "floor", "allowed"])
+def test_few_pairs_of_each_column_find_the_optimum(
+    monkeypatch: pytest.MonkeyPatch, cost: str, way: str
+) -> None:
+    """Columns that begin with a few pairs end with the cost of all pairs, and every bound on the way holds."""
+    options: dict[str, dict[str, object]] = {
+        "free": {},
+        "keep": {"keep": True},
+        "floor": {"floor": np.full(60, 0.2)},
+        "allowed": {
+            "allowed": np.eye(60, dtype=np.bool_) | (np.random.default_rng(2).random((60, 60)) < 0.8)
+        },
+    }
+    problem = _many(1, cost, **options[way])
+    optimum = assign(problem, method="simplex").cost
+    monkeypatch.setattr("solvers.assignment.DENSE", 20)
+    monkeypatch.setattr("solvers.assignment.FIRST", 4)
+    monkeypatch.setattr("solvers.assignment.NEW", 4)
+    bounds: list[tuple[float, float]] = []
+    found = assign(problem, method="interior", gap=1e-4, progress=lambda *at: bounds.append(at[:2]))
+    assert found.cost - found.bound <= 1e-4 * problem.spread()
+    assert found.cost == pytest.approx(optimum, rel=2e-4)
+    assert all(bound <= optimum + 1e-9 <= cost + 1e-6 for cost, bound in bounds)
+    first = assign(problem, time_limit=0.0) if way in ("free", "keep") else found
+    assert first.bound <= optimum + 1e-9
+    assert first.cost >= optimum - 1e-6
+    columns = first.shares * problem.masses[:, None]
+    used = columns.sum(axis=0) > 1e-6 * problem.masses
+    assert problem.columns.excess((columns / columns.sum(axis=0))[:, used].T).max() <= 1e-6
+
+
+def test_few_pairs_prove_that_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("solvers.assignment.DENSE", 20)
+    with pytest.raises(EmptyPolytope):
+        assign(_many(1, "truth", floor=np.full(60, 0.99)), method="interior")

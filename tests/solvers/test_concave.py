@@ -11,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers import (
+    ConcaveSearch,
     EmptyPolytope,
     InvalidOption,
     InvalidPolytope,
+    Points,
     Polytope,
     SearchStatus,
     lower_envelope,
+    vertices,
 )
 from tests.oracles.concave_minimum import ConcaveMinimum, concave_minimum
 from tests.solvers.reference import (
@@ -168,6 +171,38 @@ def test_a_plain_branch_and_bound_agrees_where_vertices_are_many():
         found = concave_minimum(polytope, prices, tolerance=1e-5)
         assert found.value == pytest.approx(plain, abs=1.1e-5)
         assert found.bound <= plain + 1e-9
+
+
+def test_points_of_local_searches_meet_their_rows():
+    """Basic values that are huge on the way lose digits: one in three of these points missed a row by up to 3e-5."""
+    rng = np.random.default_rng(0)
+    table = rng.dirichlet(np.full(1000, 0.3), 5)
+    p = table.sum(axis=0) / 5.0
+    polytope = Polytope(table / p, np.full(5, np.exp(-1.0)), np.full(5, np.exp(1.0)))
+    how = {"tolerance": 1e-3, "slack": 0.1, "cutoff": -INF, "column_cutoff": INF, "enough": 0}
+    found = ConcaveSearch(polytope).run(np.zeros(1000), center=p, **how)
+    assert len(found.points) > 500
+    assert polytope.residual(found.points.toarray()).max() <= 1e-11
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_walks_end_where_no_neighbour_is_cheaper(seed):
+    """From every vertex to a vertex that costs no more; from the cheapest one nowhere."""
+    rng = np.random.default_rng(seed)
+    polytope, _ = table_polytope(rng, "random", "both", 3, 12)
+    prices, corners = random_prices(rng, 12), vertices(polytope).points
+    how = {"tolerance": 1e-3, "slack": 0.1, "cutoff": -INF, "column_cutoff": INF, "enough": 0}
+    search = ConcaveSearch(polytope)
+
+    def cost(points: Points) -> float:
+        return float((points.entropies() - points.dot(prices)).min(initial=INF))
+
+    costs = Points.from_dense(corners).entropies() - corners @ prices
+    for start in np.argsort(costs)[:: max(1, len(costs) // 5)]:
+        found = search.run(prices, walk=Points.from_dense(corners[start]), **how).points
+        assert costs.min() - 1e-9 <= cost(found) <= costs[start] + 1e-9
+        assert polytope.residual(found.toarray()).max() <= 1e-11
 
 
 def test_equal_columns_share_one_price():

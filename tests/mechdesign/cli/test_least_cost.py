@@ -146,6 +146,55 @@ def test_no_posterior_draws(table: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["apply", channel, str(records), out, "--keep-order"]) == 0
 
 
+@pytest.mark.parametrize("width", ["20", "auto:3"])
+def test_numbers_in_bins_are_published_as_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], width: str
+) -> None:
+    """A bin that is released for a bin is published as its own median, or as a number inside of it."""
+    records, values = tmp_path / "in.csv", tmp_path / "hours.csv"
+    rows = [("y" if k % 3 else "n", (k * 7) % 60) for k in range(300)]
+    records.write_text("smoker,hours\n" + "".join(f"{s},{x}\n" for s, x in rows))
+    values.write_text("hours\n" + "".join(f"{x}\n" for _, x in rows))
+    channel, out = str(tmp_path / "c.json"), str(tmp_path / "out.csv")
+    typed = ["--sensitive", "smoker", "--useful", "hours", "--bin", width, "--keep-frequencies"]
+    asked = ["--epsilon", "1", "--objective", "distance", "--output", channel]
+    assert main(["design", str(records), *typed, *asked]) == 0
+    assert "Published as medians (apply --as representative)" in " ".join(capsys.readouterr().out.split())
+    found = {}
+    for form in ("representative", "within"):
+        assert main(["apply", channel, str(values), out, "--as", form, "--keep-order", "--force"]) == 0
+        how = ["--channel", channel, "--as", form]
+        assert main(["check", out, *how, "--original", str(values)]) == 0
+        assert main(["estimate", out, *how]) == 0
+        found[form] = {float(cell) for cell in Path(out).read_text().split()[1:]}
+    assert len(found["representative"]) == 3
+    assert found["representative"] < found["within"] <= {float(x) for _, x in rows}
+
+
+def test_with_several_secrets_own_budgets_and_earlier_releases(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = tmp_path / "in.csv"
+    rows = [(k % 2, (k * k) % 3, (k * 5 + k % 3) % 7, (k * 3 + k % 2) % 4) for k in range(400)]
+    records.write_text("sex,race,hours,job\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    first, second, base = str(tmp_path / "a.json"), str(tmp_path / "b.json"), ["design", str(records)]
+    how = ["--useful", "hours", "--objective", "distance", "--keep-frequencies", "--notion", "alip", "--json"]
+    secrets = ["--sensitive", "sex,race", "--protect-each", "--epsilon", "0.4", "--budget", "race=1=0.05,0.1"]
+    assert main([*base, *how, *secrets, "--output", first]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["cost"] - made["cost_lower_bound"] <= 1e-6
+    assert made["notion"]["name"] == "alip"
+    later = ["--sensitive", "sex", "--useful", "job", "--objective", "truth", "--after"]
+    assert main([*base, "--sensitive", "sex", *how, "--epsilon", "0.3", "--output", first, "--force"]) == 0
+    capsys.readouterr()
+    assert main([*base, *later, first, "--epsilon", "0.6", "--output", second, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["after"] is not None
+    assert made["cost"] - made["cost_lower_bound"] <= 1e-6
+    audited = ["audit", second, "--table", str(records), "--sensitive", "sex", "--useful", "job,hours"]
+    assert main([*audited, "--after", first]) == 0
+
+
 def test_objectives_on_one_page(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, plot = str(tmp_path / "c.csv"), str(tmp_path / "c.svg")
     base = ["compare", table, "--contingency", "--useful", "hours", "--notions", "ldp", "--epsilons", "0.5,1"]
@@ -209,3 +258,17 @@ def test_estimates_say_what_kept_frequencies_are_worth(
     assert main(["estimate", out, "--channel", channel]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "shares estimate those of the records by themselves, each with a standard error of at most" in said
+
+
+def test_dates_move_by_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = tmp_path / "in.csv"
+    rows = [("ab"[k * k % 3 % 2], f"2024-{1 + k * 7 % 12:02d}-15") for k in range(240)]
+    records.write_text("group,day\n" + "".join(f"{s},{day}\n" for s, day in rows))
+    asked = ["--sensitive", "group", "--useful", "day", "--bin", "30d", "--epsilon", "0.02"]
+    assert main(["design", str(records), *asked, "--objective", "distance", "--json"]) == 0
+    days = json.loads(capsys.readouterr().out)["cost"] / 86_400
+    assert main(["design", str(records), *asked, "--objective", "distance"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    shown = float(said.split("On average day moves by ")[1].split(" days;")[0])
+    assert days <= shown <= 1.001 * days
+    assert "days. " in said.split("comes below ")[1]

@@ -83,6 +83,11 @@ def test_bad_input(data, run, options, message):
     assert [path.name for path in data.iterdir()] == ["in.csv"]
 
 
+def test_a_curve_has_a_file(data, run):
+    done = run("quantize", "in.csv", "-", *ASKED[3:], "--compare", "1")
+    assert (done.code, "--compare writes a file: name it" in done.err) == (2, True)
+
+
 def test_standard_input_is_read_once():
     with pytest.raises(InputError, match="name a file, not standard input"):
         compare_budgets("-", QuantizeOptions(column="v", epsilon=None, range_text="0,1"), [1.0])

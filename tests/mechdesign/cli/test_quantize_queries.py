@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.answering import Groups
 from mechdesign.nonstochastic.mechanism_file import ranks_of, verify_file
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
+from mechdesign.sanitise.quantized_check import check_quantised
 
 METERS = "house,day,kwh,note\na,1,1.5,x\nb,1,9.75,x\nc,1,0.1,x\na,2,2.5,x\nb,2,10,x\nc,2,0,x\n"
 
@@ -105,6 +108,21 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
     full = run("apply", "o.csv.mechanism.json", "meters.csv", "p.csv", "--outside", "drop")
     assert "one more output than this mechanism has room for; design one with --outside drop" in full.err
     assert not Path("p.csv").exists()
+
+
+def test_parquet_has_nulls_for_marks(tmp_path):
+    table = pa.table({"g": ["a", "a", "b"], "v": [1.0, 9.0, 3.0]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    for query, column, wanted in (("identity", "v", [1.5, None, 3.5]), ("max", "max_v", [None, 3.5])):
+        group = () if query == "identity" else ("g",)
+        options = QuantizeOptions(
+            column="v", epsilon=2.4, query=query, group_by=group, range_text="0,4", outside="mark"
+        )
+        out = tmp_path / f"{query}.parquet"
+        quantise_table(tmp_path / "in.parquet", out, options)
+        assert pq.read_table(out).column(column).to_pylist() == wanted
+        found = check_quantised(f"{out}.mechanism.json", out, data=tmp_path / "in.parquet")
+        assert (found.satisfied, found.same) == (True, True)
 
 
 def test_one_who_is_dropped_takes_part_all_the_same(tmp_path):

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic import optimise_thresholds
 from mechdesign.nonstochastic.domains import finite
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, verify_file
-from mechdesign.nonstochastic.microaggregation import best_cells, row_minima
+from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.optimise_thresholds import (
     PROVEN_ON_A_LINE,
     CellLoss,
@@ -23,6 +24,7 @@ from mechdesign.nonstochastic.optimise_thresholds import (
     thresholds_for,
 )
 from mechdesign.nonstochastic.queries import identity_query, mean_query
+from mechdesign.tables.bin_edges import row_minima
 
 AMOUNTS = (0, 10, 20, 50, 100)
 SHARES = (40, 25, 20, 10, 5)
@@ -87,11 +89,31 @@ def test_listed_thresholds_and_values_beside_the_domain(amounts, run):
     assert verify_file("o.csv.mechanism.json").satisfied
 
 
+def test_a_prior_on_some_values_of_a_range(amounts, run):
+    """Cells of least error for a skewed prior, released for any number of the range, which is what is counted."""
+    (amounts / "x.csv").write_text(
+        "who,v\n" + "".join(f"{k},{k * 7.3 % 97!r}\n" for k in range(40)), encoding="utf-8"
+    )
+    asked = ("quantize", "x.csv", "y.csv", "--column", "v", "--epsilon", "2", "--range", "0,100", "--json")
+    done = run(*asked, "--domain", "prior.csv", "--thresholds", "optimal")
+    assert (done.code, done.record["outputs"], done.record["outside"]) == (0, 4, 0), done.err
+    found = verify_file("y.csv.mechanism.json")
+    quantizer = found.mechanism.mechanisms[0].quantizer
+    # To join 10 and 20 costs the least: 25 * 20 / 45 * 10^2.
+    assert (found.satisfied, tuple(quantizer.thresholds), quantizer.hi) == (True, (5, 35, 75), 100)
+    assert [float(v) for v in quantizer.released] == [0, 130 / 9, 50, 100]
+    # Of a mean, values between those of the domain can bring about more outputs, and then it is refused.
+    refused = run(*ASKED, *MEAN, "--domain", "prior.csv", "--range", "0,100", "--thresholds", "most")
+    assert (refused.code, "with these thresholds one individual can bring about" in refused.err) == (2, True)
+    assert "Theorem 4, corrected" in run("audit", "y.csv.mechanism.json").out
+    assert run("check", "y.csv", "--channel", "y.csv.mechanism.json", "--original", "x.csv").code == 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--range", "0,100", "--thresholds", "optimal"), "of a finite domain (--domain)"),
-        (("--domain", "0,10", "--range", "0,1"), "--domain lists them: give one"),
+        (("--domain", "0,10", "--range", "5,8", "--thresholds", "most"), "thresholds must lie above"),
         (("--domain", "0,10"), "line 4: the value is none of the 2 of the domain"),
         (("--domain", "0:10"), "must be a number or START:STOP:STEP"),
         (("--domain", "0:10:0"), "the step (0) must be positive"),
@@ -164,3 +186,14 @@ def test_row_minima_of_monge_matrices(height, width, seed):
     place = row_minima(lambda r, c: matrix[r, c].astype(float), np.arange(height), first, last)
     for r in range(height):
         assert matrix[r, place[r]] == matrix[r, first[r] : last[r] + 1].min()
+
+
+def test_thresholds_that_are_not_proven_say_so(amounts, run, monkeypatch):
+    """The program is stopped at once: its thresholds keep the budget, and a note says that they may not be the best."""
+    monkeypatch.setattr(
+        optimise_thresholds.least_distortion, "__kwdefaults__", {"weights": None, "time_limit": 1e-9}
+    )
+    done = run(*ASKED[:-1], *MEAN, "--domain", "0,10,20,50,100", "--thresholds", "optimal")
+    assert done.code == 0, done.err
+    assert "the thresholds for groups of 3 may not be the best ones: stopped by the time limit" in done.err
+    assert verify_file("o.csv.mechanism.json").satisfied

@@ -98,8 +98,8 @@ def test_the_steepest_fall_of_a_curve_is_found_and_rounding_is_none():
         *curve("subset-merging", (0.2, 0.3), lam=0.65),
         *curve("complete-merging", (0.5,)),
     ]
-    (found,) = falls(reversed(rows))
-    assert (found.before.mechanism, found.before.lam, found.before.epsilon, found.after.epsilon) == (
+    ((before, after),) = falls(reversed(rows))
+    assert (before.mechanism, before.lam, before.epsilon, after.epsilon) == (
         "subset-merging",
         0.5,
         3.0,

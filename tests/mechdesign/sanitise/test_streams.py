@@ -124,6 +124,19 @@ def test_other_columns_keep_their_types_values_and_nulls(lazy, channel):
     assert after["job"].to_pylist() == expected["job"].to_pylist()
 
 
+def test_types_of_duckdb_that_arrow_has_not_stay(channel):
+    made = 'select \'a\' as job, uuid() as "a ""b""", 5::hugeint as h, interval 3 days as i'
+    connection = duckdb.connect()
+    connection.execute(
+        f"create table people as {made}, 'x'::enum('x', 'y') as e, time '08:00' as t, '{{}}'::json as j, [1] as l"
+    )
+    source = connection.table("people")
+    released = sanitise(source, channel, key=KEY)
+    assert released.columns == source.columns
+    assert released.types == source.types
+    assert released.fetchall()[0][1:] == source.fetchall()[0][1:]
+
+
 @every
 def test_forms_policies_and_several_channels_are_those_of_frames(lazy):
     frame = people(400).assign(city=np.random.default_rng(1).choice([*"stt?"], 400))
