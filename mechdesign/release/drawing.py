@@ -19,7 +19,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import Encoded, arrow_integers
+from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.release import binned, policies
 from mechdesign.release.binned import FORMS, LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN
@@ -151,8 +151,7 @@ class Release:
             # A number of its own for each further symbol: that of the first has met the first alone.
             for code in np.unique(codes[codes != known]).tolist():
                 at = np.flatnonzero((codes == code) & (known != code))
-                part = Identifiers([column.take(arrow_integers(at)) for column in records.columns])
-                drawn[at] = self._drawn(codes[at], part, self._key.derived(CHANGED, str(code)))
+                drawn[at] = self._drawn(codes[at], records.some(at), self._key.derived(CHANGED, str(code)))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         if not self._inner:
             return [drawn] * len(self.texts)

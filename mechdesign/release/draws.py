@@ -166,6 +166,10 @@ class Identifiers:
         """How a message calls one of them."""
         return quoted(", ".join(column[position].as_py() for column in self.columns))
 
+    def some(self, at: Integers) -> Identifiers:
+        """Those at some positions."""
+        return Identifiers([column.take(arrow_integers(at)) for column in self.columns])
+
 
 Records: TypeAlias = RowNumbers | NumberedRecords | Identifiers
 """What identifies the records of a batch; `source` gives one integer for each, in their order, by calls of `below`."""
