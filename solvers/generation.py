@@ -72,6 +72,9 @@ MIXES = (0.5, 0.7, 0.9)
 AROUND = (0.3, 0.5, 0.7)
 """Weights of a unit vector against an output in use, from which further local searches start."""
 
+MOST_WALKED = 400_000
+"""Edges that walks look along in one round, for each step: a fraction of a second."""
+
 ENOUGH, FEW = 20, 5
 """Columns that make a round of local searches from the point, and around outputs in use, worth another one."""
 
@@ -232,8 +235,9 @@ class Generation:
         """Walks from the outputs in use to ever cheaper neighbours."""
         if not self.walks:
             return 0
-        used = self.pool.take(np.flatnonzero(solution.weights > 0.0))
-        return self._searched(solution.dual, walk=used)
+        used = np.flatnonzero(solution.weights > 0.0)
+        some = self._random.permutation(used)[: max(MOST_WALKED // len(self.target), 1)]
+        return self._searched(solution.dual, walk=self.pool.take(some))
 
     def _local(
         self, prices: Array, center: Array, mix: float, cutoff: float | None = None, turn: int | None = None
