@@ -59,8 +59,7 @@ class InteriorPoint:
         self.t[np.arange(m), where] = sign
         self.t[:m, self._mass] -= offset
         self.t[:m, k:] = auxiliary
-        if problem.keep:
-            self.t[m, self._mass] = 1.0
+        self.t[m:, self._mass] = 1.0
         opened = np.hstack([problem.open.T, np.ones((n, a), dtype=np.bool_)])
         y, x = np.nonzero(opened)
         self.x, self._y, self._real = x, y, x < n
@@ -71,8 +70,8 @@ class InteriorPoint:
         self._scale = max(float(np.abs(problem.cost).max()), 1e-300)
         xs = np.minimum(x, n - 1)
         self._c = np.where(self._real, problem.cost[xs, y], 0.0) / self._scale
-        share = self.rows(p[y])[xs]  # rows sum to p from the first
-        q = np.maximum((1.0 - problem.floors) * p, 1e-3 * p)[xs] * p[y] / share
+        # Rows sum to p from the first.
+        q = np.maximum((1.0 - problem.floors) * p, 1e-3 * p)[xs] * p[y] / self.rows(p[y])[xs]
         if a:
             thetas = np.geomspace(1e-3, 1.0, 25)
             level = self.columns(np.where(self._real, q, 0.0)) @ self.t[:m].T
@@ -85,8 +84,7 @@ class InteriorPoint:
         self._levels = np.broadcast_to((p * p.mean())[:, None], self.w.shape)
         self.lam = self._levels / self.w
         self.u, self.f = np.full(n, -1.0), np.zeros(n)
-        # Feasible but for the small multipliers.
-        self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)
+        self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)  # all but feasible
 
     def columns(self, values: Array) -> Array:
         """B of values on the pairs, for each column; (n, k)."""
@@ -105,16 +103,12 @@ class InteriorPoint:
 
     def _iterate(self) -> tuple[Array, Multipliers, float]:
         """The present one, multipliers in the units of the cost, the error that of sums and rows by the masses."""
-        p = self._p
-        whole = np.zeros((self.n, self.n))
-        whole[self.x[self._real], self._y[self._real]] = (self.q + self._base)[self._real]
-        missed = float(np.abs(whole.sum(axis=1) / p - 1.0).max())
-        levels = np.abs(self.w - self.columns(self.q + self._base) @ self.t[: self._m].T).max(
-            axis=1, initial=0.0
-        )
-        missed = max(missed, float((levels / p).max()))
-        if self.problem.keep:
-            missed = max(missed, float(np.abs(whole.sum(axis=0) / p - 1.0).max()))
+        p, q, whole = self._p, self.q + self._base, np.zeros((self.n, self.n))
+        whole[self.x[self._real], self._y[self._real]] = q[self._real]
+        zeta = self.columns(q)
+        masses = np.stack([self.rows(q), zeta[:, self._mass]])[: 1 + self.problem.keep].T - p[:, None]
+        errors = np.hstack([masses, self.w - zeta @ self.t[: self._m].T])
+        missed = float((np.abs(errors).max(axis=1) / p).max())
         found = Multipliers(self.lam.T * self._scale, self.f * self._scale)
         return whole / whole.sum(axis=1)[:, None], found, missed
 
@@ -212,12 +206,11 @@ class _Barrier:
             else:
                 total[np.ix_(x, x)] -= column @ column.T
         sums = at.rows(d)
-        total[np.diag_indices(n)] += sums
         from scipy.linalg import cho_factor
 
         for jitter in JITTERS:  # refinement makes up for them
             try:
-                self._sum = cho_factor(total + jitter * np.diag(sums), lower=True)
+                self._sum = cho_factor(total + np.diag((1.0 + jitter) * sums), lower=True)
                 break
             except np.linalg.LinAlgError:
                 if jitter == JITTERS[-1]:

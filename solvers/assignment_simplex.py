@@ -18,16 +18,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.assignment import (
-    LEAST_GAP,
-    NONE,
-    UNIT,
-    Assigned,
-    Assignment,
-    Multipliers,
-    lower_bound,
-    reduced_costs,
-)
+from solvers import assignment
+from solvers.assignment import Assigned, Assignment, Multipliers
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.points import Array
 from solvers.programs.highs import SHARP, highs_with, set_options
@@ -72,9 +64,9 @@ def vertex(
     program.add(xs, ys)
     for rounds in range(MOST_ROUNDS):
         shares, found = program.solve(end)
-        bound = max(bound, lower_bound(proof, found))
+        bound = max(bound, assignment.lower_bound(proof, found))
         cost = problem.cost_of(shares)
-        prices = reduced_costs(problem, found) - program.rows[:, None]
+        prices = assignment.reduced_costs(problem, found) - program.rows[:, None]
         gains = np.where(used | ~problem.open, np.inf, prices)
         order = np.argsort(gains, axis=0)[:MOST_NEW]
         xs, ys = order.ravel(), np.tile(np.arange(problem.n), len(order))
@@ -170,7 +162,7 @@ class Program:
         status = highs.getModelStatus()
         whole = sum(map(len, self._at)) == problem.open.sum()
         if whole and status in (self._statuses.kInfeasible, self._statuses.kUnknown):
-            raise EmptyPolytope(NONE)
+            raise EmptyPolytope(assignment.NONE)
         if status != self._statuses.kOptimal:
             raise BackendFailure(f"HiGHS ended with {highs.modelStatusToString(status)}")
         solution = highs.getSolution()
@@ -203,7 +195,7 @@ def assign_uncertain(
     """
     end = math.inf if time_limit is None else time.monotonic() + time_limit
     p, n = problem.masses, problem.n
-    aim = max(gap, LEAST_GAP) * problem.spread()
+    aim = max(gap, assignment.LEAST_GAP) * problem.spread()
     is_free = bool(problem.open.all()) and not problem.floors.any()
     program = Program(problem)
     program.add(*np.nonzero(problem.open))
@@ -253,5 +245,7 @@ def _bound(
     np.add.at(prices.T, of, np.outer(nu * uncertain.row_error, np.ones(problem.n)))
     p = problem.masses[:, None]
     # Sums of len(nu) + 8 terms, each of them a product of rounded numbers.
-    reduced = problem.cost - prices / p - 4.0 * UNIT * (len(nu) + 8) * (np.abs(problem.cost) + sizes / p)
-    return lower_bound(replace(problem, cost=reduced), found)
+    reduced = (
+        problem.cost - prices / p - 4.0 * assignment.UNIT * (len(nu) + 8) * (np.abs(problem.cost) + sizes / p)
+    )
+    return assignment.lower_bound(replace(problem, cost=reduced), found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -33,12 +34,13 @@ from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joi
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.files import PathLike
+from mechdesign.core.files import PathLike, holds
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.release.binned import LABEL, by_output, released_variable
 from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE, Policy, normalised
+from mechdesign.sanitise.manifest import read_manifest
 from mechdesign.tables.variable import Variable
 
 Array = NDArray[np.float64]
@@ -112,6 +114,8 @@ def check_release(
     model = release_model(channel, form)
     extra = _policy_rows(channel, model, policy, form)
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
+    if original is not None and _is_shuffled(released):
+        original, any_data, notices = None, True, [*notices, _SHUFFLED]
     if original is None:
         counted = count_release(released, labels, where, text=text, advance=advance)
         test, also, more = _tested_labels(model, extra, policy, counted, level, any_data)
@@ -134,6 +138,14 @@ def check_release(
     test = check_pairs((*model.symbols, "(missing)", "(unknown)"), rows, pairs, level)
     unpaired = [_NOT_PAIRED] if counted.pairs is None else []
     return ReleaseCheck(counted.records, counted.findings, test, None, (*notices, *unpaired))
+
+
+def _is_shuffled(released: PathLike) -> bool:
+    """Whether the manifest beside a release says that its records are in random order."""
+    with suppress(InputError):
+        told = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
+        return told.shuffled and holds(released, told.output)
+    return False
 
 
 def _in_order(first: object, second: object) -> tuple[Channel, PathLike]:
@@ -216,6 +228,7 @@ def _tested_labels(
 _NO_SENSITIVE = (
     "the channel does not say which columns are sensitive: see for yourself that none is in the file"
 )
+_SHUFFLED = "its manifest says that the records are in random order: it is checked without the original"
 _NOT_PAIRED = "the records do not match those of the original, so frequencies were not tested"
 _TABLE = (
     "without the original the frequencies are compared with those that the channel's own table predicts; data of "

@@ -127,14 +127,15 @@ def compose(channels: Sequence[Channel], joint: Joint | None = None, *, most: in
         *map(max, astuple(at_least), left_out.tolist()),
         at_least=at_least,
         worst=WorstTuple(worst.sensitive, tuples, worst.lift),
-        sum=Achieved(*(_sum_above(side) for side in zip(*map(astuple, alone), strict=True))),
+        sum=Achieved(*(sum_above(side) for side in zip(*map(astuple, alone), strict=True))),
         alone=alone,
     )
 
 
-def _sum_above(values: Sequence[float]) -> float:
+def sum_above(values: Sequence[float]) -> float:
+    """The smallest double at or above a sum."""
     total = math.fsum(values)
-    exact = not any(values) or len(values) == 1 or math.isinf(total)
+    exact = math.isinf(total) or math.fsum((*values, -total)) <= 0.0
     return total if exact else math.nextafter(total, math.inf)
 
 

@@ -149,14 +149,10 @@ def _sibson(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
 def _arimoto(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log of sum_y |P(., y)|_order over |P_S|_order."""
     first = outputs[0]
-    before = _log_length(first.sums, first.total, order)
-    after = _log_sum([1] * len(outputs), [_log_length(out.masses, scale, order) for out in outputs], 1)
-    return _factor(order) * (after - before)
-
-
-def _log_length(numerators: Sequence[int], denominator: int, order: float) -> Any:
-    """log of the `order` norm of a vector of rationals."""
-    return log_norm([(value, denominator) for value in numerators], order, [1] * len(numerators), 1)
+    vectors = (first.sums, first.total), *((out.masses, scale) for out in outputs)
+    ones = [1] * len(first.sums)
+    before, *logs = (log_norm([(value, total) for value in each], order, ones, 1) for each, total in vectors)
+    return _factor(order) * (_log_sum([1] * len(outputs), logs, 1) - before)
 
 
 def _log_sum(weights: Sequence[int], logs: Sequence[Any], total: int) -> Any:

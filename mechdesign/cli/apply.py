@@ -41,13 +41,10 @@ class Files:
 class ColumnOptions(f.PrivateColumns):
     """Which columns"""
 
-    also: list[str] | None = option(
-        "CHANNEL", "Another channel for another column, in the same pass; may be repeated."
-    )
+    also: list[str] | None = option("CHANNEL", "Another channel for another column; may be repeated.")
     add: list[str] | None = option(
         "NAME[,NAME..]",
-        "Add the released column at the end under this name and keep the original (no release yet); once for "
-        "each channel.",
+        "Add the released column at the end and keep the original (no release yet); once for each channel.",
     )
     drop: list[str] | None = option("COL[,COL..]", "Leave these columns out of the output; may be repeated.")
     keep: list[str] | None = option(
@@ -109,9 +106,7 @@ class JobOptions(LedgerOption):
     )
     jobs: int = option("N", "Threads: with 2 or 3 records are read and drawn while others are written.", 1)
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
-    insecure_seed: int | None = option(
-        "N", "Reproducible draws without a ledger, for tests only: whoever knows N can undo the release."
-    )
+    insecure_seed: int | None = option("N", "Draws without a ledger, for tests: whoever knows N undoes them.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,9 +120,7 @@ class SideOptions:
     internal_manifest: str | None = option(
         "FILE", "The same with hashes and counts of the original data: not to be given away."
     )
-    codebook: str | None = option(
-        "FILE", "CSV that says which symbols each output stands for, and how likely."
-    )
+    codebook: str | None = option("FILE", "CSV of the symbols that each output stands for, and how likely.")
     strict: bool = flag("Whatever would be noted is an error (exit code 2), and nothing is written.")
 
 
@@ -136,16 +129,10 @@ class OutputFormat(o.TextFormat):
     """How a CSV file is written"""
 
     compress: str | None = option(
-        "NAME",
-        "gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
+        "NAME", "gzip or zstd, for a CSV; default by OUT's ending (.gz, .zst). Packed input is recognised."
     )
-
-    format: str | None = option(
-        "NAME", "csv or parquet: what OUT is; default what IN is. In Parquet, cells of a CSV are text."
-    )
-    escape_formulas: bool = flag(
-        "In a CSV, an apostrophe before cells that spreadsheets would take for formulas (numbers stay)."
-    )
+    format: str | None = option("NAME", "csv or parquet: what OUT is. Cells of a CSV become text in Parquet.")
+    escape_formulas: bool = flag("In a CSV, an apostrophe before cells that spreadsheets take for formulas.")
 
     @property
     def compression(self) -> Compression | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -13,7 +12,7 @@ import mechdesign as md
 from mechdesign.cli import parsing
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed
+from mechdesign.core.numbers import listed, number
 
 if TYPE_CHECKING:
     from mechdesign.formats.inputs import TextOptions
@@ -271,9 +270,7 @@ class ConfidenceOptions:
                 if given is not None:
                     raise InputError(f"{name} needs --confidence: without it the table is the population")
             return {}
-        level: Any = self.confidence
-        with suppress(ValueError):
-            level = float(level)
+        level = number("--confidence", self.confidence, "from 0.5 up to, but not including, 1")
         known = None if self.known_shares is None else read_shares(self.known_shares)
         return {"confidence": check_level(level), "known_shares": known}
 

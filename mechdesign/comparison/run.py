@@ -99,13 +99,10 @@ def row_of(case: Case, made: Design) -> ComparisonRow:
     """A design as a row of a comparison."""
     known: dict[str, Any] = vars(case) | ({} if made.least is None else made.least.figures)
     known["eps_l"], known["eps_u"] = case.promise().sides
-    known |= {
-        "nmi": made.nmi,
-        "upper_bound_nmi": made.certificate.upper_bound_nmi,
-        "satisfied": made.verified,
-    }
+    known |= {name: getattr(made, name) for name in ("nmi", "repaired", "seconds")}
+    known |= {"upper_bound_nmi": made.certificate.upper_bound_nmi, "satisfied": made.verified}
     known |= {"max_log_lift": made.achieved.eps_u, "min_log_lift": 0.0 - made.achieved.eps_l}
-    return ComparisonRow(**known, repaired=made.repaired, seconds=made.seconds)
+    return ComparisonRow(**known)
 
 
 @dataclass(frozen=True, repr=False)

@@ -217,7 +217,6 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
 ALIKE = 0.65
 """Likeness (difflib) from which a name may be meant: 'rac' is like 'race', 'nope' (0.6) is not like 'income'."""
 
-
 _DELIMITERS = {
     ";": ("semicolons", "';'"),
     "\t": ("tabs", "tab"),

@@ -215,23 +215,13 @@ class CsvSink(AbstractContextManager["CsvSink"]):
 
 
 class TextSink(CsvSink):
-    """Writes columns of a Parquet file as a CSV: the texts of the cells by the rules of `cells`, nulls as empty ones.
+    """Writes columns of a Parquet file as a CSV: the texts of the cells by the rules of `cells`, nulls as empty."""
 
-    Types, metadata, and what tells a null from an empty text, are lost. With `escape`, cells are written `as_text`.
-    """
-
-    def __init__(
-        self,
-        source: Any,
-        target: BinaryIO,
-        outputs: Sequence[Output],
-        compression: Compression | None,
-        options: TextOptions,
-        *,
-        escape: bool = False,
-    ) -> None:
+    def __init__(self, source: Any, target: BinaryIO, outputs: Sequence[Output], *how: Any) -> None:
         import pyarrow as pa
 
+        compression, given, escape = how
+        options: TextOptions = given or TextOptions()
         self._begin(source, outputs, options, codecs.lookup(options.encoding).name)
         self._quote, self._escape, self._outputs = options.quote, escape, outputs
         for output in outputs:
@@ -446,7 +436,8 @@ class CsvBatch(TextBlock):
         import pyarrow as pa
 
         quote = -1 if self.quote is None or not self.quotes else ord(self.quote)
-        found = _csv.texts(self.text, *map(np.ascontiguousarray, (starts, ends)), quote)
+        first, last = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
+        found = _csv.texts(self.text, first, last, quote)
         return pa.Array.from_buffers(pa.string(), len(starts), [None, *map(pa.py_buffer, found)])
 
 

@@ -104,7 +104,6 @@ HEADER = 1 << 16
 LONGEST = 1 << 24
 """Bytes of the longest record (16 MB): a quote that is never closed must not fill the memory."""
 
-
 BLANK = "is blank within the table"
 
 

@@ -36,7 +36,7 @@ PARQUET_MAGIC = b"PAR1"
 SNIFFED = 4096
 """Bytes looked at to tell what a file is."""
 
-_SPREADSHEET = "is a spreadsheet or an archive; export the sheet as CSV:  ssconvert FILE.xlsx FILE.csv"
+_SPREADSHEET = "is a spreadsheet or an archive; export the sheet as CSV:  ssconvert FILE SHEET.csv"
 
 _OTHER_KINDS = {
     b"\xff\xfe": "is UTF-16 text; save it as UTF-8, or name its encoding (--encoding utf-16)",

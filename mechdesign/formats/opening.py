@@ -1,28 +1,20 @@
 """What a sanitisation job needs of a data file, whatever its format: batches in, the same batches changed out.
 
-A job opens a `Source`, decides from its `header` what the output holds, asks it for a sink, and hands every
-batch on with the columns that were written anew::
-
-    with open_source("people.csv") as source:
-        outputs = [KeptColumn(0), WrittenColumn("job", replaces=1), KeptColumn(2)]
-        with source.sink(stream, outputs) as sink:
-            for batch in source.batches(encode=["job"]):
-                sink.write(batch, [released(batch.column("job"))])
-
-Memory does not grow with the file. What is kept never passes through Python objects: a CSV gives the bytes of its
-lines back, Parquet its arrays.
+A job opens a `Source`, decides from its `header` what the output holds (`outputs`), asks for a sink, and hands every
+batch on with the columns that were written anew. Memory does not grow with the file. What is kept never passes through
+Python objects: a CSV gives the bytes of its lines back, Parquet its arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
 from mechdesign.formats.compression import Compression, compression_named
-from mechdesign.formats.csv import CsvBatch, CsvSink, CsvSource, TextSink
+from mechdesign.formats.csv import CsvBatch, CsvSource, TextSink
 from mechdesign.formats.inputs import RawInput, TextOptions, on_failure
 from mechdesign.formats.outputs import Output
 from mechdesign.formats.parquet import ParquetBatch, ParquetSink, ParquetSource
@@ -55,14 +47,7 @@ def open_source(
 
 Kind: TypeAlias = Literal["CSV", "Parquet"]
 KINDS: dict[str, Kind] = {"csv": "CSV", "parquet": "Parquet"}
-SUFFIXES: dict[Kind, tuple[str, ...]] = {"CSV": TEXT_SUFFIXES, "Parquet": PARQUET_SUFFIXES}
-
-
-def kind_named(format: str) -> Kind:
-    """The kind of file that a user asks for."""
-    if format not in KINDS:
-        raise InputError(f"the format ({format!r}) must be csv or parquet (--format)")
-    return KINDS[format]
+SUFFIXES: dict[str, tuple[str, ...]] = {"csv": TEXT_SUFFIXES, "parquet": PARQUET_SUFFIXES}
 
 
 def packing_of(
@@ -73,7 +58,7 @@ def packing_of(
     Without it, that is the source's.
     """
     path, same = Path(target), kind in (None, source.kind)
-    packed, other = compression_named(path), "CSV" if (kind or source.kind) == "Parquet" else "Parquet"
+    packed, other = compression_named(path), "csv" if (kind or source.kind) == "Parquet" else "parquet"
     suffix = (path.with_suffix("") if packed else path).suffix.lower()
     if suffix in (*OTHER_SUFFIXES, *SUFFIXES[other]):
         so = (
@@ -81,11 +66,7 @@ def packing_of(
             if same
             else f"the output is a {kind} file"
         )
-        hint = (
-            f", or convert it (--format {other.lower()})"
-            if same and kind and suffix in SUFFIXES[other]
-            else ""
-        )
+        hint = f", or convert it (--format {other})" if same and kind and suffix in SUFFIXES[other] else ""
         raise InputError(f"{path}: {so}; name it accordingly{hint}")
     packed = asked or packed
     if not same and kind == "Parquet" and packed:
@@ -95,22 +76,10 @@ def packing_of(
     return packed
 
 
-def sink_for(
-    source: Source,
-    target: BinaryIO,
-    outputs: Sequence[Output],
-    kind: Kind,
-    packing: Compression | None,
-    options: TextOptions | None,
-    *,
-    escape: bool = False,
-) -> CsvSink | ParquetSink:
-    """Writes the columns to a file of this kind. A CSV is written as the options say where the source is none.
-
-    In Parquet, cells of a CSV are text.
-    """
+def sink_for(source: Source, kind: Kind, target: BinaryIO, outputs: Sequence[Output], *how: Any) -> Any:
+    """Writes columns to a file of this kind. `how`: compression; text options and escape of formulas in a new CSV."""
     if kind == source.kind:
-        return source.sink(target, outputs, compression=packing)
-    if source.kind == "CSV":
-        return ParquetSink(source, target, outputs)
-    return TextSink(source, target, outputs, packing, options or TextOptions(), escape=escape)
+        return source.sink(target, outputs, compression=how[0])
+    return (
+        ParquetSink(source, target, outputs) if kind == "Parquet" else TextSink(source, target, outputs, *how)
+    )

@@ -8,8 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from mechdesign.auditing.demands import demands_of
@@ -29,29 +27,10 @@ from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import (
-    COMPLETE,
-    MERGE,
-    RESPONSE,
-    SUBSETS,
-    HeuristicOptions,
-    Randomisation,
-    merging,
-    subset_response,
-)
+from mechdesign.mechanisms.watchdog import HEURISTICS, MERGE, HeuristicOptions, Randomisation, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level, confidence_set
 from mechdesign.tables.joint import Joint
-
-
-def _merged(mechanism: str, rules: Rules, search: Search, options: HeuristicOptions) -> Design:
-    return merging(mechanism, rules, search, options)[1]
-
-
-HEURISTICS: Mapping[str, Callable[[Rules, Search, HeuristicOptions], Design]] = MappingProxyType(
-    {RESPONSE: subset_response, SUBSETS: partial(_merged, SUBSETS), COMPLETE: partial(_merged, COMPLETE)}
-)
-
 
 __all__ = ["MECHANISMS", "Search", "design"]
 
@@ -212,15 +191,13 @@ def design(
     limits: dict[str, Any] = {"gap": gap, "time_limit": time_limit, "workers": workers}
     search = Search(method=method, enumeration=enumerate, start=start, progress=progress, **limits)
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
-    _check_options(options, mechanism)
-    wanted = Wanted(
-        objective=objective,
-        distance=distance,
-        keep_frequencies=keep_frequencies,
-        stay=stay,
-        forbid=several("forbid", forbid, "pairs, as in [('Sales', 'Tech')]"),
-        constraints=constraints,
-    )
+    options.check(mechanism)
+    asked: dict[str, Any] = {
+        "stay": stay,
+        "forbid": several("forbid", forbid, "pairs, as in [('Sales', 'Tech')]"),
+    }
+    asked |= {"keep_frequencies": keep_frequencies, "constraints": constraints}
+    wanted = Wanted(objective=objective, distance=distance, **asked)
     _check_objective(wanted, mechanism, options)
     stacked = is_stacked(whole, notion, after)
     if confidence is None:
@@ -250,15 +227,6 @@ def design(
     return spending(made, rules, whole, after, time_limit) if after else made
 
 
-def _check_options(options: HeuristicOptions, mechanism: str) -> None:
-    if options.risk != "auto" and mechanism not in (RESPONSE, SUBSETS):
-        raise InputError(f"risk belongs to {SUBSETS} and {RESPONSE}, not to {mechanism}")
-    if options.randomisation != MERGE and mechanism != COMPLETE:
-        raise InputError(f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}")
-    if options.as_published and mechanism not in HEURISTICS:
-        raise InputError(f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair")
-
-
 def _check_objective(wanted: Wanted, mechanism: str, options: HeuristicOptions) -> None:
     if wanted.name != INFORMATION:
         if mechanism != OPTIMAL or options != HeuristicOptions():
@@ -281,18 +249,18 @@ def _by_rules(
     except SolverFailure as error:
         if not fallback:
             raise
-        merged = _merged(SUBSETS, rules, replace(search, time_limit=None), options)
-        said = f"the optimum failed ({error}); this is {SUBSETS}, verified"
+        merged = subset_merging(rules, replace(search, time_limit=None), options)
+        said = f"the optimum failed ({error}); this is {merged.mechanism}, verified"
         if isinstance(error, NotRounded):
             merged = replace(merged, certificate=proven(error.envelope, merged.entropy, merged.nmi))
     else:
         if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= search.gap:
             return best
         left = None if search.time_limit is None else max(0.0, search.end(started) - time.perf_counter())
-        merged = _merged(SUBSETS, rules, replace(search, time_limit=left), options)
+        merged = subset_merging(rules, replace(search, time_limit=left), options)
         if merged.nmi <= best.nmi:
             return best
-        said = f"the search ended below {SUBSETS}, which is emitted, verified"
+        said = f"the search ended below {merged.mechanism}, which is emitted, verified"
         merged = replace(merged, certificate=best.certificate.at(merged.nmi))
     seconds = time.perf_counter() - started
     return replace(merged, fallback_from=OPTIMAL, messages=(*merged.messages, said), seconds=seconds)

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.tables.exact_table import LARGEST_ENTRY
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Variable, added_columns, added_rows
 from solvers import Array, Points
 
 LEAST_PIECE = 1e-13
@@ -98,25 +98,16 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     With `stacked` rows over the useful symbols, columns are classes where they are proportional in all of these.
     """
     rows = list(range(len(joint.counts))) if stacked else _proportional(joint.counts)
-    counts = _added(joint.counts, rows)
+    counts = added_rows(joint.counts, rows)
     columns = _proportional(zip(*(stacked or counts), strict=True))
-    counts = merged_columns(counts, columns)
+    counts = added_columns(counts, columns)
     n = len(joint.useful)
     too_large = any(entry >= LARGEST_ENTRY for row in counts for entry in row)
     if too_large or len(counts) == 1 or (len(counts) == len(joint.counts) and len(counts[0]) == n):
         return Classes.of_symbols(joint)
-    reduced = Joint(
-        _representatives(joint.sensitive, rows),
-        _representatives(joint.useful, columns),
-        tuple(tuple(row) for row in counts),
-        is_counts=joint.is_counts,
-    )
+    labels = _representatives(joint.sensitive, rows), _representatives(joint.useful, columns)
+    reduced = Joint(*labels, counts, is_counts=joint.is_counts)
     return Classes(joint, reduced, np.array(columns))
-
-
-def merged_columns(rows: Sequence[Sequence[int]], group: Sequence[int]) -> list[tuple[int, ...]]:
-    """Rows whose columns are added up within each group."""
-    return list(zip(*_added(list(zip(*rows, strict=True)), group), strict=True))
 
 
 def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
@@ -127,16 +118,6 @@ def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
         divisor = math.gcd(*vector)
         found.append(seen.setdefault(tuple(entry // divisor for entry in vector), len(seen)))
     return found
-
-
-def _added(vectors: Sequence[Sequence[int]], group: Sequence[int]) -> list[tuple[int, ...]]:
-    count = max(group) + 1
-    if count == len(vectors):
-        return [tuple(vector) for vector in vectors]
-    parts: list[list[Sequence[int]]] = [[] for _ in range(count)]
-    for vector, k in zip(vectors, group, strict=True):
-        parts[k].append(vector)
-    return [tuple(map(sum, zip(*part, strict=True))) for part in parts]
 
 
 def _representatives(variable: Variable, group: Sequence[int]) -> Variable:

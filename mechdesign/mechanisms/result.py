@@ -160,14 +160,6 @@ def finish(
         certificate={name: getattr(proof, name) for name in ("upper_bound_nmi", "gap_nmi", "scope")},
         provenance={"tool": "mechdesign", "version": __version__, "mechanism": mechanism, "method": method},
     )
-    return Design(
-        channel=channel.with_record(record),
-        notion=verdict.notion,
-        mechanism=mechanism,
-        method=method,
-        achieved=verdict.achieved,
-        used=verdict.used,
-        certificate=proof,
-        **asdict(worth),
-        **known,
-    )
+    known |= asdict(worth) | {"mechanism": mechanism, "method": method, "certificate": proof}
+    known |= {name: getattr(verdict, name) for name in ("notion", "achieved", "used")}
+    return Design(channel=channel.with_record(record), **known)

@@ -19,7 +19,7 @@ from mechdesign.auditing.demands import Demand, columns_on, demands_of, extreme_
 from mechdesign.auditing.verdict import Audit, audit, failing_outputs, verdict_of
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import IntegerRows
-from mechdesign.mechanisms.classes import Classes, classes, merged_columns
+from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.partitions import ZERO_LIFT_RISK, MergedSets, Risk, merged_sets, rounding_slack
 from mechdesign.mechanisms.posteriors import Rows, posteriors
 from mechdesign.mechanisms.result import Certificate
@@ -27,6 +27,7 @@ from mechdesign.mechanisms.rounding import LARGEST_MIXING, UNIT, Rounded, column
 from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import added_columns
 from solvers import Array, Envelope, Points, Polytope, lower_envelope
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
@@ -101,7 +102,7 @@ class Rules:
         if self.demands is None:
             return None
         group = self.reduced.group.tolist()
-        merged = [replace(each, counts=merged_columns(each.counts, group)) for each in self.demands]
+        merged = [replace(each, counts=added_columns(each.counts, group)) for each in self.demands]
         return Rows(merged, self.reduced.joint)
 
     @property

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -27,16 +28,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import fraction_of, listed
 from mechdesign.core.progress import Step
+from mechdesign.mechanisms import partitions
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
-from mechdesign.mechanisms.partitions import (
-    LEAST_SECONDS,
-    RISKS,
-    MergedSets,
-    Merging,
-    Risk,
-    merge_all,
-    merge_subsets,
-)
+from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
@@ -104,8 +98,19 @@ class HeuristicOptions:
     as_published: bool = False
 
     def __post_init__(self) -> None:
-        if self.risk not in RISKS:
-            raise InputError(f"risk ({self.risk!r}) must be one of {', '.join(RISKS)}")
+        if self.risk not in partitions.RISKS:
+            raise InputError(f"risk ({self.risk!r}) must be one of {', '.join(partitions.RISKS)}")
+
+    def check(self, mechanism: str) -> None:
+        """Raise InputError if one of them does not belong to the mechanism."""
+        if self.risk != "auto" and mechanism not in (RESPONSE, SUBSETS):
+            raise InputError(f"risk belongs to {SUBSETS} and {RESPONSE}, not to {mechanism}")
+        if self.randomisation != MERGE and mechanism != COMPLETE:
+            raise InputError(f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}")
+        if self.as_published and mechanism not in HEURISTICS:
+            raise InputError(
+                f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair"
+            )
 
 
 def merging(
@@ -116,13 +121,13 @@ def merging(
     Complete merging randomises all the violating symbols alike, the others merge them in small sets (Algorithm 1).
     """
     started = time.perf_counter()
-    end = max(search.end(started, share), started + LEAST_SECONDS)
+    end = max(search.end(started, share), started + partitions.LEAST_SECONDS)
     joint, names = rules.joint, rules.joint.useful.names
     lifts = rules.sets(joint, options.risk)
     harmless = _harmless(rules, lifts)
     risky = np.flatnonzero(~harmless).tolist()
     shares = shares_of(options.randomisation, [names[x] for x in risky]) if risky else []
-    merge = merge_all if mechanism == COMPLETE else merge_subsets
+    merge = partitions.merge_all if mechanism == COMPLETE else partitions.merge_subsets
     found = merge(lifts, harmless, repair=not options.as_published, end=end)
     drawn = {k: shares for k, group in enumerate(found.groups) if len(shares) > 1 and risky[0] in group}
     try:
@@ -132,16 +137,9 @@ def merging(
         borrowed = tuple(np.flatnonzero(harmless).tolist())
         found = Merging((tuple(range(len(names))),), repaired=True, borrowed=borrowed)
         rounded = partition_channel(found.groups, rules)
-    made = finish(
-        rounded.channel,
-        joint,
-        rounded.audit,
-        mechanism=mechanism,
-        method="partition",
-        repaired=found.repaired,
-        borrowed=tuple(names[x] for x in found.borrowed),
-        seconds=time.perf_counter() - started,
-    )
+    repair = {"repaired": found.repaired, "borrowed": tuple(names[x] for x in found.borrowed)}
+    how = {"mechanism": mechanism, "method": "partition", "seconds": time.perf_counter() - started}
+    made = finish(rounded.channel, joint, rounded.audit, **how, **repair)
     return found, marked(made, satisfied=rounded.audit.satisfied) if options.as_published else made
 
 
@@ -206,17 +204,25 @@ def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> 
             rounded = rules.rounded(*respond(solve, rules.joint.p_x, groups.groups, end, show)[:2])
         except RoundingFailure:
             continue
-        made = finish(
-            rounded.channel,
-            rules.joint,
-            rounded.audit,
-            mechanism=RESPONSE,
-            method="subsets",
-            repaired=merged.repaired,
-            borrowed=merged.borrowed,
-            seconds=time.perf_counter() - started,
-        )
+        repair = {"repaired": merged.repaired, "borrowed": merged.borrowed}
+        how = {"mechanism": RESPONSE, "method": "subsets", "seconds": time.perf_counter() - started}
+        made = finish(rounded.channel, rules.joint, rounded.audit, **how, **repair)
         if made.nmi >= merged.nmi:
             return marked(made, satisfied=True) if options.as_published else made
         break  # rounding may cost 1e-7 of H(X), more than the sets gained
     return replace(merged, seconds=time.perf_counter() - started)
+
+
+def subset_merging(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+    """Algorithm 1, repaired."""
+    return merging(SUBSETS, rules, search, options)[1]
+
+
+def complete_merging(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+    """All risky symbols as one, randomised alike, repaired."""
+    return merging(COMPLETE, rules, search, options)[1]
+
+
+HEURISTICS: Mapping[str, Callable[[Rules, Search, HeuristicOptions], Design]] = MappingProxyType(
+    {RESPONSE: subset_response, SUBSETS: subset_merging, COMPLETE: complete_merging}
+)

@@ -9,23 +9,35 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.fibres import base_sums, contributions, is_finite, lattice_unit, others
 from mechdesign.nonstochastic.queries import LinearQuery, Query
+from solvers.errors import BackendFailure
 from solvers.programs.highs import Program, Solution, SparseRows
 
 LARGEST_FIBRES = 20_000_000
 """Members of all fibres together that are kept: 160 MB."""
 
 Indices = NDArray[np.int64]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def solved(solve: Callable[P, T], *given: P.args, **how: P.kwargs) -> T:
+    """What `solve`, of `solvers`, makes of these arguments, with the errors of this package."""
+    try:
+        return solve(*given, **how)
+    except BackendFailure as error:
+        raise SolverFailure(str(error)) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,21 +26,6 @@ from mechdesign.nonstochastic.levels import log2_above, smallest_cell
 from mechdesign.nonstochastic.ranges import JointRange
 
 
-def range_entropy(joint: JointRange) -> float:
-    """H0(X) = log2 of the number of values (bits)."""
-    return joint.log(Fraction(joint.x_total))
-
-
-def conditional_range_entropy(joint: JointRange) -> float:
-    """H0(X|Y): log of the largest conditional range [[X|y]]."""
-    return joint.log(Fraction(joint.largest_x))
-
-
-def range_information(joint: JointRange) -> float:
-    """I0(X;Y) = H0(X) - H0(X|Y), the least gain over the outputs; not symmetric (bits)."""
-    return joint.log(Fraction(joint.x_total) / joint.largest_x)
-
-
 def range_leakage(joint: JointRange) -> float:
     """L0(X;Y): the largest log(|X| / |X|y|) over all outputs y (bits)."""
     return joint.log(Fraction(joint.x_total) / joint.smallest_x)
@@ -81,9 +66,11 @@ def maximin_information(joint: JointRange) -> float:
 
 @dataclass(frozen=True)
 class RangeReport:
-    """All measures of a joint range, in one `unit` (bits).
+    """All measures of a joint range, in one `unit` (bits): of X given Y, and `_reverse` of Y given X.
 
-    The chain ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit.
+    H0(X) is the log of the number of values, H0(X|Y) that of the largest conditional range [[X|y]]; the information
+    I0(X;Y) = H0(X) - H0(X|Y) is the least gain over the outputs, and not symmetric. The chain
+    ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit.
     """
 
     unit: str
@@ -102,21 +89,16 @@ class RangeReport:
 
 def range_report(joint: JointRange) -> RangeReport:
     """Every measure of this module for X given Y, and `_reverse` for Y given X."""
-    back, classes = joint.reverse, overlap_partition(joint).n_classes
-    measures = {
-        "entropy": range_entropy,
-        "conditional_entropy": conditional_range_entropy,
-        "information": range_information,
-        "leakage": range_leakage,
-    }
-    return RangeReport(
-        unit=joint.unit,
-        **{name: measure(joint) for name, measure in measures.items()},
-        **{f"{name}_reverse": measure(back) for name, measure in measures.items()},
-        symmetric_leakage=symmetric_leakage(joint),
-        classes=classes,
-        maximin=joint.log(Fraction(classes)),
-    )
+    classes = overlap_partition(joint).n_classes
+    measured: dict[str, float] = {}
+    for suffix, one in (("", joint), ("_reverse", joint.reverse)):
+        total, largest = Fraction(one.x_total), Fraction(one.largest_x)
+        measured[f"entropy{suffix}"] = one.log(total)
+        measured[f"conditional_entropy{suffix}"] = one.log(largest)
+        measured[f"information{suffix}"] = one.log(total / largest)
+        measured[f"leakage{suffix}"] = range_leakage(one)
+    known = {"symmetric_leakage": symmetric_leakage(joint), "maximin": joint.log(Fraction(classes))}
+    return RangeReport(unit=joint.unit, classes=classes, **measured, **known)
 
 
 def brute_force_leakage(joint: JointRange, feature: Callable[[Any], Hashable] | None = None) -> float:
@@ -131,22 +113,12 @@ def brute_force_leakage(joint: JointRange, feature: Callable[[Any], Hashable] | 
 class WorstAttribute:
     """The feature of X that brute-force guessing profits from most (Remark 1).
 
-    It merges the values compatible with `output`, one of the outputs with the fewest, and tells
-    all others apart; call it with an x to get the value of the feature.
+    It merges the values compatible with `output`, one of the outputs with the fewest, and tells all others apart.
     """
 
     output: Hashable
     merged: frozenset[Hashable]
     n_values: int
-
-    @property
-    def leakage(self) -> float:
-        """log2(n_values), the maximal leakage L*(X -> Y), in bits."""
-        return math.log2(self.n_values)
-
-    def __call__(self, x: Hashable) -> tuple[Hashable, ...]:
-        """The value of the attribute at x."""
-        return ("merged",) if x in self.merged else ("kept", x)
 
 
 def worst_attribute(joint: JointRange) -> WorstAttribute:

@@ -21,30 +21,16 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
 
-from mechdesign.core.documents import (
-    FileDocument,
-    Matching,
-    Record,
-    read_built,
-    without_infinities,
-    write_document,
-)
+from mechdesign.core import documents
+from mechdesign.core.documents import FileDocument, Matching, Record
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
+from mechdesign.nonstochastic import queries
 from mechdesign.nonstochastic.domains import MOST_INTEGERS, Domain, FiniteDomain, IntervalDomain, interval
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed, promises
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify, composed_epsilon
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
-from mechdesign.nonstochastic.queries import (
-    OrderStatistic,
-    Query,
-    count_query,
-    identity_query,
-    mean_query,
-    median_query,
-    sum_query,
-)
 
 FORMAT = "mechdesign.quantizer"
 VERSION = 1
@@ -225,7 +211,7 @@ class MechanismFile:
         InputError
             If the path exists (without `overwrite`), is a folder or cannot be written.
         """
-        write_document(path, self.document, overwrite=overwrite)
+        documents.write_document(path, self.document, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: PathLike) -> MechanismFile:
@@ -246,19 +232,21 @@ AS_IT_IS = ("query", "column", "group_by", "outside", "epsilon", "guarantee", "p
 
 def _loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...]]:
     """The file, counted again, and the mechanisms as they were written."""
-    return read_built(path, MechanismDocument, lambda _, found: (_counted_again(found), found.mechanisms))
+    return documents.read_built(
+        path, MechanismDocument, lambda _, found: (_counted_again(found), found.mechanisms)
+    )
 
 
-def build_query(query: str, individuals: int, domain: Domain) -> Query:
+def build_query(query: str, individuals: int, domain: Domain) -> queries.Query:
     """The query of a mechanism file for a group of `individuals` records."""
     if query == "identity":
-        return identity_query(domain)
+        return queries.identity_query(domain)
     if query == "count":
-        return count_query(individuals)
-    linear = {"mean": mean_query, "sum": sum_query, "median": median_query}
+        return queries.count_query(individuals)
+    linear = {"mean": queries.mean_query, "sum": queries.sum_query, "median": queries.median_query}
     if query in linear:
         return linear[query](individuals, domain)
-    return OrderStatistic(ranks_of(query, individuals)[0], individuals, domain)
+    return queries.OrderStatistic(ranks_of(query, individuals)[0], individuals, domain)
 
 
 def ranks_of(query: str, individuals: int) -> tuple[int, int]:
@@ -367,15 +355,9 @@ def verify_file(path: PathLike) -> VerifiedMechanism:
     wrong += [
         f"the guarantee states {quoted(key)}, which is no part of it" for key in claimed.keys() - record
     ]
-    return VerifiedMechanism(
-        mechanism=mechanism,
-        outputs=record["outputs"],
-        allowed=outputs_allowed(mechanism.epsilon),
-        answers_each=each,
-        total_epsilon=total,
-        promises=promised,
-        disagreements=tuple(wrong),
-    )
+    known = {"total_epsilon": total, "promises": promised, "disagreements": tuple(wrong)}
+    known |= {"outputs": record["outputs"], "allowed": outputs_allowed(mechanism.epsilon)}
+    return VerifiedMechanism(mechanism=mechanism, answers_each=each, **known)
 
 
 def read_verified(path: PathLike) -> VerifiedMechanism:
@@ -401,7 +383,7 @@ def guarantee_record(
         "outputs": outputs,
         "answers_each": answers_each,
         "total_epsilon": total,
-        "promises": without_infinities([asdict(g) for g in promised]),
+        "promises": documents.without_infinities([asdict(g) for g in promised]),
         "assumptions": list(ASSUMPTIONS),
     }
     return record, total, promised

@@ -21,12 +21,10 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import doubles
 from mechdesign.nonstochastic.levels import smallest_cell
+from mechdesign.tables.bin_edges import least_cells, row_minima
 
 LARGEST_VALUE = 1e120
 """Squares of differences of larger values, summed, could leave the doubles."""
-
-FEW_ROWS = 16
-"""Rows of which all columns are compared at once: fewer calls."""
 
 NEAR = 256
 """Further values whose sums are taken at once."""
@@ -84,41 +82,9 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
     centres = np.array(
         [ordered[a] + (ordered[a:b] - ordered[a]).mean() for a, b in itertools.pairwise(edges)]
     )
-    return Partition(
-        cell_of=cell_of,
-        sizes=sizes,
-        smallest=smallest,
-        representatives=centres,
-        distortion=math.fsum(((values - centres[cell_of]) ** 2).tolist()) / values.size,
-    )
-
-
-def row_minima(
-    value: Callable[[Indices, Indices], Any], rows: Indices, first: Indices, last: Indices
-) -> Indices:
-    """For each row the first column of least value(row, column) from `first` to `last`; it never falls down the rows.
-
-    The middle row limits the columns of the rows above and below it; all middles of a depth are looked at together.
-    """
-    if rows.size < FEW_ROWS:
-        columns = np.arange(first[0], last[-1] + 1)
-        inside = (columns >= first[:, None]) & (columns <= last[:, None])
-        return first[0] + np.where(inside, value(rows[:, None], columns), np.inf).argmin(axis=1)
-    place, step = last.copy(), 1 << (rows.size.bit_length() - 1)
-    while step:
-        now = np.arange(step - 1, rows.size, 2 * step)
-        low, high = first[now], last[now]
-        low[1:] = np.maximum(low[1:], place[now[1:] - step])
-        below = now + step < rows.size
-        high[below] = np.minimum(high[below], place[now[below] + step])
-        lengths = high - low + 1
-        starts = np.cumsum(lengths) - lengths
-        columns = np.arange(lengths.sum()) - np.repeat(starts - low, lengths)
-        found = value(np.repeat(rows[now], lengths), columns)
-        least = np.flatnonzero(found == np.repeat(np.minimum.reduceat(found, starts), lengths))
-        place[now] = columns[least[np.searchsorted(least, starts)]]
-        step >>= 1
-    return place
+    distortion = math.fsum(((values - centres[cell_of]) ** 2).tolist()) / values.size
+    made = {"cell_of": cell_of, "sizes": sizes, "representatives": centres}
+    return Partition(smallest=smallest, distortion=distortion, **made)
 
 
 def squared_errors(values: Floats, weights: Floats | None = None) -> Callable[[Indices, Indices], Any]:
@@ -165,17 +131,4 @@ def best_edges(values: Floats, smallest: int) -> list[int]:
 
 def best_cells(values: Floats, weights: Floats, cells: int) -> list[int]:
     """As `best_edges`, of at most so many cells of any size, for weighted values."""
-    size, cost = values.size, squared_errors(values, weights)
-    ends = np.arange(1, size + 1)
-    best, before = np.append(0.0, cost(ends, ends * 0)), list[Indices]()
-    for _ in range(min(cells, size) - 1):
-
-        def total(end: Indices, start: Indices, best: Any = best) -> Any:
-            return best[start] + cost(end, start)
-
-        before.append(np.append(0, row_minima(total, ends, ends * 0, ends - 1)))
-        best = np.append(0.0, total(ends, before[-1][1:]))
-    edges = [size]
-    for starts in reversed(before):
-        edges.append(int(starts[edges[-1]]))
-    return sorted({0, *edges})
+    return least_cells(squared_errors(values, weights), values.size, cells)[-1][0]

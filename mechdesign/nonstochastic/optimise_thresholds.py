@@ -22,13 +22,12 @@ import numpy as np
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.fibres import contributions
-from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem
+from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem, solved
 from mechdesign.nonstochastic.levels import Allowance, allowance
 from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import LinearQuery, Query
-from mechdesign.nonstochastic.solving import solved
 from solvers.programs.highs import solve_program
 
 LevelsMethod = Literal["auto", "milp", "earliest"]

@@ -56,7 +56,6 @@ class LinearQuery:
     Blocks with the same weight and domain are merged, and blocks of nobody are dropped.
     """
 
-    name: str
     blocks: tuple[Stratum, ...]
 
     def __post_init__(self) -> None:
@@ -151,30 +150,28 @@ def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) 
     each = [domains] * len(exact) if isinstance(domains, Domain) else list(domains)
     if len(each) != len(exact):
         raise InputError(f"{len(exact)} weights need {len(exact)} domains, not {len(each)}")
-    return LinearQuery("linear", tuple(Stratum(w, d, 1) for w, d in zip(exact, each, strict=True)))
+    return LinearQuery(tuple(Stratum(w, d, 1) for w, d in zip(exact, each, strict=True)))
 
 
 def mean_query(individuals: int, domain: Domain) -> LinearQuery:
     """The mean of the data of `individuals` people."""
     n = check_whole("individuals", individuals)
-    return LinearQuery("mean", (Stratum(Fraction(1, n), domain, n),))
+    return LinearQuery((Stratum(Fraction(1, n), domain, n),))
 
 
 def sum_query(individuals: int, domain: Domain) -> LinearQuery:
     """The sum of the data of `individuals` people."""
-    return LinearQuery("sum", (Stratum(Fraction(1), domain, check_whole("individuals", individuals)),))
+    return LinearQuery((Stratum(Fraction(1), domain, check_whole("individuals", individuals)),))
 
 
 def count_query(individuals: int) -> LinearQuery:
     """How many of `individuals` people have a property: a sum of zeros and ones."""
-    return LinearQuery(
-        "count", (Stratum(Fraction(1), finite((0, 1)), check_whole("individuals", individuals)),)
-    )
+    return sum_query(individuals, finite((0, 1)))
 
 
 def identity_query(domain: Domain) -> LinearQuery:
     """f_i(x) = x_i: what the local version of noiseless privacy releases (Farokhi 2020, Definition 2)."""
-    return LinearQuery("identity", (Stratum(Fraction(1), domain, 1),))
+    return sum_query(1, domain)
 
 
 def median_query(individuals: int, domain: Domain) -> OrderStatistic | EvenMedian:

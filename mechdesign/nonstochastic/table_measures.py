@@ -15,18 +15,9 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Numbering
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
+from mechdesign.nonstochastic import information
 from mechdesign.nonstochastic.answering import usable_records
 from mechdesign.nonstochastic.hypothesis import TestingProblem
-from mechdesign.nonstochastic.information import (
-    brute_force_leakage,
-    identifiable_epsilon,
-    is_identifiable,
-    is_one_shot,
-    largest_stochastic_leakage,
-    maximal_leakage,
-    range_report,
-    worst_attribute,
-)
 from mechdesign.nonstochastic.ranges import JointRange
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
@@ -81,7 +72,7 @@ def measure_table(
 ) -> dict[str, Any]:
     """Measure the pairs that occur in a table; all logarithms in bits."""
     joint = JointRange.from_columns(_cross(table, x), _cross(table, y))
-    worst = worst_attribute(joint)
+    worst = information.worst_attribute(joint)
     return {
         "x": tuple(x),
         "y": tuple(y),
@@ -89,11 +80,11 @@ def measure_table(
         "pairs": joint.n_pairs,
         "x_values": joint.shape[0],
         "y_values": joint.shape[1],
-        **asdict(range_report(joint)),
-        "maximal_leakage": maximal_leakage(joint),
-        "identifiability": identifiable_epsilon(joint),
-        "identifiable": None if epsilon is None else is_identifiable(joint, epsilon),
-        "stochastic_bound": largest_stochastic_leakage(joint),
+        **asdict(information.range_report(joint)),
+        "maximal_leakage": information.maximal_leakage(joint),
+        "identifiability": information.identifiable_epsilon(joint),
+        "identifiable": None if epsilon is None else information.is_identifiable(joint, epsilon),
+        "stochastic_bound": information.largest_stochastic_leakage(joint),
         "worst_attribute": {
             "output": _text(worst.output),
             "merged": len(worst.merged),
@@ -131,8 +122,8 @@ def _feature(
     return {
         "columns": tuple(names),
         "values": len(set(values.values())),
-        "leakage": brute_force_leakage(joint, values.__getitem__),
-        "one_shot": is_one_shot(joint, values.__getitem__),
+        "leakage": information.brute_force_leakage(joint, values.__getitem__),
+        "one_shot": information.is_one_shot(joint, values.__getitem__),
     }
 
 

@@ -36,10 +36,10 @@ import numpy as np
 
 from mechdesign.core.balls import precision, upper
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.nonstochastic.gaps import solved
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.levels import log2_above
 from mechdesign.nonstochastic.ranges import JointRange, product
-from mechdesign.nonstochastic.solving import solved
 from solvers.programs.highs import INTEGRALITY, Program, SparseRows, solve_program
 from solvers.programs.theta import theta_matrix
 
@@ -239,12 +239,7 @@ def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) ->
         columns=side.columns.tolist(),
         values=[1.0] * side.n_pairs,
     )
-    program = Program(
-        costs=np.full(n_columns, -1.0 if integer else 1.0),
-        lower=np.zeros(n_columns),
-        upper=np.ones(n_columns),
-        rows=rows,
-        integer=np.ones(n_columns, dtype=np.bool_) if integer else None,
-    )
+    ones = np.ones(n_columns)
+    program = Program(ones if not integer else -ones, 0.0 * ones, ones, rows, ones > 0.0 if integer else None)
     found = solved(solve_program, program, time_limit=time_limit)
     return found.x, -found.bound if integer else found.bound

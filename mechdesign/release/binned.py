@@ -146,13 +146,17 @@ class Moved:
     after: tuple[float, ...]
 
 
+def unit_of(distance: float, kind: str) -> tuple[int, str]:
+    """Seconds of the unit that suits a distance between dates or times, and its name; 1 and nothing for numbers."""
+    units = ((DAY, " days"), (3600, " hours"), (60, " minutes"), (0, " s"))
+    size, name = (1, "") if kind == "number" else next(each for each in units if distance >= each[0])
+    return max(size, 1), name
+
+
 def distance_text(distance: float, kind: str) -> str:
     """A distance with its unit, where it has one."""
-    if kind == "number":
-        return about(distance)
-    units = ((DAY, "days"), (3600, "hours"), (60, "minutes"))
-    size, unit = next((each for each in units if distance >= each[0]), (1, "s"))
-    return f"{about(distance / size)} {unit}"
+    size, unit = unit_of(distance, kind)
+    return f"{about(distance / size)}{unit}"
 
 
 def moved(channel: Releasable) -> tuple[Moved, ...]:

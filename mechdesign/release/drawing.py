@@ -18,7 +18,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import Encoded
+from mechdesign.formats.cells import Encoded, arrow_integers
 from mechdesign.formats.digests import RowHasher
 from mechdesign.release import binned, policies
 from mechdesign.release.binned import FORMS, LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN
@@ -64,8 +64,8 @@ class Seen:
 
     def entries(self) -> tuple[Hashes, Integers]:
         """The hashes that are remembered, in no order, and their codes."""
-        at = np.flatnonzero(self._keys)
-        return self._keys[at], self._codes[at].astype(np.int64)
+        at = self._keys != 0
+        return self._keys[at], self._codes[at]
 
     def _walk(self, hashes: Hashes, codes: Integers, room: int) -> tuple[NDArray[np.uint8], Integers]:
         new, found, at = np.zeros(len(hashes), np.uint8), np.zeros(len(hashes), np.int64), 0
@@ -147,7 +147,8 @@ class Release:
             # A number of its own for each further symbol: that of the first has met the first alone.
             for code in np.unique(codes[codes != known]).tolist():
                 at = np.flatnonzero((codes == code) & (known != code))
-                drawn[at] = self._drawn(codes[at], records.some(at), self._key.derived(CHANGED, str(code)))
+                part = Identifiers([column.take(arrow_integers(at)) for column in records.columns])
+                drawn[at] = self._drawn(codes[at], part, self._key.derived(CHANGED, str(code)))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         if not self._inner:
             return [drawn] * len(self.texts)
@@ -189,8 +190,9 @@ class Release:
     def new_records(self) -> tuple[Hashes, Integers]:
         """Hashes and first symbols of the records that no earlier release had."""
         hashes, codes = self.seen.entries()
-        new = np.flatnonzero(self.earlier.find(hashes, codes)[0])
-        order = new[np.argsort(hashes[new], kind="stable")]  # nearly sorted, as they lie in the table
+        if not (new := self.earlier.find(hashes, codes)[0]).all():
+            hashes, codes = hashes[new], codes[new]
+        order = np.argsort(hashes, kind="stable").astype(np.int32)  # nearly sorted, as they lie in the table
         return hashes[order], codes[order]
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
@@ -209,12 +211,8 @@ class Release:
 def channel_digest(channel: Releasable) -> str:
     """SHA-256 of what a channel does: its columns, symbols, outputs and rows, and nothing of where it comes from."""
     rows = IntegerRows.of(channel.rows)
-    head = {
-        "columns": channel.useful.columns,
-        "symbols": channel.useful.symbols,
-        "outputs": channel.outputs,
-        "denominator": channel.denominator,
-    }
+    head = {"columns": channel.useful.columns, "symbols": channel.useful.symbols}
+    head |= {"outputs": channel.outputs, "denominator": channel.denominator}
     digest = hashlib.sha256(canonical(head).encode())
     for array in (rows.indptr, rows.indices, rows.values):
         digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())

@@ -44,9 +44,9 @@ class Sampler:
         self._starts = integers.indptr
         self._outputs = integers.indices
         # Cumulated integers of each row, over its positive entries (modular sums: rows are below 2**62).
-        running, lengths = (
-            np.cumsum(integers.values.view(np.uint64), dtype=np.uint64),
+        lengths, running = (
             np.diff(integers.indptr),
+            np.cumsum(integers.values.view(np.uint64), dtype=np.uint64),
         )
         before = np.concatenate([np.zeros(1, np.uint64), running])[integers.indptr[:-1]]
         self._above = (running - np.repeat(before, lengths)).view(np.int64)

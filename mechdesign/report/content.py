@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from mechdesign.auditing.demands import allowed_sides
+from mechdesign.auditing.joint_leakage import sum_above
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.means import Used
 from mechdesign.auditing.measures import ChannelMeasures, guarantees
@@ -219,7 +220,8 @@ def _least(channel: Channel) -> r.LeastKept | None:
         return None
     own = zip(channel.useful.names, channel.kept_whole, strict=True)
     figures = {key: known for key, known in channel.record.least.items() if isinstance(known, float | int)}
-    return r.LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), **figures)
+    kind = "number" if (bins := channel.useful.bins_of(0)) is None else bins.kind
+    return r.LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), kind=kind, **figures)
 
 
 def origin_of(channel: Channel, key: str) -> str | None:
@@ -276,7 +278,7 @@ def _promised(notion: Notion) -> Achieved:
     limits = notion.limits.loosest
     # A ratio bounds both sides, for the mean of the lifts is 1.
     lower, upper = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
-    return Achieved(lower, upper, min(limits.ratio, _sum_above(limits.lower, limits.upper)))
+    return Achieved(lower, upper, min(limits.ratio, sum_above((limits.lower, limits.upper))))
 
 
 def _promise(
@@ -298,14 +300,6 @@ def _promise(
     high = math.exp(limits.upper) if math.isfinite(limits.upper) else None
     said, shown = notion.limits.condition(sensitive), tuple(bounds)
     return r.Promise(statement=said, verdict=verdict, satisfied=satisfied, low=low, high=high, bounds=shown)
-
-
-def _sum_above(first: float, second: float) -> float:
-    """The sum of two budgets, never rounded down."""
-    total = first + second
-    if math.isinf(total) or math.fsum((first, second, -total)) <= 0.0:
-        return total
-    return math.nextafter(total, math.inf)
 
 
 def _sample(asked: r.Asked) -> str:

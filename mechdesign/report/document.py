@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from mechdesign.release.binned import Moved, distance_text
+from mechdesign.release.binned import Moved, distance_text, unit_of
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
 from mechdesign.report.content import names_of, protected
@@ -150,8 +150,9 @@ def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
         if asked["name"] == "truth":
             texts.append(f"{kept}; {best} keeps more than {w.percent_at_most(min(1.0, 1.0 - bound))}.")
         else:
-            said = f"{what[asked['distance']]} {w.at_most(cost)}"
-            texts.append(f"{said}; {best} comes below {w.at_least(bound)}. {kept}.")
+            size, unit = unit_of(cost, least.kind if asked["distance"] == "absolute" else "number")
+            said = f"{what[asked['distance']]} {w.at_most(cost / size)}{unit}"
+            texts.append(f"{said}; {best} comes below {w.at_least(bound / size)}{unit}. {kept}.")
     if asked["keep_frequencies"]:
         size = "up to the rounding to integers" if moved is None else f"to within {w.at_most(moved)}"
         texts.append(f"The expected share of every {useful} is that of the table, {size}.")

@@ -127,6 +127,7 @@ class LeastKept:
 
     asked: dict[str, Any]
     by_symbol: tuple[tuple[str, float], ...]
+    kind: str = "number"
     cost: float | None = None
     cost_lower_bound: float | None = None
     truth: float | None = None

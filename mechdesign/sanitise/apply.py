@@ -22,7 +22,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
-from mechdesign.formats.opening import Kind, Source, kind_named, open_source, packing_of
+from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
 from mechdesign.release.drawing import LABEL, REMEMBERED
 from mechdesign.sanitise.job import Earlier, Job, changes_told
@@ -33,7 +33,7 @@ from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.shuffling import shuffle_file
 from mechdesign.sanitise.target import Target
-from mechdesign.sanitise.writing import Sides, sides_hold, uses_of, write_release, write_sides
+from mechdesign.sanitise.writing import Sides, Writing, sides_hold, uses_of, write_release, write_sides
 
 
 def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]]) -> None:
@@ -57,23 +57,10 @@ def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]
 
 @dataclass(frozen=True)
 class Applied:
-    """What was written.
+    """What was written: `sha256` is of the output's bytes, `ledger` the place of the one in which it is entered.
 
-    Attributes
-    ----------
-    records : int
-    columns : tuple of str
-        The released columns.
-    sha256 : str
-        Of the output's bytes.
-    ledger : str or None
-        The ledger in which the release is entered.
-    already : bool
-        Whether all of it had been written by an earlier run of the same job, and nothing was left to do.
-    notices : tuple of str
-        What the user should know.
-    others : int
-        Columns that stay as they were, of which the promise says nothing.
+    `already` says that an earlier run of the job had written all of it; `notices` are for the user; `others` is the
+    number of columns that stay as they were, of which the promise says nothing.
     """
 
     records: int
@@ -93,15 +80,11 @@ class Run:
     guarded: GuardedInput
     table: Source
     target: PathLike
-    kind: Kind
-    text: TextOptions | None
-    packing: Compression | None
+    how: Writing
     folder: Path | None
     sides: Sides
     force: bool
     strict: bool
-    escape: bool
-    jobs: int
     reading: dict[str, Any]
     progress: Progress | None
 
@@ -113,10 +96,10 @@ class Run:
             self.plan = self.recipe.plan(self.table.header)
             if schema is not None and not self.recipe.options.keep_sensitive:
                 kept = {*self.plan.others} - {*self.recipe.options.kept}
-                refuse_inner(schema, kept, self.recipe.private_columns)
+                refuse_inner(schema, kept, self.recipe.private_columns, self.recipe.replaced)
         except InputError as error:
             raise InputError(f"{self.table.name}: {error}") from None
-        if schema is not None and self.kind == "Parquet" and (notes := free_notes(schema)):
+        if schema is not None and self.how.kind == "Parquet" and (notes := free_notes(schema)):
             self.told.append(
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
             )
@@ -155,9 +138,9 @@ class Run:
     def _job(self, ledger: Ledger) -> Job:
         asked = self.recipe.options
         # The last ones only where they are used: releases of earlier versions had none.
-        used = {"shuffle": asked.shuffle, "drop": asked.drop, "escape_formulas": self.escape}
-        used["format"] = self.kind != self.table.kind and self.kind
-        always = {"into": asked.into, "text": self.reading, "compression": self.packing}
+        used = {"shuffle": asked.shuffle, "drop": asked.drop, "escape_formulas": self.how.escape}
+        used["format"] = self.how.kind != self.table.kind and self.how.kind
+        always = {"into": asked.into, "text": self.reading, "compression": self.how.packing}
         always |= {"keep_sensitive": asked.keep_sensitive}
         job = Job(
             ledger,
@@ -189,15 +172,14 @@ class Run:
         )
         if job is not None:
             job.prepare(drawer.releases)
-        how: dict[str, Any] = {"kind": self.kind, "text": self.text, "escape": self.escape, "jobs": self.jobs}
-        write = partial(write_release, drawer, self.table, advance=self._advance, look=look, **how)
+        write = partial(write_release, drawer, self.table, advance=self._advance, look=look)
         if recipe.options.shuffle:
             with closing(NamelessFile(self.folder)) as plain:
-                records = write(plain.path, None)
+                records = write(plain.path, replace(self.how, packing=None))
                 key = recipe.keys[0].derived("order", self.guarded.sha256)
-                shuffle_file(plain.path, out.part, key, self.text, self.packing, self.folder)
+                shuffle_file(plain.path, out.part, key, self.how.text, self.how.packing, self.folder)
         else:
-            records = write(out.part, self.packing)
+            records = write(out.part, self.how)
         if any(release.seen.full or release.earlier.full for release in drawer.releases):
             self.told += [_FORGOTTEN] if _FORGOTTEN not in self.told else []
         self.guarded.check()
@@ -276,8 +258,8 @@ def sanitise_file(
     compression : 'gzip' or 'zstd', optional
         Of a CSV target, whatever its name.
     format : 'csv' or 'parquet', optional
-        What the target is. From CSV to Parquet all cells are text; from Parquet to CSV they are written as channels see
-        them: types, nulls, which are empty cells then, and metadata are lost.
+        What the target is. All cells of a CSV are text in Parquet; those of Parquet are written in a CSV as channels
+        see them: types, metadata, and what tells a null from an empty text, are lost.
     ledger : path, optional
         The ledger, made with its key if there is none: the same data get the same draws whenever they are released,
         and are not drawn a second time. Without it the key is forgotten, and another run draws again.
@@ -293,17 +275,15 @@ def sanitise_file(
     escape_formulas : bool
         Whether CSV cells that a spreadsheet would take for a formula get an apostrophe before them.
     jobs : int
-        Threads that work on the file: 2, or 3 at most, read and draw while what is drawn is written. The bytes are the
-        same.
+        Threads: with 2, or 3 at most, records are read and drawn while others are written. The bytes are the same.
     progress : Progress, optional
         Told of the bytes read; the input is read twice.
 
     Raises
     ------
     InputError
-        Naming the file and the line, column or symbol: a missing column, an unknown symbol, an empty cell or null
-        (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be
-        written, records that would be drawn a second time, a file that changes meanwhile.
+        Naming file and line, column or symbol: what is missing or unknown, would stay though sensitive, cannot be
+        written, would be drawn a second time, or changes meanwhile.
     """
     if jobs < 1:
         raise InputError(f"the number of jobs ({jobs}) must be 1 or more (--jobs)")
@@ -313,25 +293,21 @@ def sanitise_file(
     recipe = Recipe.of(channel, asked)
     sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
     folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent
+    # The input is read twice: to hash it, and to write it.
+    first: Progress | None = progress and (lambda done, total: progress(done, 2 * total))
     with (
-        GuardedInput(source, spool=folder, progress=_first_half(progress)) as guarded,
+        GuardedInput(source, spool=folder, progress=first) as guarded,
         open_source(guarded.path, text, name=guarded.name) as table,
     ):
-        kind = table.kind if format is None else kind_named(format)
+        if format not in (None, *KINDS):
+            raise InputError(f"the format ({format!r}) must be csv or parquet (--format)")
+        kind = KINDS[format] if format else table.kind
         packing = packing_of(table, target, kind, compression)
         if escape_formulas and kind != "CSV":
-            raise InputError(
-                f"{table.name if kind == table.kind else target} is a Parquet file, which has no formulas to escape "
-                "(--escape-formulas)"
-            )
-        reading, how = asdict(text or TextOptions()), (force, strict, escape_formulas, jobs)
-        files = (guarded, table, target, kind, text, packing, folder, sides)
-        run = Run(recipe, *files, *how, reading, progress)
+            raise InputError(f"{target}: a Parquet file has no formulas to escape (--escape-formulas)")
+        how = Writing(kind, text, packing, escape_formulas, jobs)
+        reading = asdict(text or TextOptions())
+        run = Run(recipe, guarded, table, target, how, folder, sides, force, strict, reading, progress)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger, channels=channel_files)
         return run.write(ledger)
-
-
-def _first_half(progress: Progress | None) -> Progress | None:
-    """The input is read twice: to hash it, and to write it."""
-    return None if progress is None else lambda done, total: progress(done, 2 * total)

@@ -136,7 +136,6 @@ SYMBOLS = 1 << 16
 NEARLY = 0.95
 """A column stands for another one if guessing from it removes this share of the errors of guessing without it."""
 
-
 SHARED = 8
 """Records with the same value, on average, in a column that stands for another; of fewer it rather names individuals,
 whose symbols nobody can tell from their names alone."""

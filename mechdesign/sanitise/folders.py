@@ -26,7 +26,6 @@ from mechdesign.core.documents import Digest, FileDocument, read_document, write
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import (
     EXISTS,
-    PARQUET_SUFFIXES,
     PathLike,
     open_locked,
     part_of,
@@ -40,7 +39,7 @@ from mechdesign.formats.compression import compression_named
 from mechdesign.formats.digests import Content
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.inputs import TextOptions, on_failure
-from mechdesign.formats.opening import SUFFIXES, TEXT_SUFFIXES, kind_named, open_source
+from mechdesign.formats.opening import SUFFIXES, open_source
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
@@ -226,8 +225,8 @@ def _placed(names: Sequence[str], format: str | None) -> dict[str, str]:
     for name in names:
         path = PurePath(name)
         plain = path.with_suffix("") if compression_named(path) else path
-        if format is not None and (ending := plain.suffix.lower()) not in SUFFIXES[kind_named(format)]:
-            known = ending in (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
+        if format is not None and (ending := plain.suffix.lower()) not in SUFFIXES.get(format, ()):
+            known = any(ending in endings for endings in SUFFIXES.values())
             path = path.with_name(f"{plain.stem if known else plain.name}.{format}")
         if (other := found.setdefault(path.as_posix(), name)) != name:
             raise InputError(f"{name} and {other} would both be written to {path}; give one another name")
@@ -338,9 +337,13 @@ def _publish(book: ProvisionalLedger, marker: ReleasedFolder) -> None:
             path.unlink()
     write_document(stage / MARKER, marker, overwrite=True)
     with uninterrupted():
+        try:
+            if final.exists():
+                final.rename(aside)
+            with on_failure(lambda: aside.rename(final) if aside.exists() else None):
+                stage.rename(final)
+        except OSError as error:
+            raise InputError(f"{final} cannot be given its name: {reason(error)}") from None
         book.entered.clear()
-        if final.exists():
-            final.rename(aside)
-        stage.rename(final)
         sync_folder(final.parent)
     shutil.rmtree(aside, ignore_errors=True)

@@ -63,7 +63,7 @@ def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
         )
     schema = _arrow_schema(frame)
     if schema is not None:
-        refuse_inner(schema, {*plan.others} - {*recipe.options.kept}, secret)
+        refuse_inner(schema, {*plan.others} - {*recipe.options.kept}, secret, recipe.replaced)
 
 
 def _arrow_schema(frame: Any) -> Any:

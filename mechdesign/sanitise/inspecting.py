@@ -85,19 +85,10 @@ def inspect_file(
     columns: Mapping[str, str] | None = None,
     text: TextOptions | None = None,
 ) -> Inspection:
-    """Measure what each other column of a file says about the useful columns of a channel, and the sensitive ones.
+    """Measure what each other column of a file says about the useful columns of a channel, and the `sensitive` ones.
 
-    Parameters
-    ----------
-    sensitive : sequence of str
-        The sensitive columns of the file; by default those of the channel that it has.
-    columns : mapping, optional
-        The file's name of a column of the channel where it has another one there.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or has no such column.
+    These are by default those of the channel that the file has; `columns` maps the channel's names to the file's.
+    Raises InputError if the file cannot be read, or has no such column.
     """
     asked = ReleaseOptions(columns=columns)
     with open_source(source, text) as table:

@@ -30,12 +30,8 @@ _SECRET = re.compile(r"[\w+/=:\s-]{22,}")
 def create_key(path: PathLike, key: Key) -> None:
     """Write a key file, complete or not at all, and on disk when this returns.
 
-    Two processes that create the same file must exclude each other, as job files do.
-
-    Raises
-    ------
-    InputError
-        If the file exists (a key is never replaced), or cannot be written.
+    Raises InputError if it exists (a key is never replaced), or cannot be written. Two processes that create the same
+    file must exclude each other.
     """
     target = Path(path)
     part = target.with_name(f".{target.name}.part")
@@ -62,11 +58,8 @@ def create_key(path: PathLike, key: Key) -> None:
 def read_key(path: PathLike) -> Key:
     """Read a key file.
 
-    Raises
-    ------
-    InputError
-        If it is missing, no ordinary file, readable by others than its owner, or holds no key. No message
-        repeats what the file holds.
+    Raises InputError if it is missing, no ordinary file, readable by others than its owner, or holds no key; no
+    message repeats what it holds.
     """
     name = f"the key file {os.fspath(path)}"
     try:
@@ -123,13 +116,7 @@ def key_at(path: PathLike) -> Key:
 
 
 def key_from(where: str) -> Key:
-    """The key at ``env:NAME``, ``fd:N`` (an open file descriptor) or in a key file.
-
-    Raises
-    ------
-    InputError
-        If there is none. No message repeats what was read.
-    """
+    """The key at ``env:NAME``, ``fd:N`` (an open file descriptor) or in a key file; no message repeats it."""
     kind, colon, name = where.partition(":")
     if not colon or kind not in ("env", "fd"):
         return key_at(where)

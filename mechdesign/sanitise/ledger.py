@@ -281,9 +281,12 @@ class Ledger:
         """Keep what `known` gives, the symbols encrypted under the key of the draw."""
         if len(hashes):
             nonce = secrets.token_bytes(NONCE)
-            symbols = _ciphered(key, nonce, codes.astype("<i4").tobytes())
-            which, records = (drawn.job, drawn.use.channel, drawn.draw, entry.id), hashes.astype("<u8")
-            row = (*which, nonce, records.tobytes(), symbols)
+            symbols = _ciphered(key, nonce, codes.astype("<i4", copy=False).tobytes())
+            which, records = (
+                (drawn.job, drawn.use.channel, drawn.draw, entry.id),
+                hashes.astype("<u8", copy=False),
+            )
+            row = (*which, nonce, memoryview(records), symbols)
             db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     @staticmethod

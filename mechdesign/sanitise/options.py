@@ -222,15 +222,7 @@ class ReleaseOptions:
 def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function take some fields of `ReleaseOptions` as keyword arguments, and say so in its help.
 
-    Parameters
-    ----------
-    keywords : TypedDict
-        Which ones; the function takes them as ``**options: Unpack[..]``.
-
-    Raises
-    ------
-    TypeError
-        From the function, on a keyword that it does not take.
+    It takes those of the TypedDict `keywords` as ``**options: Unpack[..]``, and raises TypeError on any other.
     """
     wanted = [each for each in fields(ReleaseOptions) if each.name in keywords.__annotations__]
     names = [each.name for each in wanted]

@@ -31,12 +31,16 @@ def lookalikes(
     return [(name, plain[short]) for name, short in names if short in plain]
 
 
-def refuse_inner(schema: Any, kept: Collection[Any], secret: Collection[Any]) -> None:
-    """Refuse columns that hold a field with the name of a sensitive column."""
+def refuse_inner(
+    schema: Any, kept: Collection[Any], secret: Collection[Any], useful: Collection[Any]
+) -> None:
+    """Refuse columns that hold a field with the name of a sensitive column, or of one that is released."""
     for field in schema:
-        for inner, like in lookalikes([*_inner_names(field.type)], secret, ()) if field.name in kept else ():
+        names = [*_inner_names(field.type)] if field.name in kept else []
+        for inner, like in [*lookalikes(names, secret, ()), *lookalikes(names, useful, (), endings=False)]:
+            what = "sensitive" if like in secret else "useful"
             raise InputError(
-                f"the column {quoted(field.name)} holds the field {quoted(inner)}, which looks like the sensitive "
+                f"the column {quoted(field.name)} holds the field {quoted(inner)}, which looks like the {what} "
                 f"column {quoted(like)} and would stay in the output; leave it out (--drop), or keep it knowingly "
                 "(--keep)"
             )

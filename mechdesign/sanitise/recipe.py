@@ -69,6 +69,15 @@ class Recipe:
         """Columns that must not stay unless the user wants it so."""
         return [*secret_columns(self.channels, self.options), *self.options.correlated]
 
+    @property
+    def replaced(self) -> list[str]:
+        """Columns that the release takes the place of."""
+        names, called = (
+            [name for channel in self.channels for name in channel.useful.columns],
+            self.options.columns,
+        )
+        return [(called or {}).get(name, name) for name in names if self.options.into is None]
+
     def plan(self, header: Sequence[Any]) -> Plan:
         """What happens to each column of a table."""
         plan = make_plan(self.channels, header, self.options)

@@ -26,7 +26,6 @@ ROOM = 16 << 20
 UNPACKED = 4
 """How much larger the columns of a Parquet file are in memory, about, than encoded."""
 
-
 WORD_BITS = 62
 """Records are ordered by random words of so many bits, of which no two are expected to be equal."""
 

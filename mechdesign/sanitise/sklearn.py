@@ -124,6 +124,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     `identity` and `key` where data overlap (train and test folds of the same people, nightly runs), or where single
     records are served.
 
+    Neither an order nor a column that gives the useful one away is looked for here: see `sanitise` and `inspect`.
+
     A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the joint table: keep it
     as a key file is kept.
 
@@ -188,13 +190,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             setattr(self, each.name, options.get(each.name, each.default))
 
     def fit(self, X: Any, y: Any = None) -> ReleaseTransformer:
-        """Count the table and design the channel (or take the one given).
+        """Count the table X (n_samples, n_features) and design the channel, or take the one given.
 
-        Parameters
-        ----------
-        X : data frame or array (n_samples, n_features)
-        y : (n_samples,) array, optional
-            The sensitive symbols, where no columns of X are sensitive.
+        y (n_samples,) are the sensitive symbols, where no columns of X are sensitive.
         """
         table = self._table(X, reset=True)
         given = self._released_by()
@@ -210,12 +208,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The table with X replaced by draws: a frame of the same kind, or an array.
-
-        Parameters
-        ----------
-        X : data frame or array (n_samples, n_features)
-        """
+        """The table (n_samples, n_features) with X replaced by draws: a frame of the same kind, or an array."""
         check_is_fitted(self, "channel_")
         table = self._table(X, reset=False).without(self._left)
         recipe = self._recipe()
@@ -234,13 +227,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return by_ledger(columns, len(table.data), recipe, table.names, release, recipe.options.ledger)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the columns of the output.
-
-        Parameters
-        ----------
-        input_features : sequence of str, optional
-            Those of the input, if given.
-        """
+        """Names of the columns of the output; those of the input, if given, must be right."""
         check_is_fitted(self, "channel_")
         known = getattr(self, "feature_names_in_", None)
         if input_features is not None:

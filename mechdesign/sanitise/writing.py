@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from mechdesign.sanitise.target import Target
 from mechdesign.tables.columns import own_values
 
 T = TypeVar("T")
+Progressed: TypeAlias = Callable[[float], None]
+Looking: TypeAlias = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
@@ -69,29 +71,35 @@ def ahead(items: Iterator[T], *, wanted: bool) -> Generator[T]:
             yield item
 
 
+@dataclass(frozen=True)
+class Writing:
+    """How a file is written: of which kind, as which text, packed how, with formulas escaped, by how many threads."""
+
+    kind: Kind
+    text: TextOptions | None
+    packing: Compression | None
+    escape: bool
+    jobs: int
+
+
 def write_release(
     drawer: Drawer,
     table: Source,
     target: Path,
-    packing: Compression | None,
-    advance: Callable[[float], None],
-    look: Callable[[Any], None] | None = None,
-    *,
-    kind: Kind,
-    text: TextOptions | None = None,
-    escape: bool = False,
-    jobs: int = 1,
+    how: Writing,
+    advance: Progressed,
+    look: Looking | None = None,
 ) -> int:
-    """Write the sanitised copy of a table as a file of this kind; the number of records.
+    """Write the sanitised copy of a table; the number of records.
 
-    `advance` is told the share that is done; `look` sees every batch. Of a CSV, formulas are written as text with
-    `escape`. With two `jobs` a thread reads and draws while another one writes, with three each has its own.
+    `advance` is told the share that is done; `look` sees every batch. With two jobs a thread reads and draws while
+    another one writes, with three each has its own.
     """
     import pyarrow as pa
 
     plan, header = drawer.plan, table.header
     # From Parquet to Parquet alone: text has no types.
-    schema: Any = None if kind == "CSV" else getattr(table, "schema", None)
+    schema: Any = None if how.kind == "CSV" else getattr(table, "schema", None)
     kinds: dict[tuple[int, int], Any] = {
         column.release: None if schema is None else drawer.own_type(column, lambda at: schema.field(at).type)
         for column in plan.columns
@@ -107,7 +115,7 @@ def write_release(
     identifiers = [header[at] for at in plan.identity]
     # One array each for the whole table, of text where the column has no type of its own.
     labels = {
-        key: arrow_texts([*map(as_text, texts)] if escape else texts)
+        key: arrow_texts([*map(as_text, texts)] if how.escape else texts)
         if kinds[key] is None
         else own_values(texts, kinds[key])
         for key, texts in drawer.labels.items()
@@ -134,13 +142,13 @@ def write_release(
     try:
         with (
             open(target, "wb") as stream,
-            sink_for(table, stream, outputs, kind, packing, text, escape=escape) as sink,
-            closing(ahead(read, wanted=jobs > 2)) as batches,
-            closing(ahead(drawn(batches), wanted=jobs > 1)) as ready,
+            sink_for(table, how.kind, stream, outputs, how.packing, how.text, how.escape) as sink,
+            closing(ahead(read, wanted=how.jobs > 2)) as batches,
+            closing(ahead(drawn(batches), wanted=how.jobs > 1)) as ready,
         ):
             for share, batch, written in ready:
                 # Cells of a Parquet file are escaped as they are written.
-                sink.write(batch.escaped() if escape and isinstance(batch, CsvBatch) else batch, written)
+                sink.write(batch.escaped() if how.escape and isinstance(batch, CsvBatch) else batch, written)
                 advance(share)
     except (
         BadRecord

@@ -24,6 +24,9 @@ MOST_BINS = 100_000
 MOST_PLACES = 4096
 """Places that the dynamic program tries: of more values, those at equal shares of the records."""
 
+FEW_ROWS = 16
+"""Rows of which all columns are compared at once: fewer calls."""
+
 QUANTILES, AUTO = "quantiles:", "auto"
 
 UNITS = {"w": 7 * DAY, "d": DAY, "h": 3600, "min": 60, "s": 1}
@@ -189,7 +192,8 @@ def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]
     weights /= weights.sum()
     mass, moment = (np.concatenate([[0.0], np.cumsum(part)]) for part in (weights, weights * values))
 
-    def cost(first: Places, end: Places) -> Floats:
+    def cost(end: Places, start: Places) -> Floats:
+        first, end = places[start], places[end]
         half = (mass[first] + mass[end]) / 2.0
         middle = np.clip(np.searchsorted(mass, half) - 1, first, np.maximum(end - 1, first))
         middle = np.minimum(middle, len(values) - 1)  # of an empty interval at the end
@@ -197,43 +201,58 @@ def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]
         below = values[middle] * (mass[middle] - mass[first]) - moment[middle] + moment[first]
         return np.where(end > first, np.maximum(above + below, 0.0), 0.0)
 
-    count = len(places) - 1
-    best = cost(np.zeros(count + 1, np.int64), places)
-    found: list[tuple[list[int], float]] = [([], float(best[-1]))]
-    choices: list[Places] = []
-    for _ in range(1, min(most, count)):
-        best, choice = _next_layer(best, places, cost)
-        choices.append(choice)
-        splits: list[int] = []
-        at = count
-        for chosen in reversed(choices):
-            at = int(chosen[at])
-            splits.append(int(places[at]))
-        found.append((sorted({k for k in splits if k}), float(best[-1])))
+    cells = least_cells(cost, len(places) - 1, most)
+    return [(places[edges[1:-1]].tolist(), distance) for edges, distance in cells]
+
+
+def least_cells(
+    cost: Callable[[Places, Places], Floats], size: int, most: int
+) -> list[tuple[list[int], float]]:
+    """For 1 to `most` cells of things 0 to `size` the edges of least total cost(end, start), and this cost."""
+    ends = np.arange(1, size + 1)
+    best, before = np.append(0.0, cost(ends, 0 * ends)), list[Places]()
+    found: list[tuple[list[int], float]] = []
+    for cells in range(1, min(most, size) + 1):
+        if cells > 1:
+
+            def total(end: Places, start: Places, best: Floats = best) -> Floats:
+                return best[start] + cost(end, start)
+
+            before.append(np.append(0, row_minima(total, ends, 0 * ends, ends - 1)))
+            best = np.append(0.0, total(ends, before[-1][1:]))
+        edges = [size]
+        for starts in reversed(before):
+            edges.append(int(starts[edges[-1]]))
+        found.append((sorted({0, *edges}), float(best[-1])))
     return found
 
 
-def _next_layer(
-    before: Floats, places: Places, cost: Callable[[Places, Places], Floats]
-) -> tuple[Floats, Places]:
-    """``min over j <= i of before[j] + cost(places[j], places[i])`` for every i, and the first j that attains it."""
-    size = len(before)
-    best, choice = np.zeros(size), np.zeros(size, np.int64)
-    for step in (1 << power for power in reversed(range(size.bit_length()))):
-        # Those halfway between the ones that are known; their choice lies between the choices of these.
-        at = np.arange(step, size, 2 * step)
-        if not at.size:
-            continue
-        low = choice[at - step]
-        right = np.minimum(at + step, size - 1)
-        high = np.where(at + step < size, np.minimum(choice[right], at), at)
-        starts = np.concatenate([[0], np.cumsum(high - low + 1)])
-        j = np.asarray(np.arange(starts[-1]) - np.repeat(starts[:-1] - low, high - low + 1), dtype=np.intp)
-        totals = before[j] + cost(places[j], places[np.repeat(at, high - low + 1)])
-        best[at] = np.minimum.reduceat(totals, starts[:-1])
-        first = np.flatnonzero(totals == np.repeat(best[at], high - low + 1))
-        choice[at] = j[first[np.searchsorted(first, starts[:-1])]]
-    return best, choice
+def row_minima(
+    value: Callable[[Places, Places], Floats], rows: Places, first: Places, last: Places
+) -> Places:
+    """For each row the first column of least value(row, column) from `first` to `last`; it never falls down the rows.
+
+    The middle row limits the columns of the rows above and below it; all middles of a depth are looked at together.
+    """
+    if rows.size < FEW_ROWS:
+        columns: Places = np.arange(int(first[0]), int(last[-1]) + 1)
+        inside: NDArray[np.bool_] = (columns >= first[:, None]) & (columns <= last[:, None])
+        return first[0] + np.where(inside, value(rows[:, None], columns), np.inf).argmin(axis=1)
+    place, step = last.copy(), 1 << (rows.size.bit_length() - 1)
+    while step:
+        now = np.arange(step - 1, rows.size, 2 * step)
+        low, high = first[now], last[now]
+        low[1:] = np.maximum(low[1:], place[now[1:] - step])
+        below = now + step < rows.size
+        high[below] = np.minimum(high[below], place[now[below] + step])
+        lengths = high - low + 1
+        starts = np.cumsum(lengths) - lengths
+        columns: Places = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(starts - low, lengths)
+        found = value(np.repeat(rows[now], lengths), columns)
+        least = np.flatnonzero(found == np.repeat(np.minimum.reduceat(found, starts), lengths))
+        place[now] = columns[least[np.searchsorted(least, starts)]]
+        step >>= 1
+    return place
 
 
 def _thinned(part: Numbers) -> Numbers:

@@ -103,7 +103,7 @@ def scaled(
 
 
 def without_empty(
-    sensitive: Variable, useful: Variable, counts: list[list[int]], notices: tuple[str, ...] = ()
+    sensitive: Variable, useful: Variable, counts: Sequence[Sequence[int]], notices: tuple[str, ...] = ()
 ) -> ExactTable:
     """Drop rows and columns without mass, with a notice; refuse what leaves nothing to design."""
     rows = [s for s, row in enumerate(counts) if any(row)]

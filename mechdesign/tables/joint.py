@@ -6,7 +6,7 @@ notice); single cells may be zero. The table is ``counts / total``, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table, without_empty
 from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
-from mechdesign.tables.variable import Symbol, Variable
+from mechdesign.tables.variable import Symbol, Variable, added_columns
 
 __all__ = ["Joint", "Symbol", "Variable"]
 
@@ -133,13 +133,21 @@ class Joint(Displayed):
         if missing := [column for column in chosen if column not in whole.columns]:
             raise InputError(f"the table has no useful column {listed(missing)}")
         at = [whole.columns.index(column) for column in chosen]
-        index: dict[Symbol, list[int]] = {}
-        for x, symbol in enumerate(whole.symbols):
-            index.setdefault(tuple(symbol[i] for i in at), []).append(x)
-        bins = tuple(map(whole.bins_of, at))
-        symbols = _ordered(index, bins)
-        counts = tuple(tuple(sum(row[x] for x in index[symbol]) for symbol in symbols) for row in self.counts)
-        return replace(self, useful=Variable(chosen, symbols, bins=bins if whole.bins else ()), counts=counts)
+        places = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
+        useful, counts = self._relabelled(chosen, places, tuple(map(whole.bins_of, at)))
+        return replace(self, useful=useful if whole.bins else replace(useful, bins=()), counts=counts)
+
+    def _relabelled(
+        self, columns: tuple[str, ...], places: Sequence[Symbol], bins: tuple[Bins | None, ...]
+    ) -> tuple[Variable, tuple[tuple[int, ...], ...]]:
+        """The useful symbols become `places`, those of one name added up, in the order of bins or as text."""
+        ranks = [{label: i for i, label in enumerate(each.labels if each else ())} for each in bins]
+        symbols = sorted(
+            set(places), key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)]
+        )
+        index = {symbol: i for i, symbol in enumerate(symbols)}
+        counts = added_columns(self.counts, [index[symbol] for symbol in places])
+        return Variable(columns, tuple(symbols), bins=bins), counts
 
     @property
     def records(self) -> int | None:
@@ -322,22 +330,9 @@ class Joint(Displayed):
                     f"{empty} of the {len(chosen)} bins of {quoted(name)} hold no record and have no row in a channel: "
                     "a value there is an unknown symbol",
                 )
-        place = list(zip(*parts, strict=True))
-        symbols = _ordered(set(place), found)
-        at = {symbol: i for i, symbol in enumerate(symbols)}
-        counts = [[0] * len(symbols) for _ in self.counts]
-        for row, new in zip(self.counts, counts, strict=True):
-            for symbol, entry in zip(place, row, strict=True):
-                new[at[symbol]] += entry
-        variable = Variable(useful.columns, symbols, bins=tuple(found))
+        variable, counts = self._relabelled(useful.columns, list(zip(*parts, strict=True)), tuple(found))
         table = without_empty(self.sensitive, variable, counts, notices)
         return Joint.from_exact(table, is_counts=self.is_counts)
-
-
-def _ordered(symbols: Iterable[Symbol], bins: Sequence[Bins | None]) -> tuple[Symbol, ...]:
-    """Symbols in the order of their bins, texts as texts."""
-    ranks = [{label: i for i, label in enumerate(each.labels if each else ())} for each in bins]
-    return tuple(sorted(symbols, key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)]))
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:

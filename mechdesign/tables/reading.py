@@ -31,6 +31,8 @@ LONG = "for one record a row leave --contingency out and name the columns (--sen
 
 HEADLESS = "if the first row is data, put a line with the names of the columns above it"
 
+COUNTED = "if a column says how many records each row stands for, name it (--weight COL; there are {})"
+
 FEWEST_RECORDS = 20
 """In fewer records all values may differ by chance."""
 
@@ -58,7 +60,7 @@ def read_joint(
     """
     several, wide = is_folder(path), contingency or probabilities
     base, names = files_of(path) if several else (None, [path])
-    tally, whole = None, os.fspath(path)
+    tally, whole, spare = None, os.fspath(path), list[str]()
     for name in names:
         with (
             open_source(base / name if base else name, text, repeated_names=wide) as source,
@@ -80,6 +82,7 @@ def read_joint(
                 )
             roles = _roles(sensitive, useful, weight, source)
             sensitive, useful = roles.sensitive, roles.useful  # of all files the same ones
+            spare = [name for name in source.header if name not in roles.columns]
             tally = tally or Tally(roles, missing)
             _count(source, tally)
             whole = whole if several else source.name
@@ -92,6 +95,8 @@ def read_joint(
         joint = Joint.from_tally(tally)
         joint = joint if bins is None else joint.binned(bins)
         more = notices_of((joint.sensitive, joint.useful), joint.records)
+        if weight is None and spare and is_grid(joint.counts):
+            more = (*more, f"no two rows have the same symbols: {COUNTED.format(listed(spare))}")
         return replace(joint, notices=(*joint.notices, *more))
 
 
@@ -189,6 +194,12 @@ def _wide(source: Source, named: tuple[str | None, str | None], what: Entry, mis
     refuse_margins(joint.sensitive, joint.useful, joint.counts, unnamed=True)
     more = [f"the first cell of the header is a number: {HEADLESS}"] if looks_like_data(header[:1]) else []
     return replace(joint, notices=(*joint.notices, *more))
+
+
+def is_grid(counts: Sequence[Sequence[int]]) -> bool:
+    """Whether most pairs of symbols occur, and each in one row: then rows are cells of a table, not records."""
+    cells = [count for row in counts for count in row]
+    return min(len(counts), len(counts[0])) > 1 and max(cells) == 1 and 2 * sum(cells) > len(cells)
 
 
 def looks_like_data(header: Sequence[str]) -> bool:

@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import fraction_of_text, quoted, repeated
-from mechdesign.formats.cells import (
-    Encoded,
-    Numbering,
-    as_whole,
-    distinct_numbers,
-    distinct_records,
-    encoded_columns,
-    require_column,
-)
+from mechdesign.formats import cells
+from mechdesign.formats.cells import Encoded, Numbering
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -111,7 +104,7 @@ class Tally:
             return
         s, x = self._sensitive.number(columns[:split]), self._useful.number(columns[split:])
         width = len(self._useful)
-        pairs, inverse = distinct_numbers(s * width + x, len(self._sensitive) * width)
+        pairs, inverse = cells.distinct_numbers(s * width + x, len(self._sensitive) * width)
         if weights is None:
             numbers = np.bincount(inverse)
         else:
@@ -195,7 +188,7 @@ class Tally:
         """
         parts = list(zip(*symbols, strict=True))
         for i, name in enumerate(columns[: len(parts)]):
-            whole = tuple(map(as_whole, parts[i]))
+            whole = tuple(map(cells.as_whole, parts[i]))
             changed = all(was != now for was, now in zip(parts[i], whole, strict=True) if was)
             if name in self.floats and name in self.gaps and changed:
                 notices.append(f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1")
@@ -215,7 +208,7 @@ def counted_columns(frame: Any, names: Sequence[str]) -> Iterator[tuple[Sequence
         import dask
 
         for name in names:
-            require_column(name, list(frame.columns))
+            cells.require_column(name, list(frame.columns))
         tools: Any = dask
         count, parts = tools.delayed(_counted, pure=False), frame[list(names)].to_delayed()
         yield from tools.compute(*(count(part, names) for part in parts))
@@ -225,16 +218,16 @@ def counted_columns(frame: Any, names: Sequence[str]) -> Iterator[tuple[Sequence
     except (TypeError, nw.exceptions.DuplicateError):  # the next line says what is wrong
         table = None
     if not isinstance(table, nw.LazyFrame):
-        yield encoded_columns(frame, names), None
+        yield cells.encoded_columns(frame, names), None
         return
     available = table.collect_schema().names()
     for name in names:
-        require_column(name, available)
+        cells.require_column(name, available)
     number = max(available, key=len) + "_"  # no column is called so
     how: Any = {"engine": "streaming"} if table.implementation.is_polars() else {}
     found: Any = table.group_by(*names).agg(nw.len().alias(number)).collect(**how)
     columns: list[Encoded] = []
-    for each in encoded_columns(found.to_native(), names):
+    for each in cells.encoded_columns(found.to_native(), names):
         texts = tuple("0.0" if each.is_float and text == "-0.0" else text for text in each.texts)
         columns.append(Encoded(each.codes, texts, each.is_float))
     yield columns, found[number].to_numpy().astype(np.int64)
@@ -242,7 +235,7 @@ def counted_columns(frame: Any, names: Sequence[str]) -> Iterator[tuple[Sequence
 
 def _counted(part: Any, names: Sequence[str]) -> tuple[Sequence[Encoded], Integers]:
     """The distinct records of a part, and how often each is there."""
-    columns = encoded_columns(part, names)
-    distinct, inverse = distinct_records(columns)
+    columns = cells.encoded_columns(part, names)
+    distinct, inverse = cells.distinct_records(columns)
     codes = zip(distinct.T, columns, strict=True)
     return [Encoded(code, each.texts, each.is_float) for code, each in codes], np.bincount(inverse)

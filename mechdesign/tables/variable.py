@@ -22,6 +22,19 @@ def _texts(column: str, name: str) -> tuple[str, ...]:
     return name, f"{column}={name}", f"{json.dumps(column)}={json.dumps(name)}"
 
 
+def added_rows(rows: Sequence[Sequence[int]], group: Sequence[int]) -> list[tuple[int, ...]]:
+    """Rows added up within each group; `group` has their numbers from 0, none left out."""
+    parts: list[list[Sequence[int]]] = [[] for _ in range(max(group) + 1)]
+    for k, row in zip(group, rows, strict=True):
+        parts[k].append(row)
+    return [tuple(map(sum, zip(*part, strict=True))) for part in parts]
+
+
+def added_columns(rows: Sequence[Sequence[int]], group: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Rows whose columns are added up within each group."""
+    return tuple(zip(*added_rows(list(zip(*rows, strict=True)), group), strict=True))
+
+
 @dataclass(frozen=True)
 class Variable:
     """One column, or several crossed ones, and the symbols that occur in them.
@@ -143,13 +156,8 @@ class Variable:
         """For each of `secrets` the rows of its symbols: sums of those that the symbols of this variable have."""
         if not self.each:
             return [rows]
-        found: list[Sequence[Sequence[int]]] = []
-        for k, secret in enumerate(self.secrets):
-            parts: list[list[Sequence[int]]] = [[] for _ in secret.symbols]
-            for symbol, row in zip(self.symbols, rows, strict=True):
-                parts[secret.index[symbol[k : k + 1]]].append(row)
-            found.append([tuple(map(sum, zip(*part, strict=True))) for part in parts])
-        return found
+        parts = zip(self.secrets, zip(*self.symbols, strict=True), strict=True)
+        return [added_rows(rows, [secret.index[text,] for text in texts]) for secret, texts in parts]
 
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""

@@ -5,19 +5,9 @@ from __future__ import annotations
 import math
 import time
 
+from solvers.enumeration import pivot
 from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd
-from solvers.enumeration.pivot import (
-    MOST_ROWS,
-    PIVOT,
-    WORK,
-    Estimate,
-    attempt,
-    bytes_per_basis,
-    estimate,
-    explicit_rows,
-    few_vertices,
-    work_per_basis,
-)
+from solvers.enumeration.pivot import Estimate, estimate, explicit_rows, few_vertices
 from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, ListingLimits, Vertices
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
 from solvers.polytope import Polytope
@@ -26,9 +16,9 @@ __all__ = ["METHODS", "Estimate", "Vertices", "estimate", "explicit_rows", "few_
 
 AUTO = "auto"
 
-METHODS = (AUTO, PIVOT, FLOAT, EXACT)
+METHODS = (AUTO, pivot.PIVOT, FLOAT, EXACT)
 
-TRIAL = 10 * WORK
+TRIAL = 10 * pivot.WORK
 """Work, about 20 ms, for which it is quicker to try than to estimate first."""
 
 WORTH_TRYING = 100
@@ -87,13 +77,13 @@ def vertices(
     end = math.inf if time_limit is None else time.monotonic() + time_limit
     limits = ListingLimits(max_vertices=max_vertices, memory_limit=memory_limit, end=end)
     rows = explicit_rows(polytope)
-    if rows > MOST_ROWS:
+    if rows > pivot.MOST_ROWS:
         raise TooManyVertices(
-            f"without its auxiliary variables the polytope has more than {MOST_ROWS} rows, too many to enumerate "
+            f"without its auxiliary variables the polytope has more than {pivot.MOST_ROWS} rows, too many to enumerate "
             'its vertices; use method="columns", which needs no enumeration'
         )
     try:
-        if method in (AUTO, PIVOT):
+        if method in (AUTO, pivot.PIVOT):
             return _by_pivoting(polytope, rows, limits)
     except BackendFailure:
         if method != AUTO or estimate(polytope).vertices > MOST_BY_CDD:
@@ -109,15 +99,15 @@ def vertices(
 def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertices:
     """All vertices, by pivoting; TooManyVertices as soon as the walk exceeds a limit."""
     p, most = polytope.explicit, limits.max_vertices
-    affordable = limits.memory_limit // (bytes_per_basis(p.n, p.m) + 8 * p.n)
-    trial = TRIAL // work_per_basis(polytope.n, rows)
+    affordable = limits.memory_limit // (pivot.bytes_per_basis(p.n, p.m) + 8 * p.n)
+    trial = TRIAL // pivot.work_per_basis(polytope.n, rows)
     found, bases = None, max(1, min(BASES_PER_VERTEX * most, affordable))
     if trial >= WORTH_TRYING:
-        found, _ = attempt(polytope, most_bases=trial, most_points=most, seconds=limits.left())
+        found, _ = pivot.attempt(polytope, most_bases=trial, most_points=most, seconds=limits.left())
         limits.check_time()
     if found is None:
         _refuse_if_too_large(polytope, limits)
-        found, seen = attempt(polytope, most_bases=bases, most_points=most, seconds=limits.left())
+        found, seen = pivot.attempt(polytope, most_bases=bases, most_points=most, seconds=limits.left())
         if found is None:
             limits.check_time()
             raise TooManyVertices(

@@ -61,17 +61,19 @@ def people(rows: int, path: str, short: bool = False) -> dict[str, Any]:
     return {"bytes": os.path.getsize(path)}
 
 
-def apply(channel: str, source: str, target: str) -> dict[str, Any]:
-    """Sanitise a file with a ledger, as the command line does."""
+def apply(channel: str, source: str, target: str, **how: Any) -> dict[str, Any]:
+    """Sanitise a file with a ledger, as the command line does; a new one by identifier."""
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import sanitise_file
 
     loaded = Channel.load(channel)
 
     def release(path: str) -> int:
-        return sanitise_file(
-            loaded, path, target, ledger=f"{target}.ledger", fresh_draw=True, keep_sensitive=True, force=True
-        ).records
+        options = {"ledger": f"{target}.ledger", "fresh_draw": not how, "keep_sensitive": True, "force": True}
+        for name in (f"{target}.ledger", f"{target}.ledger.key") if how else ():
+            if os.path.exists(name):
+                os.unlink(name)
+        return sanitise_file(loaded, path, target, **options | how).records
 
     warmed(release, source)
     took = timed(lambda: release(source))

@@ -55,6 +55,7 @@ def test_five_million_rows_against_pyarrow(tmp_path, channel, kind):
         **({"pyarrow, all text, no quotes": ("pyarrow", {"text": True})} if kind == "csv" else {}),
         "streams, a constant released": ("stream", {}),
         "apply, with job, hashes and draws": ("apply", {"channel": channel}),
+        "the same by identifier, with a new ledger": ("apply", {"channel": channel, "identity": "id"}),
     }
     best = {}
     for _ in range(3):

@@ -21,7 +21,6 @@ from mechdesign.nonstochastic import (
     range_report,
     symmetric_leakage,
 )
-from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy, range_information
 from mechdesign.nonstochastic.ranges import product as unrelated_product
 from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
 from tests.oracles.measured_ranges import MeasuredRange, boxes_of
@@ -44,9 +43,9 @@ def test_measures_are_those_of_their_definitions(pairs):
     joint = JointRange.from_pairs(pairs)
     n_x = len({x for x, _ in pairs})
     sizes = [len(xs) for xs in conditionals(pairs).values()]
-    assert range_entropy(joint) == math.log2(n_x)
-    assert conditional_range_entropy(joint) == math.log2(max(sizes))
-    assert range_information(joint) == pytest.approx(math.log2(n_x / max(sizes)), abs=CLOSE)
+    assert range_report(joint).entropy == math.log2(n_x)
+    assert range_report(joint).conditional_entropy == math.log2(max(sizes))
+    assert range_report(joint).information == pytest.approx(math.log2(n_x / max(sizes)), abs=CLOSE)
     assert range_leakage(joint) == pytest.approx(math.log2(n_x / min(sizes)), abs=CLOSE)
 
 
@@ -68,7 +67,7 @@ def test_the_chain_of_informations(pairs):
     joint = JointRange.from_pairs(pairs)
     assert maximin_information(joint) <= symmetric_leakage(joint) + CLOSE
     assert symmetric_leakage(joint) <= range_leakage(joint.reverse)
-    assert range_information(joint) <= range_leakage(joint) + CLOSE
+    assert range_report(joint).information <= range_leakage(joint) + CLOSE
 
 
 @given(relations, relations)

@@ -128,7 +128,7 @@ def contradiction(monkeypatch):
     def give_up(polytope, **options):
         raise BackendFailure("pivoting met 1 decisions that rounding makes contradictory")
 
-    monkeypatch.setattr("solvers.enumeration.attempt", give_up)
+    monkeypatch.setattr("solvers.enumeration.pivot.attempt", give_up)
 
 
 def test_auto_falls_back_and_says_so(monkeypatch):

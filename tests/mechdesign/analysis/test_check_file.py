@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from mechdesign.release.policies import Policy
 from mechdesign.sanitise.apply import sanitise_file
 from tests.cases.check_files import HEADER, RECORDS, kinds, read_csv, write_csv
 from tests.cases.releases import channel_of
+from tests.mechdesign.sanitise import records
 
 
 def test_a_faithful_release_is_plausible(files, channel):
@@ -281,3 +283,17 @@ def test_a_public_channel_is_checked_as_far_as_it_goes(files, channel):
         md.check_release(released, public, form="posterior-draw")
     with pytest.raises(InputError, match="unknown=marginal needs the channel's table"):
         md.check_release(released, public, policy=Policy(unknown="marginal"))
+
+
+def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    channel, frame = records.mixing_channel(), records.people(400)
+    frame.to_csv("in.csv", index=False)
+    how = {"insecure_seed": 1, "manifest": "out.csv.manifest.json"}
+    sanitise_file(channel, "in.csv", "out.csv", shuffle=True, **how)
+    found = md.check_release(channel, "out.csv", original="in.csv")
+    assert found.plausible
+    assert [text for text in found.notices if "in random order: it is checked without the original" in text]
+    released = Path("out.csv").read_text()  # another file, of which the manifest says nothing
+    Path("out.csv").write_text(released + released.splitlines()[-1] + "\n")
+    assert not md.check_release(channel, "out.csv", original="in.csv").plausible

@@ -7,9 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.auditing.demands import columns_on, directions, everything, log_upper
+from mechdesign.auditing.joint_leakage import sum_above
 from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import Channel
 from tests.oracles.joint_leakage import every_tuple, extremes
@@ -191,3 +194,12 @@ def test_channels_of_different_secrets_have_no_table_of_their_own():
         ):
             md.compose(channels)
     assert md.compose([first.public(), second], other).exact
+
+
+@given(st.lists(st.floats(0.0, 1e3), min_size=1, max_size=4))
+def test_budgets_are_added_to_the_smallest_double_above(values):
+    exact, total = sum(map(Fraction, values)), sum_above(values)
+    assert Fraction(total) >= exact
+    assert total == 0.0 or Fraction(math.nextafter(total, -1.0)) < exact
+    assert sum_above((0.5, 0.5)) == 1.0
+    assert sum_above((math.inf, 0.1)) == math.inf

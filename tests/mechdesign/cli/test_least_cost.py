@@ -258,3 +258,17 @@ def test_estimates_say_what_kept_frequencies_are_worth(
     assert main(["estimate", out, "--channel", channel]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "shares estimate those of the records by themselves, each with a standard error of at most" in said
+
+
+def test_dates_move_by_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = tmp_path / "in.csv"
+    rows = [("ab"[k * k % 3 % 2], f"2024-{1 + k * 7 % 12:02d}-15") for k in range(240)]
+    records.write_text("group,day\n" + "".join(f"{s},{day}\n" for s, day in rows))
+    asked = ["--sensitive", "group", "--useful", "day", "--bin", "30d", "--epsilon", "0.02"]
+    assert main(["design", str(records), *asked, "--objective", "distance", "--json"]) == 0
+    days = json.loads(capsys.readouterr().out)["cost"] / 86_400
+    assert main(["design", str(records), *asked, "--objective", "distance"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    shown = float(said.split("On average day moves by ")[1].split(" days;")[0])
+    assert days <= shown <= 1.001 * days
+    assert "days. " in said.split("comes below ")[1]

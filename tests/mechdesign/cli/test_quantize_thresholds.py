@@ -16,7 +16,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import optimise_thresholds
 from mechdesign.nonstochastic.domains import finite
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, verify_file
-from mechdesign.nonstochastic.microaggregation import best_cells, row_minima
+from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.optimise_thresholds import (
     PROVEN_ON_A_LINE,
     CellLoss,
@@ -24,6 +24,7 @@ from mechdesign.nonstochastic.optimise_thresholds import (
     thresholds_for,
 )
 from mechdesign.nonstochastic.queries import identity_query, mean_query
+from mechdesign.tables.bin_edges import row_minima
 
 AMOUNTS = (0, 10, 20, 50, 100)
 SHARES = (40, 25, 20, 10, 5)

@@ -24,7 +24,6 @@ from mechdesign.nonstochastic import (
     symmetric_leakage,
     zero_error,
 )
-from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy, range_information
 from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
 from solvers.errors import BackendFailure
 from solvers.programs.theta import theta_matrix
@@ -40,9 +39,9 @@ def test_example_1_an_unfair_dice():
     dice = JointRange.from_function(lambda x: "yes" if x % 2 == 0 else "no", range(1, 7))
     assert dice.x_given("yes") == {2, 4, 6}
     assert dice.x_given("no") == {1, 3, 5}
-    assert range_entropy(dice) == pytest.approx(math.log2(6), abs=1e-15)
-    assert conditional_range_entropy(dice) == pytest.approx(math.log2(3), abs=1e-15)
-    assert range_information(dice) == range_leakage(dice) == 1
+    assert range_report(dice).entropy == pytest.approx(math.log2(6), abs=1e-15)
+    assert range_report(dice).conditional_entropy == pytest.approx(math.log2(3), abs=1e-15)
+    assert range_report(dice).information == range_leakage(dice) == 1
     assert range_leakage(dice.reverse) == 1
     assert maximin_information(dice) == 1
     assert x_sets(dice) == [frozenset({1, 3, 5}), frozenset({2, 4, 6})]
@@ -50,7 +49,7 @@ def test_example_1_an_unfair_dice():
 
 def test_leakage_is_worst_case_and_not_symmetric():
     joint = JointRange.from_pairs([(1, "a"), (2, "a"), (3, "b")])
-    assert range_information(joint) == pytest.approx(math.log2(3 / 2))
+    assert range_report(joint).information == pytest.approx(math.log2(3 / 2))
     assert range_leakage(joint) == pytest.approx(math.log2(3))
     assert range_leakage(joint.reverse) == 1
     assert symmetric_leakage(joint) == symmetric_leakage(joint.reverse) == 1

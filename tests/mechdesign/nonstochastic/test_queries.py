@@ -90,8 +90,7 @@ def test_shapes_of_queries():
     assert isinstance(median_query(6, unit), EvenMedian)
     assert median_query(6, unit).sensitivity == Fraction(1, 2)
     assert (
-        linear_query([1, 1, 2], unit).blocks
-        == LinearQuery("x", linear_query([2, 1, 1], unit).blocks[::-1]).blocks
+        linear_query([1, 1, 2], unit).blocks == LinearQuery(linear_query([2, 1, 1], unit).blocks[::-1]).blocks
     )
 
 

@@ -297,3 +297,11 @@ def test_with_a_ledger_other_rows_are_an_error(tmp_path):
     for other in (frame[50:], frame.sample(frac=1, random_state=1)):
         with pytest.raises(InputError, match="have been released through this channel before"):
             step.transform(other)
+
+
+def test_neither_order_nor_twins_are_looked_for():
+    """As its documentation says: parts of the data tell neither."""
+    frame = people(300).sort_values("job", ignore_index=True)[["id", "job"]]
+    frame["code"] = frame["job"].map({"a": 1, "b": 2, "c": 3})
+    step = ReleaseTransformer(mixing_channel(), insecure_seed=1, identity="id")
+    assert list(step.fit(frame).transform(frame).columns) == ["id", "job", "code"]

@@ -79,6 +79,11 @@ def test_refused(write, text, options, message):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
+        (
+            "g,x,n\na,u,3\na,v,5\nb,u,9\n",
+            {"sensitive": "g", "useful": "x"},
+            "no two rows have the same symbols: if a column says how many records each row stands for, name it",
+        ),
         ("g, x\na, u\nb, v\n", {"sensitive": "g", "useful": " x"}, "' x': every symbol begins with a blank"),
         (
             "a,u\na,u\nb,v\n",
