@@ -56,4 +56,6 @@ static void load_box(Search *s, const Box *box)
 }
 
 #define TREE
+#define SPARSE 1
+#define TO_MIDDLE 0.8
 #include "_tree.h"

@@ -811,6 +811,8 @@ static void load_box(Search *s, const Box *box)
 }
 
 #define TREE static
+#define SPARSE 0
+#define TO_MIDDLE 0.5
 #include "_tree.h"
 
 /* ------------------------------------------------------------------ the Python type */

@@ -4,7 +4,9 @@
  * (`set_rows`, `slack_basis`, `factor`, `recompute`, `solve`, `multipliers`, `primal_point`, `sharp_point`,
  * `lagrangian`, * `proves_empty`, `basis_size`), what it does with rows that hold nothing (`drop_rows`, `no_rows`: back to the rows
  * and the basis that every program begins with), how an open node is kept (`box_new`, `box_drop`, `load_box`), and
- * TREE, how the functions for others are linked.
+ * TREE, how the functions for others are linked, SPARSE, whether most entries of a vertex are zero, and TO_MIDDLE, where
+ * an interval is cut, between the point of the linear program (0) and the middle (1): at the point alone a small
+ * coordinate leaves an upper part whose chord is hardly better than before.
  */
 
 static int push(Search *s, Node node)
@@ -159,11 +161,6 @@ TREE double descend(Search *s, int stage)
 }
 
 /* ------------------------------------------------------------------ nodes */
-
-/* Where an interval is cut, between the point of the linear program (0) and the middle (1). At the point alone a
- * small coordinate leaves an upper part whose chord is hardly better than before: with less than a third hard
- * searches take two to eight times more nodes. */
-#define TO_MIDDLE 0.8
 
 /* Chord costs of the box in w->l, w->u; returns the constant term. */
 static double set_chords(Search *s)
@@ -360,14 +357,14 @@ TREE int process(Search *s, Node node)
         k = -1;
     int many = 0;
     if (k >= 0) {
-        if (w->l[k] == 0.0) many = rest_children(s, reduced, cut);
+        if (SPARSE && w->l[k] == 0.0) many = rest_children(s, reduced, cut);
         if (!(box = box_new(s, w->l, w->u))) return -1;
         box->refs = 1;
     }
     int failed = 0;
     if (k < 0) {
         if (bound < s->closed) s->closed = bound;
-    } else if (many == 0 && w->l[k] > 0.0) {
+    } else if (!SPARSE || w->l[k] > 0.0) {
         Node left = {bound, box, k, box->l[k], (float)cut, 0}, right = {bound, box, k, (float)cut, box->u[k], 0};
         failed = push(s, left) < 0 || push(s, right) < 0;
     } else {

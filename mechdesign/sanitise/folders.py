@@ -337,9 +337,13 @@ def _publish(book: ProvisionalLedger, marker: ReleasedFolder) -> None:
             path.unlink()
     write_document(stage / MARKER, marker, overwrite=True)
     with uninterrupted():
+        try:
+            if final.exists():
+                final.rename(aside)
+            with on_failure(lambda: aside.rename(final) if aside.exists() else None):
+                stage.rename(final)
+        except OSError as error:
+            raise InputError(f"{final} cannot be given its name: {reason(error)}") from None
         book.entered.clear()
-        if final.exists():
-            final.rename(aside)
-        stage.rename(final)
         sync_folder(final.parent)
     shutil.rmtree(aside, ignore_errors=True)

@@ -302,6 +302,23 @@ def test_a_file_that_somebody_put_into_the_target_is_never_removed(place):
     assert Path("out/dt=1/notes.txt").exists()
 
 
+def test_a_folder_that_cannot_get_its_name_leaves_the_old_one_and_no_release(place, monkeypatch):
+    release(identity="id")
+    before, known = contents("out"), len(entries())
+    write(place / "in" / "new.csv", 100, 120)
+    rename = Path.rename
+
+    def fails(self, target):
+        if self.name != "out" and not self.name.endswith(".old"):
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(InputError, match="out cannot be given its name: input/output error"):
+        release(identity="id", force=True)
+    assert (contents("out"), len(entries())) == (before, known)
+
+
 def test_two_jobs_never_write_one_folder(place, monkeypatch):
     real = folders.sanitise_file
 
