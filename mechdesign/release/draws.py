@@ -155,7 +155,8 @@ class Identifiers:
         """Keyed BLAKE2b of the identifier; crossed ones have the length before every part, lest two read alike."""
 
         def words(attempt: int, at: Integers) -> Words:
-            found, texts = np.empty(len(at), np.uint64), self.some(at).columns
+            found = np.empty(len(at), np.uint64)
+            texts = [each.take(arrow_integers(at)) for each in self.columns]
             secret, person = _attempt(key, attempt).secret, b"mechdesign id".ljust(_PERSON, b"\0")
             _rowhash.words(found, secret, person, [*map(arrow_offsets, texts)])
             return found
