@@ -151,6 +151,7 @@ class Generation:
         self._center = np.zeros_like(self.target) if self.guess is None else self.guess
         self._boxed = self.stabilise
         self._turn, self._credit, self._next_exact = 0, 0.0, 0.0
+        self._solved = 0  # columns that the last master without a box knew
         self._random = np.random.default_rng(0)
 
     def run(self) -> EnvelopeStatus:
@@ -177,7 +178,7 @@ class Generation:
         if self.guess is None:  # sow the local minima of the cost between every coordinate and the point
             zero = np.zeros_like(self.target)
             for turn in range(-(-len(zero) // MOST_STARTS)):
-                self._local(zero, zero, self.target, MIXES[0], math.inf, turn)
+                self._local(zero, self.target, MIXES[0], math.inf, turn)
         mean: Array | None = None
         covered = False
         while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
@@ -188,7 +189,7 @@ class Generation:
             if self._boxed and covered:
                 break  # only a box helps HiGHS
             if self._boxed:
-                found = self._descend(prices, prices)
+                found = self._descend(prices)
                 covered = solution.slack <= COVERED or self._radius >= LARGEST_RADIUS
                 if covered:
                     self._boxed = False
@@ -205,9 +206,9 @@ class Generation:
                 mean = prices if mean is None else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
                 found = self._walk(solution)
                 if found < ENOUGH:
-                    found += self._descend(mean, prices)
+                    found += self._descend(prices, mean)
                 if found < ENOUGH:
-                    found += self._descend(prices, prices)
+                    found += self._descend(prices)
                 if found < ENOUGH:
                     break
             self._report()
@@ -216,17 +217,17 @@ class Generation:
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
 
-    def _descend(self, at: Array, prices: Array) -> int:
+    def _descend(self, prices: Array, at: Array | None = None) -> int:
         """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
         found = 0
         for _ in MIXES:
-            found += self._local(at, prices, self.target, MIXES[self._turn % len(MIXES)])
+            found += self._local(prices, self.target, MIXES[self._turn % len(MIXES)], at=at)
             if found >= ENOUGH:
                 break
             self._turn += 1
         return found
 
-    def _look_around(self, solution: MasterSolution, at: Array) -> int:
+    def _look_around(self, solution: MasterSolution) -> int:
         """Searches from mixtures of some outputs in use and every coordinate."""
         used = np.flatnonzero(solution.weights > 0.0)
         starts = min(len(self.target), MOST_STARTS)
@@ -234,7 +235,7 @@ class Generation:
         found = 0
         for k in self._random.permutation(used)[:few].tolist():
             center = self.pool.take([k]).toarray()[0]
-            found += self._local(at, solution.dual, center, AROUND[self._random.integers(len(AROUND))])
+            found += self._local(solution.dual, center, AROUND[self._random.integers(len(AROUND))])
         return found
 
     def _walk(self, solution: MasterSolution) -> int:
@@ -243,30 +244,31 @@ class Generation:
             return 0
         used = np.flatnonzero(solution.weights > 0.0)
         some = self._random.permutation(used)[: max(MOST_WALKED // len(self.target), 1)]
-        walk = self.pool.take(some)
-        return self._searched(solution.dual, solution.dual, -COLUMN_SHARE * self._aim, walk=walk)
+        return self._searched(solution.dual, walk=self.pool.take(some))
 
     def _local(
         self,
-        at: Array,
         prices: Array,
         center: Array,
         mix: float,
         cutoff: float | None = None,
         turn: int | None = None,
+        **at: Any,
     ) -> int:
-        """Local searches at prices `at`, as `_searched`."""
-        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
+        """Local searches from mixtures of the center and every coordinate, as `_searched`."""
         turn = int(self._random.integers(1 << 20)) if turn is None else turn
-        return self._searched(at, prices, cutoff, center=center, mix=mix, turn=turn)
+        return self._searched(prices, cutoff, center=center, mix=mix, turn=turn, **at)
 
-    def _searched(self, at: Array, prices: Array, cutoff: float, **where: Any) -> int:
-        """Search at prices `at` without a tree; what gains at `prices` is added, and counted."""
+    def _searched(
+        self, prices: Array, cutoff: float | None = None, at: Array | None = None, **where: Any
+    ) -> int:
+        """Search without a tree, at prices `at` if given; what gains is added, and counted."""
         if self._left() <= 0.0:
             return 0
         started = time.monotonic()
-        how = {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
-        result = self.pricer(at, cutoff=-math.inf, column_cutoff=cutoff, **how, **where)
+        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
+        where |= {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
+        result = self.pricer(prices if at is None else at, cutoff=-math.inf, column_cutoff=cutoff, **where)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return self._add(result.points, prices, cutoff)
@@ -291,8 +293,8 @@ class Generation:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
-            if solution.slack <= COVERED:
-                self._accept(solution)
+            if solution.slack <= COVERED and self._accept(solution) and not self._boxed:
+                self._solved = len(self.costs)
             value = float(solution.dual @ self.target)
             if self._idling(value):
                 return EnvelopeStatus.STALLED
@@ -375,7 +377,7 @@ class Generation:
             return None
         excess = points.dot(prices) - points.entropies()
         first, worth = points.indptr[:-1], self.target[points.indices] / points.data
-        least = np.repeat(np.minimum.reduceat(worth, first), np.diff(points.indptr))
+        least = np.minimum.reduceat(worth, first)[points.owner]
         rarest = np.minimum.reduceat(np.where(worth == least, np.arange(len(worth)), len(worth)), first)
         drop = np.zeros_like(prices)
         np.maximum.at(drop, points.indices[rarest], np.maximum(excess, 0.0) / points.data[rarest])
@@ -390,7 +392,7 @@ class Generation:
             if not isinstance(solution, EnvelopeStatus):
                 found = self._walk(solution)
                 if found < FEW:
-                    found += self._look_around(solution, solution.dual)
+                    found += self._look_around(solution)
             self._credit -= self.counts.pivots - pivots
             if found < FEW:
                 return
@@ -452,6 +454,8 @@ class Generation:
             self._boxed = False
 
     def _solve_exactly(self, seconds: float) -> bool:
+        if self._solved == len(self.costs):
+            return True
         solution = self._master.solve(seconds)
         return self._usable(solution) and self._accept(solution)
 
