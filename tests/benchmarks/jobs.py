@@ -45,7 +45,7 @@ def design(
     def noted(step: Any) -> None:
         for mark in marks:
             if gaps[mark] is None or time.process_time() - started <= mark:
-                gaps[mark] = step.figures["gap_nmi"]
+                gaps[mark] = float(step.figures["gap_nmi"])
 
     options = {
         "progress": noted if marks else None,
