@@ -2,7 +2,7 @@
  *
  * Each of them defines Problem, Work, Box, Node and Search with the fields that are used here, the program of a box
  * (`set_rows`, `slack_basis`, `factor`, `recompute`, `solve`, `multipliers`, `primal_point`, `sharp_point`,
- * `lagrangian`, * `proves_empty`, `basis_size`), what it does with rows that hold nothing (`drop_rows`, `no_rows`: back to the rows
+ * `lagrangian`, `proves_empty`, `basis_size`), what it does with rows that hold nothing (`drop_rows`, `no_rows`: back to the rows
  * and the basis that every program begins with), how an open node is kept (`box_new`, `box_drop`, `load_box`), and
  * TREE, how the functions for others are linked, SPARSE, whether most entries of a vertex are zero, and TO_MIDDLE, where
  * an interval is cut, between the point of the linear program (0) and the middle (1): at the point alone a small

@@ -199,8 +199,9 @@ class ConcaveSearch:
 
         The tree is worked on until nothing below ``min(cutoff, best - tolerance - slack |best|)`` can be
         left, `columns` points are found, or a limit is met. With a `center`, local searches begin from
-        mixtures of it with unit vectors (weight `mix`; at most `MOST_STARTS` of them, others each `turn`).
-        If these alone find `enough` points, the tree is not touched and the bound is ``-inf``.
+        mixtures of it with unit vectors (weight `mix`; at most `MOST_STARTS` of them, others each `turn`); those from
+        the points of `walk` go to ever cheaper neighbours. If these alone find `enough` points, the tree is not
+        touched and the bound is ``-inf``.
         """
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
         grouped, chosen = self._grouped(prices)

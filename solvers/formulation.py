@@ -40,10 +40,8 @@ def check_prices(name: str, prices: ArrayLike, n: int) -> Array:
 def check_relaxation(polytope: Polytope, outer: Polytope) -> None:
     """Raise InvalidPolytope unless both have the same rows and the second contains the first."""
     # The kernel bounds and designs with one matrix: other rows would make its bounds those of another set.
-    if not (
-        np.array_equal(outer.rows, polytope.rows)
-        and np.array_equal(_auxiliary_of(outer), _auxiliary_of(polytope))
-    ):
+    wider, narrower = (np.hstack([each.rows, _auxiliary_of(each)]) for each in (outer, polytope))
+    if outer.n != polytope.n or not np.array_equal(wider, narrower):
         raise InvalidPolytope("relaxation must have the same rows and auxiliary columns as the polytope")
     if (outer.lower > polytope.lower).any() or (outer.upper < polytope.upper).any():
         raise InvalidPolytope("relaxation must contain the polytope: none of its bounds may be narrower")

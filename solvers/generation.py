@@ -66,11 +66,17 @@ EXACT_GROWTH = 1.5
 EXACT_SHARE = 0.1
 """Share of the time left that one of these may take."""
 
+SMOOTHING = 0.7
+"""Share of the mean of the prices so far in those of local searches (Pessoa et al. 2018), which else jump."""
+
 MIXES = (0.5, 0.7, 0.9)
 """Weights of a unit vector against the point itself, from which local searches start in turn."""
 
 AROUND = (0.3, 0.5, 0.7)
 """Weights of a unit vector against an output in use, from which further local searches start."""
+
+MOST_WALKED = 400_000
+"""Edges that walks look along in one round, for each step: a fraction of a second."""
 
 ENOUGH, FEW = 20, 5
 """Columns that make a round of local searches from the point, and around outputs in use, worth another one."""
@@ -173,6 +179,7 @@ class Generation:
             zero = np.zeros_like(self.target)
             for turn in range(-(-len(zero) // MOST_STARTS)):
                 self._local(zero, self.target, MIXES[0], math.inf, turn)
+        mean: Array | None = None
         covered = False
         while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
             solution = self._solve()
@@ -196,7 +203,10 @@ class Generation:
                     self._solve_exactly(EXACT_SHARE * self._left())
             else:
                 self._accept(solution)
+                mean = prices if mean is None else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
                 found = self._walk(solution)
+                if found < ENOUGH:
+                    found += self._descend(prices, mean)
                 if found < ENOUGH:
                     found += self._descend(prices)
                 if found < ENOUGH:
@@ -207,11 +217,11 @@ class Generation:
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
 
-    def _descend(self, prices: Array) -> int:
+    def _descend(self, prices: Array, at: Array | None = None) -> int:
         """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
         found = 0
         for _ in MIXES:
-            found += self._local(prices, self.target, MIXES[self._turn % len(MIXES)])
+            found += self._local(prices, self.target, MIXES[self._turn % len(MIXES)], at=at)
             if found >= ENOUGH:
                 break
             self._turn += 1
@@ -232,24 +242,33 @@ class Generation:
         """Walks from the outputs in use to ever cheaper neighbours."""
         if not self.walks:
             return 0
-        used = self.pool.take(np.flatnonzero(solution.weights > 0.0))
-        return self._searched(solution.dual, walk=used)
+        used = np.flatnonzero(solution.weights > 0.0)
+        some = self._random.permutation(used)[: max(MOST_WALKED // len(self.target), 1)]
+        return self._searched(solution.dual, walk=self.pool.take(some))
 
     def _local(
-        self, prices: Array, center: Array, mix: float, cutoff: float | None = None, turn: int | None = None
+        self,
+        prices: Array,
+        center: Array,
+        mix: float,
+        cutoff: float | None = None,
+        turn: int | None = None,
+        **at: Any,
     ) -> int:
         """Local searches from mixtures of the center and every coordinate, as `_searched`."""
         turn = int(self._random.integers(1 << 20)) if turn is None else turn
-        return self._searched(prices, cutoff, center=center, mix=mix, turn=turn)
+        return self._searched(prices, cutoff, center=center, mix=mix, turn=turn, **at)
 
-    def _searched(self, prices: Array, cutoff: float | None = None, **where: Any) -> int:
-        """Search without a tree; what gains is added, and counted."""
+    def _searched(
+        self, prices: Array, cutoff: float | None = None, at: Array | None = None, **where: Any
+    ) -> int:
+        """Search without a tree, at prices `at` if given; what gains is added, and counted."""
         if self._left() <= 0.0:
             return 0
         started = time.monotonic()
         cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
         where |= {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
-        result = self.pricer(prices, cutoff=-math.inf, column_cutoff=cutoff, **where)
+        result = self.pricer(prices if at is None else at, cutoff=-math.inf, column_cutoff=cutoff, **where)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return self._add(result.points, prices, cutoff)

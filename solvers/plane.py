@@ -67,12 +67,9 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
         return None
     inner = _lines(polytope, points, offset, slope, -error)
     outer = _lines(relaxation, points, offset, slope, error)
-    if (
-        inner is None
-        or outer is None
-        or not 3 <= len(outer[0]) <= MOST_LINES
-        or KDTree(points.T).query(points.T, k=2)[0][:, 1].min() < NEAREST
-    ):
+    if inner is None or outer is None or not 3 <= len(outer[0]) <= MOST_LINES:
+        return None
+    if KDTree(points.T).query(points.T, k=2)[0][:, 1].min() < NEAREST:
         return None
     corners = _corners(outer[0], points)
     return None if corners is None else PlaneSearch(polytope.n, members, inner[0], *outer, corners, tree)

@@ -61,11 +61,8 @@ class UncertainSet:
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         n = len(self.point)
-        if (
-            self.lower.ndim != 2
-            or self.lower.shape != self.upper.shape
-            or self.lower.shape[1] not in (n, n + 1)
-        ):
+        shape = self.lower.shape
+        if len(shape) != 2 or shape != self.upper.shape or shape[1] not in (n, n + 1):
             raise InvalidPolytope(f"lower and upper must have {n} columns, or one more, and the same shape")
         if not self.share_lower.shape == self.share_upper.shape == (len(self.lower),):
             raise InvalidPolytope(f"the shares must have one entry per box ({len(self.lower)})")
@@ -74,11 +71,8 @@ class UncertainSet:
         if not (self.ratio > 1.0 and self.most > 1.0 and 0.0 <= self.least < 1.0):
             raise InvalidPolytope("ratio and most must be above 1, least at least 0 and below 1")
         for low, high in ((self.lower, self.upper), (self.share_lower[None], self.share_upper[None])):
-            if (
-                (low > high).any()
-                or (low.sum(axis=1) > 1.0 + EMPTY).any()
-                or (high.sum(axis=1) < 1.0 - EMPTY).any()
-            ):
+            empty = (low.sum(axis=1) > 1.0 + EMPTY) | (high.sum(axis=1) < 1.0 - EMPTY)
+            if empty.any() or (low > high).any():
                 raise InvalidPolytope("a box holds no probability vector")
 
     def face(self, members: NDArray[np.intp]) -> UncertainSet:

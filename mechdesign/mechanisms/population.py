@@ -69,15 +69,11 @@ def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Uncert
     # Unseen symbols are released with P(y), which is w = 1 for the posterior: the last column.
     rest = [(end,) for end in chosen.rest] or [()] * len(chosen.lower)
     nothing = (0,) * len(rest[0])
+    upper = [(*row, *more) for row, more in zip(chosen.upper, rest, strict=True)]
     return UncertainSet(
         joint.p_x,
         np.array([[_below(end, SCALE) for end in (*row, *nothing)] for row in chosen.lower]),
-        np.array(
-            [
-                [quotient_above(end, SCALE) for end in (*row, *more)]
-                for row, more in zip(chosen.upper, rest, strict=True)
-            ]
-        ),
+        np.array([[quotient_above(end, SCALE) for end in row] for row in upper]),
         np.array([_below(end.numerator, end.denominator) for end in chosen.share_lower]),
         np.array([quotient_above(end.numerator, end.denominator) for end in chosen.share_upper]),
         ratio=_factor(limits.ratio),
@@ -110,10 +106,7 @@ class PopulationLifts(MergedSets):
         self._totals = lower.sum(axis=1)[:, None], upper.sum(axis=1)[:, None]
         self._rest = np.array([end / SCALE for end in chosen.rest] or [0.0] * len(lower))[:, None]
         self._limits, self.slack = limits, 4.0 * rounding_slack((2 * len(lower), len(self.p_x)))
-        low, high = (
-            np.array([float(end) for end in ends]) for ends in (chosen.share_lower, chosen.share_upper)
-        )
-        self._shares = low, high
+        self._shares = np.array(chosen.share_lower, np.float64), np.array(chosen.share_upper, np.float64)
 
     def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
         """Private for the whole set."""

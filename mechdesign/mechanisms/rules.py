@@ -81,12 +81,10 @@ class Rules:
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
         """A weight for each failing output that brings its lifts inside the limits in spite of rounding."""
         if self.notion.limits.mean is not None:
-            return np.full(
-                len(failing), MEANS_FIRST
-            )  # averages grow less simply; the next rounds ask for more
-        return Rows(self.demands or demands_of(self.joint, self.notion), self.joint).needed(
-            columns_of(rows, failing), UNIT
-        )
+            # Averages grow less simply; the next rounds ask for more.
+            return np.full(len(failing), MEANS_FIRST)
+        every = Rows(self.demands or demands_of(self.joint, self.notion), self.joint)
+        return every.needed(columns_of(rows, failing), UNIT)
 
     @cached_property
     def reduced(self) -> Classes:

@@ -1,6 +1,6 @@
 """Privacy without probabilities: uncertain variables, what they leak, and how to blur them.
 
-Sizes of discrete ranges are measured in bits (base 2), those of boxes in nats. Everything
+Sizes of ranges are measured in bits (base 2). Everything
 public is here and is imported when it is first used.
 """
 

@@ -107,24 +107,19 @@ def gap_problem(query: Query) -> GapProblem:
         )
     unit = lattice_unit(blocks)
     answers = base_sums(blocks, unit)
-    if answers is None:
-        raise _too_large()
     fibres: list[Indices] = []
     for k, block in enumerate(blocks):
-        bases = base_sums(others(linear, k), unit)
+        bases = None if answers is None else base_sums(others(linear, k), unit)
         steps = np.array([int(v * unit) for v in contributions(block)], dtype=np.int64)
-        if bases is None or bases.size * steps.size + sum(f.size for f in fibres) > LARGEST_FIBRES:
-            raise _too_large()
+        known = sum(f.size for f in fibres)
+        if answers is None or bases is None or bases.size * steps.size + known > LARGEST_FIBRES:
+            raise InputError(
+                f"the query has more than {LARGEST_FIBRES:,} answers on its fibres, too many to list; coarser values "
+                "(a common unit for weights and domains) make it smaller, and design_quantizer needs no list"
+            )
         fibres.append(np.searchsorted(answers, bases[:, None] + steps[None, :]))
-    values = tuple(Fraction(v, unit) for v in answers.tolist())
+    values = tuple(Fraction(v, unit) for v in ([] if answers is None else answers.tolist()))
     return GapProblem(query, values, tuple(fibres))
-
-
-def _too_large() -> InputError:
-    return InputError(
-        f"the query has more than {LARGEST_FIBRES:,} answers on its fibres, too many to list; coarser values "
-        "(a common unit for weights and domains) make it smaller, and design_quantizer needs no list"
-    )
 
 
 LARGEST_PROGRAM = 2_000_000

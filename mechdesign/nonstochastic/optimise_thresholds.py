@@ -123,13 +123,8 @@ def _counted(problem: GapProblem, gaps: list[int], allowed: Allowance, **facts: 
             f"the thresholds found give {certificate.outputs} outputs on a fibre where {allowed.outputs} are allowed; "
             "nothing is returned; try another method, and please report it"
         )
-    return OptimalQuantizer(
-        quantizer=quantizer,
-        gaps=tuple(gaps),
-        outputs_allowed=allowed.outputs,
-        certificate=certificate,
-        **facts,
-    )
+    facts |= {"outputs_allowed": allowed.outputs, "certificate": certificate}
+    return OptimalQuantizer(quantizer=quantizer, gaps=tuple(gaps), **facts)
 
 
 def earliest(problem: GapProblem, outputs: int) -> list[int]:

@@ -4,7 +4,7 @@ An uncertain variable is a mapping on a set Omega without any probability (Farok
 section II, after Nair 2013). All that matters of a discrete pair (X, Y) is its joint range
 [[X, Y]]: the pairs (x, y) that can occur together. `JointRange` keeps it as a sparse boolean
 incidence over encoded values, so that a million pairs are no burden; joint ranges can be restricted,
-chained and multiplied. Regions of continuous variables are in `boxes`.
+chained and multiplied.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ correlated, so they are found, within a part of the data and across parts, and r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import Encoded, arrow_integers
+from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.release import binned, policies
 from mechdesign.release.binned import FORMS, LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN
@@ -30,8 +31,8 @@ from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 REMEMBERED = 1 << 22
 """Different identifiers that are remembered (63 MB at worst), so that memory does not grow with the data."""
 
-SLOTS = 1 << 16
-"""Of a table of hashes at its beginning."""
+SLOTS, PART = 1 << 16, 1 << 20
+"""Of a table of hashes at its beginning, and of it at a time."""
 
 Hashes = NDArray[np.uint64]
 
@@ -62,10 +63,12 @@ class Seen:
             new[late], new[late[at]] = 0, 1
         return new.view(np.bool_), found
 
-    def entries(self) -> tuple[Hashes, Integers]:
-        """The hashes that are remembered, in no order, and their codes."""
-        at = self._keys != 0
-        return self._keys[at], self._codes[at]
+    def entries(self) -> Iterator[tuple[Hashes, Integers]]:
+        """The hashes that are remembered, in no order, and their codes, some at a time."""
+        keys, codes = self._keys, self._codes
+        for part in (slice(first, first + PART) for first in range(0, len(keys), PART)):
+            at = keys[part] != 0
+            yield keys[part][at], codes[part][at].astype(np.int64)
 
     def _walk(self, hashes: Hashes, codes: Integers, room: int) -> tuple[NDArray[np.uint8], Integers]:
         new, found, at = np.zeros(len(hashes), np.uint8), np.zeros(len(hashes), np.int64), 0
@@ -75,9 +78,10 @@ class Seen:
             at, self._used = _rowhash.look(*table, *given)
             if at == len(hashes):
                 return new, found
-            known, size = self.entries(), min(4 * len(self._keys), self._room * 5 // 4 + 1)
+            old, size = copy(self), min(4 * len(self._keys), self._room * 5 // 4 + 1)
             self._keys, self._codes, self._used = np.zeros(size, np.uint64), np.zeros(size, np.int32), 0
-            self._walk(*known, self._room)
+            for known in old.entries():
+                self._walk(*known, self._room)
 
 
 OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
@@ -147,8 +151,7 @@ class Release:
             # A number of its own for each further symbol: that of the first has met the first alone.
             for code in np.unique(codes[codes != known]).tolist():
                 at = np.flatnonzero((codes == code) & (known != code))
-                part = Identifiers([column.take(arrow_integers(at)) for column in records.columns])
-                drawn[at] = self._drawn(codes[at], part, self._key.derived(CHANGED, str(code)))
+                drawn[at] = self._drawn(codes[at], records.some(at), self._key.derived(CHANGED, str(code)))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         if not self._inner:
             return [drawn] * len(self.texts)
@@ -187,13 +190,12 @@ class Release:
             )
         return known
 
-    def new_records(self) -> tuple[Hashes, Integers]:
-        """Hashes and first symbols of the records that no earlier release had."""
-        hashes, codes = self.seen.entries()
-        if not (new := self.earlier.find(hashes, codes)[0]).all():
-            hashes, codes = hashes[new], codes[new]
-        order = np.argsort(hashes, kind="stable").astype(np.int32)  # nearly sorted, as they lie in the table
-        return hashes[order], codes[order]
+    def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
+        """Hashes and first symbols of the records that no earlier release had, some at a time, sorted."""
+        for hashes, codes in self.seen.entries():
+            new = np.flatnonzero(self.earlier.find(hashes, codes)[0])
+            order = new[np.argsort(hashes[new], kind="stable")]
+            yield hashes[order], codes[order]
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""

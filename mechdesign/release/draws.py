@@ -155,7 +155,8 @@ class Identifiers:
         """Keyed BLAKE2b of the identifier; crossed ones have the length before every part, lest two read alike."""
 
         def words(attempt: int, at: Integers) -> Words:
-            found, texts = np.empty(len(at), np.uint64), self.some(at).columns
+            found = np.empty(len(at), np.uint64)
+            texts = [each.take(arrow_integers(at)) for each in self.columns]
             secret, person = _attempt(key, attempt).secret, b"mechdesign id".ljust(_PERSON, b"\0")
             _rowhash.words(found, secret, person, [*map(arrow_offsets, texts)])
             return found
@@ -165,6 +166,10 @@ class Identifiers:
     def named(self, position: int) -> str:
         """How a message calls one of them."""
         return quoted(", ".join(column[position].as_py() for column in self.columns))
+
+    def some(self, at: Integers) -> Identifiers:
+        """Those at some positions."""
+        return Identifiers([column.take(arrow_integers(at)) for column in self.columns])
 
 
 Records: TypeAlias = RowNumbers | NumberedRecords | Identifiers

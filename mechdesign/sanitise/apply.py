@@ -7,7 +7,7 @@ understand a release, whatever the user forces.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -33,7 +33,7 @@ from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.shuffling import shuffle_file
 from mechdesign.sanitise.target import Target
-from mechdesign.sanitise.writing import Sides, Writing, sides_hold, uses_of, write_release, write_sides
+from mechdesign.sanitise.writing import Sides, Told, Writing, sides_hold, uses_of, write_release, write_sides
 
 
 def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]]) -> None:
@@ -167,9 +167,7 @@ class Run:
         """The output in its temporary place; who drew it, and the number of records."""
         recipe = self.recipe if job is None else replace(self.recipe, keys=job.keys)
         drawer = Drawer(recipe, self.table.header)
-        look: Callable[[Any], None] | None = (
-            None if job is None else lambda batch: census.add(job.ledger.hasher.records(batch))
-        )
+        look: Told | None = job and (lambda batch: census.add(job.ledger.hasher.records(batch)))
         if job is not None:
             job.prepare(drawer.releases)
         write = partial(write_release, drawer, self.table, advance=self._advance, look=look)

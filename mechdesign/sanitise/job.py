@@ -280,7 +280,8 @@ class Job:
                     other = release.seen.find(hashes, codes)[1] != codes
                     if release.earlier.find(hashes[other], codes[other])[0].any():
                         raise InputError(_MEANWHILE)
-                self.ledger.remember(db, entry, drawn, key, *release.new_records())
+                for part in release.new_records():
+                    self.ledger.remember(db, entry, drawn, key, *part)
 
     def done(self, entry: Entry) -> None:
         """Enter that a release has been made."""

@@ -286,7 +286,7 @@ class Ledger:
                 (drawn.job, drawn.use.channel, drawn.draw, entry.id),
                 hashes.astype("<u8", copy=False),
             )
-            row = (*which, nonce, memoryview(records), symbols)
+            row = (*which, nonce, records.data, symbols)
             db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     @staticmethod

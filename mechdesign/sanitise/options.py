@@ -1,7 +1,6 @@
 """What a user asks of a release: of a file, a frame, a cluster or a pipeline; declared, explained and checked here.
 
-`ReleaseOptions` holds it. The keyword arguments of the public functions are its fields (`takes` gives them their
-signature and their documentation), and the `TypedDict`s beside it tell type checkers the same.
+The public functions take the fields of `ReleaseOptions` (`takes`); the `TypedDict`s tell type checkers the same.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ from mechdesign.sanitise.target import Target
 from mechdesign.tables.columns import own_values
 
 T = TypeVar("T")
-Progressed: TypeAlias = Callable[[float], None]
-Looking: TypeAlias = Callable[[Any], None]
+Told: TypeAlias = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
@@ -83,12 +82,7 @@ class Writing:
 
 
 def write_release(
-    drawer: Drawer,
-    table: Source,
-    target: Path,
-    how: Writing,
-    advance: Progressed,
-    look: Looking | None = None,
+    drawer: Drawer, table: Source, target: Path, how: Writing, advance: Told, look: Told | None = None
 ) -> int:
     """Write the sanitised copy of a table; the number of records.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.benchmarks.apply_jobs import APPLY_JOBS
@@ -23,10 +24,12 @@ def design(
     time_limit: float | None = None,
     workers: int = 1,
     concentration: float | None = None,
+    marks: Sequence[float] = (),
 ) -> dict[str, Any]:
     """One verified channel for a random table of m x n; ``{"refused": why}`` if there is none.
 
-    Its cells are uniform, or each row is a Dirichlet draw of the `concentration` given.
+    Its cells are uniform, or each row is a Dirichlet draw of the `concentration` given. `marks` are processor seconds
+    of the search at which its gap is wanted.
     """
     from mechdesign.core.errors import SolverFailure
     from mechdesign.mechanisms import design as run
@@ -37,7 +40,20 @@ def design(
     joint = uniform_table(n, m) if concentration is None else dirichlet_table(n, m, concentration)
     notion = ALIP.from_epsilon(epsilon, lam)
     before = peak_memory()
-    options = {"method": method, "gap": gap, "time_limit": time_limit, "workers": workers}
+    started, gaps = time.process_time(), dict.fromkeys(marks)
+
+    def noted(step: Any) -> None:
+        for mark in marks:
+            if gaps[mark] is None or time.process_time() - started <= mark:
+                gaps[mark] = float(step.figures["gap_nmi"])
+
+    options = {
+        "progress": noted if marks else None,
+        "method": method,
+        "gap": gap,
+        "time_limit": time_limit,
+        "workers": workers,
+    }
     try:
         took = timed(lambda: run(joint, notion, fallback=False, **options))
     except SolverFailure as error:
@@ -51,6 +67,7 @@ def design(
         "nmi": found.nmi,
         "upper": found.certificate.upper_bound_nmi,
         "gap": found.certificate.gap_nmi,
+        "gaps": list(gaps.values()),
         "method": found.method,
         "outputs": found.outputs,
         "messages": list(found.messages),

@@ -43,8 +43,7 @@ def test_a_table_that_grows_forgets_nothing(parts):
         first, own = seen.look(hashes, np.array([code for _, code in part], np.int64))
         for i, (word, code) in enumerate(part):
             assert (bool(first[i]), own[i]) == (word not in known, known.setdefault(word, code))
-    hashes, codes = seen.entries()
-    found = dict(zip(hashes.tolist(), codes.tolist(), strict=True))
+    found = {word: code for part in seen.entries() for word, code in zip(*map(list, part), strict=True)}
     assert found == {word or 2**64 - 1: code for word, code in known.items()}
 
 
