@@ -114,7 +114,7 @@ class ConvexProgram:
     def _once(
         self, problem: Assignment, proof: Assignment, tangents: list[Any], own: tuple[Any, ...], end: float
     ) -> Assigned:
-        w, p, n, of = self.w, problem.masses, problem.n, slice(None)
+        w, p, n = self.w, problem.masses, problem.n
         uncertain, cuts, margin = own
         goal = cp.Variable() if tangents else self.cost
         above = [goal >= cp.sum(cp.multiply(slope, w)) + constant for slope, constant in tangents]
@@ -145,8 +145,8 @@ class ConvexProgram:
         if w.value is None or (program.status == cp.USER_LIMIT and time.monotonic() >= end):
             raise BackendFailure(f"cvxpy ended with {program.status}")
         prices = -masses.dual_value / p if problem.keep else np.zeros(len(p))
-        nu, none = np.maximum(sides.dual_value, 0.0) / p[of], np.zeros((0, n))
-        found = Multipliers(nu, prices) if uncertain is None else Multipliers(none, prices, nu)
+        nu, none = np.maximum(sides.dual_value, 0.0), np.zeros((0, n))
+        found = Multipliers(nu / p, prices) if uncertain is None else Multipliers(none, prices, nu / p[of])
         if tangents:
             weights = np.array([max(float(row.dual_value), 0.0) for row in above])
             weights /= weights.sum()
