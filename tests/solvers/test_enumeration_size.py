@@ -113,7 +113,7 @@ def test_too_many_is_refused_before_it_is_tried(monkeypatch):
         raise AssertionError("must not be tried")
 
     monkeypatch.setattr(enumeration, "TRIAL", 0)
-    monkeypatch.setattr(enumeration, "attempt", forbidden)
+    monkeypatch.setattr(pivot, "attempt", forbidden)
     with pytest.raises(TooManyVertices, match=r"about .*e\+\d+ vertices, too many for max_vertices=2000000"):
         vertices(lift_box(15, 200, 1.0))
     with pytest.raises(
