@@ -69,8 +69,8 @@ static Found rows_of(const unsigned char *p, Py_ssize_t n, int delimiter, int qu
     while (i < n) {
         if (p[i] == quote) {
             do { /* a doubled quote is one within the cell */
-                for (i++; i < n && p[i] != quote; i++)
-                    breaks += p[i] == CR || (p[i] == LF && p[i - 1] != CR);
+                while ((i = next_end(p, i + 1, n, (uint64_t)quote)) < n && p[i] != quote)
+                    breaks += p[i] == CR || p[i - 1] != CR;
                 if (i == n)
                     return found;
                 i++;
