@@ -168,7 +168,8 @@ def test_numbers_in_bins_are_published_as_numbers(
         assert main(["estimate", out, *how]) == 0
         found[form] = {float(cell) for cell in Path(out).read_text().split()[1:]}
     assert len(found["representative"]) == 3
-    assert found["representative"] < found["within"] <= {float(x) for _, x in rows}
+    assert found["representative"] | found["within"] <= {float(x) for _, x in rows}
+    assert len(found["within"]) > 30
 
 
 def test_with_several_secrets_own_budgets_and_earlier_releases(
