@@ -200,6 +200,10 @@ class Plan:
         if self.convex is not None and self.convex.constraints:
             return "no private channel keeps to the constraints (with stay, forbid and frequencies as asked)"
         nothing = "no private channel does without the forbidden pairs; forbid fewer, or use a larger budget"
+        if (
+            limits.allowed.all()
+        ):  # then a constant output of the shares of the symbols is private and keeps all else
+            nothing = "the program of least cost lost its digits; give a smaller budget (30 nats are as good as any)"
         if not any(limits.stay):
             return nothing
         margin = 1e-9

@@ -301,3 +301,10 @@ def test_against_the_default_matrix_of_sdcmicro(adult: md.Joint) -> None:
     assert [0.0 if each is None else each.truth for each in optimum] == pytest.approx(
         [0.9126, 0.9897], abs=1e-4
     )
+
+
+def test_a_budget_that_doubles_cannot_hold_is_not_blamed_on_pairs_that_nobody_forbade():
+    joint = md.Joint.from_counts([[5, 7, 0], [9, 1, 100]], useful_labels=["1", "2", "3"])
+    assert md.design(joint, md.LDP(30.0), objective="truth").verified
+    with pytest.raises(md.MechdesignError, match=r"lost its digits; give a smaller budget \(30 nats"):
+        md.design(joint, md.LDP(700.0), objective="truth")
