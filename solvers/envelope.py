@@ -369,7 +369,12 @@ def _vertices(
         if size.at_least or size.vertices > FEW_VERTICES:
             return None, None
     left = None if math.isinf(end) else max(0.0, end - time.monotonic())
-    found = vertices(polytope, enumeration, time_limit=left)
+    try:
+        found = vertices(polytope, enumeration, time_limit=left)
+    except BackendFailure:
+        if method == "auto":  # columns need no list
+            return None, None
+        raise
     return found.method, Points.from_dense(found.points)
 
 
