@@ -33,7 +33,12 @@ from .tables.joint import Joint
 __version__: str
 
 def report(
-    design: Design | Channel, path: str | os.PathLike[str], *, public: bool = False, overwrite: bool = False
+    design: Design | Channel,
+    path: str | os.PathLike[str],
+    *,
+    public: bool = False,
+    curve: float | None = None,
+    overwrite: bool = False,
 ) -> None: ...
 
 __all__ = [
