@@ -27,7 +27,7 @@ from .notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLi
 from .release.draws import Key
 from .release.policies import Policy
 from .sanitise.apply import sanitise_file
-from .sanitise.frames import sanitise_frame
+from .sanitise.streams import sanitise_frame
 from .tables.joint import Joint
 
 __version__: str
