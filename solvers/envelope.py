@@ -406,8 +406,7 @@ def robust_envelope(
         pricer = RobustSearch(uncertain, margin=margin, **limits).run
     except KeyboardInterrupt:
         interrupted, end = True, -math.inf
-    pulled = pulled_units(uncertain.point, lambda points: uncertain.excess(points) <= -margin)[1]
-    initial = [Points.from_dense(uncertain.point), Points.from_dense(pulled)]
+    initial = [Points.from_dense(uncertain.point), Points.from_dense(uncertain.pulled(margin))]
     if start is not None and len(start):
         initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
     columns = Points.concatenate(initial)
