@@ -10,13 +10,13 @@ statistics keep every value in a file.
 # pyright: basic
 from __future__ import annotations
 
-import io
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import IO, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,16 +163,14 @@ class _Spilled:
 
     def __init__(self, *kinds: str) -> None:
         self.kinds, self.sizes = [np.dtype(kind) for kind in kinds], list[int]()
-        self.file: IO[bytes] = io.BytesIO()
+        with ExitStack() as open_files:
+            self.file = open_files.enter_context(tempfile.SpooledTemporaryFile(SPILLED))
+            weakref.finalize(self, open_files.pop_all().close)
 
     def add(self, *arrays: NDArray[Any]) -> None:
         self.sizes.append(len(arrays[0]))
         for kind, array in zip(self.kinds, arrays, strict=True):
-            self.file.write(array.astype(kind).tobytes())
-        if isinstance(self.file, io.BytesIO) and self.file.tell() > SPILLED:
-            kept, self.file = self.file, tempfile.TemporaryFile()  # noqa: SIM115
-            weakref.finalize(self, self.file.close)
-            self.file.write(kept.getbuffer())
+            self.file.write(array.astype(kind, copy=False).tobytes())
 
     def __iter__(self) -> Iterator[list[Any]]:
         self.file.seek(0)

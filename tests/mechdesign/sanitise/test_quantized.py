@@ -17,7 +17,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of
-from mechdesign.nonstochastic.mechanism_file import read_verified, verify_file
+from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.report import ranges as words
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from mechdesign.sanitise.quantized import apply_mechanism
