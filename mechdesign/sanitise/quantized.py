@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -294,38 +295,43 @@ class Answering:
             self.records += len(rows)
         self._refuse_none()
         self.each = self._most(groups)
-        answers, names, sizes = self._answers(groups, marked), groups.keys, groups.sizes
+        (kept, answers), names, sizes = self._answers(groups, marked), groups.keys, groups.sizes
         self.answers = len(answers)
         if not answers:
             raise InputError(f"{self.table.name}: no value lies in the range, and nothing is left to answer")
-        columns: dict[str, Any] = {key: [names[g][k] for g in answers] for k, key in enumerate(keys)}
-        columns |= {RECORDS: [sizes[g] for g in answers], self.mechanism.answer: [*answers.values()]}
+        columns: dict[str, Any] = {key: [names[g][k] for g in kept] for k, key in enumerate(keys)}
+        columns |= {RECORDS: [sizes[g] for g in kept], self.mechanism.answer: answers}
         with open(target, "wb") as stream:
             self.table.write_table(stream, columns, compression=packing)
 
-    def _answers(self, groups: Groups, marked: set[int]) -> dict[int, float | str | None]:
-        """What is released for each group of some records; a `marked` one, with a value outside the range, is empty."""
-        query, sizes = self.mechanism.query, groups.sizes
-        ordered = ranks_of(query, 1) != (0, 0)
-        answers = groups.ranked(lambda size: ranks_of(query, size)) if ordered else groups.totals()
-        released: dict[int, float | str | None] = {}
-        shown: dict[tuple[int, int], float] = {}
-        pairs: list[tuple[float, float]] = []
-        for g, (answer, size) in enumerate(zip(answers, sizes, strict=True)):
+    def _answers(self, groups: Groups, marked: set[int]) -> tuple[list[int], list[float | str | None]]:
+        """The groups of some records, and what is released for them; a `marked` one, with a value outside, is empty."""
+        query, ordered = self.mechanism.query, ranks_of(self.mechanism.query, 1) != (0, 0)
+        many, unit = groups.ranked(lambda size: ranks_of(query, size)) if ordered else groups.totals()
+        kept, released = list[int](), list[float | str | None]()
+        answers, errors = np.zeros((2, len(groups)))
+        times = np.ones(len(groups), dtype=np.int64)
+
+        @cache
+        def placing(size: int) -> tuple[int, int, Callable[[int], int], Callable[[int], float]]:
+            quantizer, own = self._quantizer(size), unit / size if query == "mean" else unit
+            shown = cache(lambda cell: float(released_number(query, quantizer, cell)))
+            return *own.as_integer_ratio(), quantizer.placing(own), shown
+
+        for g, (total, size) in enumerate(zip(many, groups.sizes, strict=True)):
+            times[g] = size > 0 and g not in marked
             if size == 0:
                 continue
-            quantizer = self._quantizer(size)
-            if g in marked:
-                released[g] = None if self.table.kind == "Parquet" else ""
-                continue
-            answer = answer / size if query == "mean" else answer
-            place = size, quantizer.place(answer)
-            if place not in shown:
-                shown[place] = float(released_number(query, quantizer, place[1]))
-            released[g] = shown[place]
-            pairs.append((float(answer), abs(shown[place] - float(answer))))
-        self._tell(*np.array(pairs).reshape(-1, 2).T, times=np.ones(len(pairs), dtype=np.int64))
-        return released
+            kept.append(g)
+            up, down, place, shown = placing(size)
+            if times[g]:
+                released.append(shown(place(total)))
+                answers[g] = total * up / down
+                errors[g] = abs(released[-1] - answers[g])
+            else:
+                released.append(None if self.table.kind == "Parquet" else "")
+        self._tell(answers, errors, times)
+        return kept, released
 
     def _quantizer(self, size: int) -> Quantizer:
         """The thresholds for groups of this size, laid out by the rule of the file where it has none."""
