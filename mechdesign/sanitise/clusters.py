@@ -16,11 +16,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from mechdesign.sanitise.frames import sanitise, sanitised
+from mechdesign.sanitise.frames import sanitised
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
-
-sanitise_spark = sanitise_dask = sanitise
-"""Names from the time when clusters had functions of their own."""
 
 
 def on_spark(frame: Any, recipe: Recipe, header: Sequence[Any]) -> Any:

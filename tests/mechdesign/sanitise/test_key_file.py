@@ -108,7 +108,7 @@ def test_other_content_is_refused_and_not_repeated(path, text):
 
 
 def test_what_is_no_key_file(tmp_path):
-    assert_refused(tmp_path / "none.key", "the key file .*none.key is not there")
+    assert_refused(tmp_path / "none.key", "the key file .*none.key: there is no such file")
     assert_refused(tmp_path, "is a folder|cannot be read: permission denied")
 
 
