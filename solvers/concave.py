@@ -151,7 +151,7 @@ class ConcaveSearch:
         arguments = (*arguments[:5], self._tighten(tightening), *arguments[6:])
         self._kernels += [Search(*arguments) for _ in range(workers - 1)]
         self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
-        box_bytes = 8 * distinct + 2 * full.shape[0] + 64 + 4 * 32
+        box_bytes = 10 * distinct + 2 * full.shape[0] + 64  # intervals, ranks, basis
         self._box_limit = max(1000, memory_limit // box_bytes // workers)
 
     def linear(self, direction: ArrayLike) -> Array:
@@ -338,4 +338,4 @@ class RobustSearch(ConcaveSearch):
         self._kernels += [Search(*arguments, top=top) for _ in range(workers - 1)]
         self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
         # A box holds its intervals and one row and one member of the basis for each tight row.
-        self._box_limit = max(1000, memory_limit // (8 * self.n + 6 * (self.n + 1) + 192) // workers)
+        self._box_limit = max(1000, memory_limit // (10 * self.n + 6 * (self.n + 1) + 208) // workers)
