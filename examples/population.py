@@ -2,7 +2,9 @@
 
 ``python examples/population.py RESULTS.csv [DRAWS [TRUTH]] [--picture FILE]`` works on what RESULTS.csv does not have
 yet, prints a line for each truth, notion, size and kind of design, and draws the picture of all that is there. Truths:
-adult (5 x 15), even (3 x 6, no rare cells), rare (2 x 8, symbols rarer and rarer).
+adult (5 x 15), even (3 x 6, no rare cells), rare (2 x 8, symbols rarer and rarer). Every design is that of the optimal
+mechanism, ended at a gap of half of H(X): what its local searches find lies at the edge of the private set like
+the optimum, uses as much of the budget, and takes some hundredths of a second (1,000 draws of all: an hour).
 """
 
 from __future__ import annotations
@@ -34,7 +36,18 @@ NOTIONS: dict[str, Any] = {
     "min-lift": md.MinLift(0.5),
 }
 LEVEL = 0.95
-COLUMNS = ("truth", "notion", "records", "confidence", "draws", "held", "low", "median", "high", "kept")
+GAP = 0.5
+COLUMNS: tuple[str, ...] = (
+    "truth",
+    "notion",
+    "records",
+    "confidence",
+    "draws",
+    "held",
+    "held_low",
+    "held_high",
+)
+COLUMNS += ("low", "median", "high", "kept")
 
 
 def truth_of(name: str) -> Array:
@@ -72,9 +85,7 @@ def realised(channel: md.Channel, joint: md.Joint, seen: list[int], truth: Array
 def study(name: str, notion: str, records: int, draws: int) -> list[dict[str, Any]]:
     """One cell: the same samples designed without and with confidence."""
     truth, wanted = truth_of(name), NOTIONS[notion]
-    population.LITTLE = (
-        0.0  # nobody reads here how many records would be needed, which takes seconds to find out
-    )
+    population.LITTLE = 0.0  # nobody reads here how many records would be needed, which takes seconds
     found: list[dict[str, Any]] = []
     for level in (None, LEVEL):
         rng = np.random.default_rng(records)
@@ -83,24 +94,29 @@ def study(name: str, notion: str, records: int, draws: int) -> list[dict[str, An
         for _ in range(draws):
             joint, seen, unseen = sample(truth, records, rng)
             more: dict[str, Any] = {} if level is None else {"confidence": level, "unseen": unseen}
-            result = md.design(joint, wanted, gap=5e-2, time_limit=0.5, **more)
+            result = md.design(joint, wanted, gap=GAP, **more)
             budgets.append(realised(result.channel, joint, seen, truth, wanted.limits))
             kept.append(result.nmi)
         held = sum(budget <= 1.0 + 1e-12 for budget in budgets)
         low, median, high = np.quantile(budgets, (0.0, 0.5, 1.0))
-        values = (name, notion, records, level or "", draws, held, low, median, high, np.median(kept))
+        shown = [f"{x:.4f}" for x in (*limits_of(held, draws), low, median, high, np.median(kept))]
+        values = (name, notion, records, level or "", draws, held, *shown)
         found.append(dict(zip(COLUMNS, values, strict=True)))
     return found
 
 
+def limits_of(held: int, draws: int) -> tuple[float, float]:
+    """Exact 95 % limits of the probability of what came true in so many draws (Clopper and Pearson)."""
+    alpha = fraction_of("0.025")
+    return lower_end(held, draws, alpha) / SCALE, 1.0 - lower_end(draws - held, draws, alpha) / SCALE
+
+
 def line(row: dict[str, Any]) -> str:
-    """A row in words, with exact 95 % limits of the share of draws in which the promise held."""
-    held, draws, alpha = int(row["held"]), int(row["draws"]), fraction_of("0.025")
-    low, high = lower_end(held, draws, alpha) / SCALE, 1.0 - lower_end(draws - held, draws, alpha) / SCALE
+    """A row in words."""
     kind = "95 %" if row["confidence"] else "plain"
     return (
-        f"{row['truth']:>5} {row['notion']:>8} {int(row['records']):>9,} {kind:>5}: held in {held / draws:6.1%} "
-        f"[{low:.3f}, {high:.3f}], realised {float(row['median']):5.2f} of 1, kept {float(row['kept']):.3f}"
+        f"{row['truth']:>5} {row['notion']:>8} {int(row['records']):>9,} {kind:>5}: held in {row['held']} of "
+        f"{row['draws']} [{row['held_low']}, {row['held_high']}], realised {row['median']} of 1, kept {row['kept']}"
     )
 
 

@@ -369,7 +369,12 @@ def _vertices(
         if size.at_least or size.vertices > FEW_VERTICES:
             return None, None
     left = None if math.isinf(end) else max(0.0, end - time.monotonic())
-    found = vertices(polytope, enumeration, time_limit=left)
+    try:
+        found = vertices(polytope, enumeration, time_limit=left)
+    except BackendFailure:
+        if method == "auto":  # columns need no list
+            return None, None
+        raise
     return found.method, Points.from_dense(found.points)
 
 
@@ -401,8 +406,7 @@ def robust_envelope(
         pricer = RobustSearch(uncertain, margin=margin, **limits).run
     except KeyboardInterrupt:
         interrupted, end = True, -math.inf
-    pulled = pulled_units(uncertain.point, lambda points: uncertain.excess(points) <= -margin)[1]
-    initial = [Points.from_dense(uncertain.point), Points.from_dense(pulled)]
+    initial = [Points.from_dense(uncertain.point), Points.from_dense(uncertain.pulled(margin))]
     if start is not None and len(start):
         initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
     columns = Points.concatenate(initial)

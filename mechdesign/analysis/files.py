@@ -109,7 +109,7 @@ def check_release(
         If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
     """
     channel, released = _in_order(channel, released)
-    check_chance(level)
+    level = check_chance(level)
     policy, names = policy or Policy(), dict(columns or {})
     where, labels = columns_and_labels(channel, names, released_columns, form, keep_sensitive, ignored)
     private = () if keep_sensitive else (*where.private, *correlated)
@@ -119,28 +119,17 @@ def check_release(
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
     if original is not None and _is_shuffled(released):
         original, any_data, notices = None, True, [*notices, _SHUFFLED]
+    how: dict[str, Any] = {"text": text, "advance": advance}
     if original is None:
-        counted = count_release(released, labels, where, text=text, advance=advance)
+        counted = count_release(released, labels, where, **how)
         test, also, more = _tested_labels(model, extra, policy, counted, level, any_data)
-        return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
-    rows = np.vstack([model.matrix, *extra])
-    useful = replace(normalised(channel.useful, policy.normalise), columns=where.useful)
-    counted = count_pairs(
-        original,
-        released,
-        useful,
-        labels,
-        rows > 0.0,
-        where,
-        refused=(policy.null == REFUSE, policy.unknown == REFUSE),
-        normalise=policy.normalise,
-        text=text,
-        advance=advance,
-    )
-    pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
-    test = check_pairs((*model.symbols, "(missing)", "(unknown)"), rows, pairs, level)
-    unpaired = [_NOT_PAIRED] if counted.pairs is None else []
-    return ReleaseCheck(counted.records, counted.findings, test, None, (*notices, *unpaired))
+    else:
+        rows, also = np.vstack([model.matrix, *extra]), None
+        useful = replace(normalised(channel.useful, policy.normalise), columns=where.useful)
+        how |= {"refused": (policy.null == REFUSE, policy.unknown == REFUSE), "normalise": policy.normalise}
+        counted = count_pairs(original, released, useful, labels, rows > 0.0, where, **how)
+        test, more = _tested_pairs(model.symbols, rows, counted, level)
+    return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
 
 
 def _is_shuffled(released: PathLike) -> bool:
@@ -226,6 +215,15 @@ def _tested_labels(
     if model.prior is None or fixed:
         return anything, None, [_PUBLIC if model.prior is None else _FIXED, _ANY_DATA]
     return check_table(model.labels, model.reference, counted.labels, level), anything, [_TABLE]
+
+
+def _tested_pairs(
+    symbols: Sequence[str], rows: Array, counted: CountedFile, level: float
+) -> tuple[FrequencyTest, list[str]]:
+    """The labels of each symbol; where the files have no records in common, of none."""
+    pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
+    test = check_pairs((*symbols, "(missing)", "(unknown)"), rows, pairs, level)
+    return test, [_NOT_PAIRED] if counted.pairs is None else []
 
 
 _NO_SENSITIVE = (

@@ -12,7 +12,7 @@ import mechdesign as md
 from mechdesign.cli import parsing
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, number
+from mechdesign.core.numbers import listed
 
 if TYPE_CHECKING:
     from mechdesign.formats.inputs import TextOptions
@@ -270,7 +270,7 @@ class ConfidenceOptions:
                 if given is not None:
                     raise InputError(f"{name} needs --confidence: without it the table is the population")
             return {}
-        level = number("--confidence", self.confidence, "from 0.5 up to, but not including, 1")
+        level = parsing.number("--confidence", self.confidence)
         known = None if self.known_shares is None else read_shares(self.known_shares)
         return {"confidence": check_level(level), "known_shares": known}
 

@@ -140,7 +140,10 @@ def _row(where: str, header: list[str], cells: list[str]) -> ComparisonRow:
         raise InputError(f"{where} has {len(cells)} cells, not {len(header)}; --force starts over")
     known = dict(zip(header, cells, strict=True))
     try:
-        return READER.validate_python({name: text or None for name, text in known.items() if text != "nan"})
+        row = READER.validate_python({name: text or None for name, text in known.items() if text != "nan"})
+        column = next((name for name, text in known.items() if _cell(getattr(row, name)) != text), None)
+        if column is None:
+            return row
     except ValidationError as error:
         column = str(error.errors()[0]["loc"][0])
     said = f"{column} ({known[column]!r}) is nothing that a comparison writes; --force starts over"

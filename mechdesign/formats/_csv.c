@@ -5,16 +5,11 @@
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <stdint.h>
-#include <string.h>
 
-#if defined(_MSC_VER) && !defined(__clang__)
-#include <intrin.h>
-#endif
+#include "_bytes.h"
 
 #define LF 10
 #define CR 13
-#define EACH 0x0101010101010101ULL
 
 /* Place of the lowest bit that is set. */
 static int lowest(uint64_t bits)
@@ -26,17 +21,6 @@ static int lowest(uint64_t bits)
 #else
     return __builtin_ctzll(bits);
 #endif
-}
-
-/* Eight bytes, the first one lowest. */
-static uint64_t read64(const unsigned char *p)
-{
-    uint64_t v;
-    memcpy(&v, p, 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    v = __builtin_bswap64(v);
-#endif
-    return v;
 }
 
 /* The top bit of every byte that is zero, up to the first one; those above it may be wrong. */

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from functools import lru_cache, partial
+from itertools import chain, islice, pairwise
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -30,6 +31,9 @@ from mechdesign.formats.outputs import (
     field_of,
     values_of,
 )
+
+TOGETHER = 10_000
+"""Lines of a new table that are written at once."""
 
 
 @dataclass(frozen=True)
@@ -346,13 +350,15 @@ class CsvSource(AbstractContextManager["CsvSource"]):
     ) -> None:
         """Write a new table as this file is written."""
         writer = CellWriter(self.name, self.options, self.text.encoding, alone=len(columns) == 1)
-        lines = [[writer.cell(name, "the column") for name in columns]]
-        rows = zip(*columns.values(), strict=True)
-        lines += [[writer.cell(str(value), "the text") for value in row] for row in rows]
-        newline = self.blocks.newline.decode()
-        text = "".join(self.options.delimiter.join(line) + newline for line in lines)
-        stream = compressed(LeftOpen(target), compression)
-        write_all(stream, self.text.mark + text.encode(self.text.encoding))
+        cell, rows = lru_cache(partial(writer.cell, what="the text")), zip(*columns.values(), strict=True)
+        head = (writer.cell(name, "the column") for name in columns)
+        lines = chain([head], (map(cell, map(str, row)) for row in rows))
+        newline, stream = self.blocks.newline.decode(), compressed(LeftOpen(target), compression)
+        write_all(stream, self.text.mark)
+        while text := "".join(
+            self.options.delimiter.join(line) + newline for line in islice(lines, TOGETHER)
+        ):
+            write_all(stream, text.encode(self.text.encoding))
         stream.close()
 
     def close(self) -> None:

@@ -49,11 +49,10 @@ _OTHER_KINDS = {
 @contextmanager
 def on_failure(undo: Callable[[], object]) -> Generator[None]:
     """Whatever ends the block early, an interruption, too: undo what it has begun, and let that go on."""
-    try:
+    with ExitStack() as begun:
+        begun.callback(undo)
         yield
-    except BaseException:
-        undo()
-        raise
+        begun.pop_all()
 
 
 class Cursor(io.RawIOBase):

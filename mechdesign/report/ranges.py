@@ -11,9 +11,11 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
+from mechdesign.nonstochastic.claims import VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
-from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism, guarantee_record
+from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
+from mechdesign.nonstochastic.sizes import released_number
 from mechdesign.report.plots import new_figure, save_figure, settings
 from mechdesign.report.wording import (
     about,
@@ -27,7 +29,7 @@ from mechdesign.report.wording import (
     percent,
     picked,
 )
-from mechdesign.sanitise.quantized import Quantised, released_number
+from mechdesign.sanitise.quantized import Quantised
 from mechdesign.sanitise.quantized_check import CheckedRelease
 
 SCOPE = (

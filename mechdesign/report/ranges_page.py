@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.core.files import PathLike
+from mechdesign.nonstochastic.claims import VerifiedMechanism
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, epsilon_for
-from mechdesign.nonstochastic.mechanism_file import TOLD, VerifiedMechanism
+from mechdesign.nonstochastic.mechanism_file import TOLD
 from mechdesign.nonstochastic.noiseless import LAYOUTS
+from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.report import blocks as b
 from mechdesign.report import ranges as r
 from mechdesign.report.plots import COLOURS, PAGE, inline_svg, new_figure, settings
 from mechdesign.report.wording import about, at_most
 from mechdesign.report.writing import HTML, check_report, document_text, save_text
-from mechdesign.sanitise.quantized import sized_quantizer
 
 BANNER = "Nothing here is computed from anybody's value; sizes of groups and numbers of answers are, which are public."
 

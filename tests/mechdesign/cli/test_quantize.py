@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import random
 from bisect import bisect_right
 from fractions import Fraction
@@ -14,6 +13,7 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
+from tests.cases.tables import rows_of
 
 METERS = """\
 house,day,kwh,note
@@ -33,11 +33,6 @@ def meters(tmp_path, monkeypatch):
     path = tmp_path / "meters.csv"
     path.write_bytes(METERS.encode())
     return path
-
-
-def rows_of(path):
-    with open(path, encoding="utf-8", newline="") as stream:
-        return list(csv.reader(stream))
 
 
 BASIC = ("--column", "kwh", "--epsilon", "2", "--range", "0,10")

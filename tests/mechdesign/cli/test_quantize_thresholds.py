@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import optimise_thresholds
+from mechdesign.nonstochastic.claims import verify_file
 from mechdesign.nonstochastic.domains import finite
-from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, verify_file
+from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION
 from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.optimise_thresholds import (
     PROVEN_ON_A_LINE,

@@ -140,6 +140,8 @@ def test_an_edited_manifest_is_refused(small, saved):
             "line 2: epsilon .'one'",
         ),
         (lambda text: text.replace("true,", "maybe,", 1), "line 2: satisfied"),
+        (lambda text: text.replace("true,", "yes,", 1), "line 2: satisfied .'yes'"),
+        (lambda text: text.replace("lip,1,", "lip,NaN,", 1), "line 2: epsilon .'NaN'"),
         (lambda text: text.replace("subset-merging,", ",", 1), "line 2: mechanism"),
         (lambda text: text.replace("mechanism,", "machine,"), "columns of a comparison"),
         (lambda text: text + text.splitlines()[1] + "\n", "line 6 repeats"),

@@ -9,14 +9,8 @@ import pytest
 from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import certify, count_query, identity_query, interval, uniform_quantizer
-from mechdesign.nonstochastic.mechanism_file import (
-    FORMAT,
-    VERSION,
-    MechanismFile,
-    SizedQuantizer,
-    read_verified,
-    verify_file,
-)
+from mechdesign.nonstochastic.claims import read_verified, verify_file
+from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile, SizedQuantizer
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
 ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 3}\n" for h in range(1, 5) for d in range(1, 4))

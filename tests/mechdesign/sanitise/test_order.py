@@ -227,6 +227,8 @@ def test_two_rows_with_a_copy(tmp_path, channel):
 def test_a_column_that_is_added_is_no_release_and_not_looked_at(tmp_path, channel):
     write(tmp_path / "in.csv", sorted(JOBS), code=[CODES[job] for job in sorted(JOBS)])
     sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv", into="y")
+    kept = read(tmp_path / "in.csv")
+    assert [{name: row[name] for name in ("id", "job", "code")} for row in read(tmp_path / "out.csv")] == kept
 
 
 def test_the_identifier_may_be_left_out(tmp_path, channel):

@@ -251,7 +251,7 @@ def test_a_pickle_keeps_the_draws_and_has_the_key_only_if_it_must(frame, tmp_pat
         ),
         (
             {"notion": md.LIP(1), "sensitive": "rel", "useful": "job", "key": "nowhere.key"},
-            "the key file nowhere.key is not there",
+            "the key file nowhere.key: there is no such file",
         ),
         (
             {"notion": md.LIP(1), "sensitive": "rel", "useful": "job", "key": KEY, "insecure_seed": 1},
