@@ -147,7 +147,11 @@ def test_the_sanitise_package_loads_no_engine_before_it_is_used():
 
 
 def test_the_command_line_loads_nothing_heavy_before_it_has_to():
-    assert not (HEAVY | {"cryptography"}) & loaded_by("from mechdesign.cli.app import app")
+    assert not (HEAVY | {"cryptography"}) & loaded_by(
+        "from mechdesign.cli.app import application; application()"
+    )
+    others = {"mechdesign.cli.nonstochastic", "mechdesign.cli.compare", "mechdesign.cli.design"}
+    assert not others & loaded_by("from mechdesign.cli.app import application; application('apply')")
 
 
 def test_solvers_loads_without_mechdesign():

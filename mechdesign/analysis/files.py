@@ -61,6 +61,7 @@ def check_release(
     ignored: Sequence[str] = (),
     identity: Sequence[str] = (),
     correlated: Sequence[str] = (),
+    escape_formulas: bool = False,
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> ReleaseCheck:
@@ -95,6 +96,8 @@ def check_release(
         label, and count once. Takes about 150 bytes of memory for each identifier.
     correlated : sequence of str
         Further columns that must not be in the released file (unless `keep_sensitive`).
+    escape_formulas : bool
+        Whether the release was written with an apostrophe before what spreadsheets take for a formula.
     text : TextOptions, optional
         How CSV files are written: delimiter, quotes, encoding.
     advance : callable, optional
@@ -110,7 +113,7 @@ def check_release(
     policy, names = policy or Policy(), dict(columns or {})
     where, labels = columns_and_labels(channel, names, released_columns, form, keep_sensitive, ignored)
     private = () if keep_sensitive else (*where.private, *correlated)
-    where = replace(where, identity=tuple(identity), private=private)
+    where = replace(where, identity=tuple(identity), private=private, escaped=escape_formulas)
     model = release_model(channel, form)
     extra = _policy_rows(channel, model, policy, form)
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
@@ -249,6 +252,7 @@ def estimate_file(
     released_columns: Sequence[str] | None = None,
     form: str = "label",
     identity: Sequence[str] = (),
+    escape_formulas: bool = False,
     text: TextOptions | None = None,
     advance: Advance | None = None,
     **how: Any,
@@ -260,7 +264,7 @@ def estimate_file(
     where, labels = columns_and_labels(channel, dict(columns or {}), released_columns, form)
     if by is not None and identity:
         raise InputError("joint frequencies (--by) count every record: leave the identity (--identity) out")
-    where = replace(where, identity=tuple(identity))
+    where = replace(where, identity=tuple(identity), escaped=escape_formulas)
     if by is not None:
         if by in where.released:
             raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
@@ -285,9 +289,9 @@ def _crossed(
     """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
     with open_source(released, text) as table:
-        records = 0
+        records, written = 0, columns.written(labels, table)
         for batch in slices(table, [*columns.released, by]):
-            codes = symbol_codes(table, batch.cells(columns.released), labels, records)
+            codes = symbol_codes(table, batch.cells(columns.released), written, records)
             (kept,) = batch.cells((by,))
             texts = [*kept.texts, ""]
             flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)

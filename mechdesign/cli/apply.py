@@ -182,14 +182,8 @@ def apply(
     if numeric:
         if draws.dry_run:
             raise InputError("--dry-run is for channels: a mechanism file draws nothing that a ledger knows")
-        if (
-            sides.strict
-            or text.escape_formulas
-            or columns.shuffle
-            or columns.drop
-            or text.format
-            or draws.jobs != 1
-        ):
+        asked = (sides.strict, text.escape_formulas, columns.shuffle, columns.drop, text.format)
+        if any(asked) or draws.jobs != 1:
             raise InputError(
                 "--strict, --escape-formulas, --shuffle, --drop, --format, --jobs are for channels"
             )

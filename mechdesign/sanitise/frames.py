@@ -78,9 +78,7 @@ def weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int) 
     """The released frame; refuses columns that give the released one away, and warns of an order that does."""
     released = sanitised(frame, drawer, first_row=first_row)
     look_at(frame, drawer)
-    drawer.refuse_twins()
-    if (told := drawer.ordered()) is not None:
-        warnings.warn(str(InputError(told)), stacklevel=4)
+    heed(drawer, 5)
     if not drawer.recipe.options.shuffle:
         return released
     key = drawer.recipe.keys[0].derived("order")
@@ -90,6 +88,13 @@ def weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int) 
     plain = type(getattr(frame, "index", None)).__name__ == "RangeIndex" and frame.index.name is None
     mixed = _rows(released, order)
     return mixed.reset_index(drop=True) if plain else mixed
+
+
+def heed(drawer: Drawer, level: int) -> None:
+    """Refuse columns that give the released one away, and warn of an order that does."""
+    drawer.refuse_twins()
+    if (told := drawer.ordered()) is not None:
+        warnings.warn(str(InputError(told)), stacklevel=level)
 
 
 def _rows(frame: Any, at: Integers) -> Any:

@@ -234,14 +234,24 @@ class _Readable:
 _IN_ORDER = re.compile(r"PROJECTION|FILTER|UNION|RANGE|READ_\w+|\w*SCAN|STREAMING_\w+|LIMIT")
 """Steps of DuckDB that keep the order of insertion."""
 
-_MIXED = re.compile(r"^\s*(?:[A-Z]+ JOIN\b|(?:AGGREGATE|UNIQUE)\[maintain_order: false)", re.MULTILINE)
-"""Steps of polars after which the order may be another one every time."""
+_KEEPING = re.compile(
+    r"\s*(?:DF \[|(?!PYTHON)\w+ SCAN \[|PROJECT |ESTIMATED ROWS|SORT BY|FILTER |FROM$|SELECT \[|WITH_COLUMNS:$|\[|"
+    r"SLICE|(?:END )?(?:UNION(?!\[maintain_order: false)|HCONCAT)|PLAN \d+:$|EXPLODE |UNPIVOT |UNNEST |ROW INDEX|"
+    r"(?:AGGREGATE|UNIQUE)\[maintain_order: true|CACHE\[|hint\.|$)"
+)
+"""Lines of a plan of polars, all of them of steps that keep the order; what is not known may change it."""
+
+_LOSING = re.compile(
+    r"\.(?:shuffle|sample\w*|\w*unique|mode|value_counts|(?:top|bottom)_k\w*|map\w*|python\w*)\("
+)
+"""Expressions of polars whose rows may stand in another order, or be other ones, every time."""
 
 
 def _ordered(frame: Any) -> bool:
     """Whether records can be known by their place, which they have the next time, too."""
     if hasattr(frame, "collect_schema"):
-        return not _MIXED.search(frame.explain(optimized=False))
+        plan: str = frame.explain(optimized=False)
+        return all(map(_KEEPING.match, plan.splitlines())) and not _LOSING.search(plan)
     setting = frame.query("mechdesign", "select current_setting('preserve_insertion_order')")
     return setting.fetchall()[0][0] and all(map(_in_order, json.loads(frame.explain(format="json"))))
 

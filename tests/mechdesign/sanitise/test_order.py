@@ -268,6 +268,9 @@ def test_partitions_of_a_cluster_are_looked_at(channel, tmp_path):
     frame = dask.from_pandas(pd.DataFrame({"job": sorted(JOBS), "n": range(600)}), npartitions=2)
     with pytest.raises(InputError, match="a partition: the records stand in an order that tells of 'job'"):
         sanitise_dask(frame, channel, key=KEY).compute(scheduler="synchronous")
+    twin = frame.assign(work=frame["job"])
+    with pytest.raises(InputError, match="a partition: the column 'work' stands for the useful column 'job'"):
+        sanitise_dask(twin, channel, key=KEY, keep_order=True).compute(scheduler="synchronous")
     kept = sanitise_dask(frame, channel, key=KEY, keep_order=True).compute(scheduler="synchronous")
     assert kept["n"].tolist() == list(range(600))
     with pytest.raises(
