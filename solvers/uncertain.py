@@ -36,6 +36,8 @@ class UncertainSet:
         The box of pi.
     ratio, most, least : float
         The factors; ``inf``, ``inf`` and 0 where an inequality is not asked for.
+    slack : float
+        What must be added to the entries of a row before it holds for the set that bounds are meant for.
 
     Raises
     ------
@@ -52,6 +54,7 @@ class UncertainSet:
     most: float = np.inf
     least: float = 0.0
     rest: float = 1.0
+    slack: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("point", "lower", "upper", "share_lower", "share_upper"):
@@ -130,18 +133,42 @@ class UncertainSet:
 
     def excess(self, points: ArrayLike) -> Array:
         """By how much the worst inequality fails at every point, (k,); at `point` it is below 0."""
+        return self._kinds(points).max(axis=0)
+
+    def _kinds(self, points: ArrayLike) -> Array:
+        """`excess` of each kind of inequality, (kinds, k)."""
         h, g = self.extremes(points)
         shares = self.share_lower, self.share_upper
-        worst = np.full(len(h), -np.inf)
+        worst = [np.full(len(h), -np.inf)]
         if np.isfinite(self.ratio):
-            for s in range(h.shape[1]):
-                others = np.delete(g, s, axis=1).min(axis=1, initial=np.inf)
-                worst = np.maximum(worst, h[:, s] - self.ratio * others)
+            every = range(h.shape[1])
+            others = [np.delete(g, s, axis=1).min(axis=1, initial=np.inf) for s in every]
+            worst.append((h - self.ratio * np.stack(others, axis=1)).max(axis=1))
         if np.isfinite(self.most):
-            worst = np.maximum(worst, (h - self.most * extreme_means(g, h, 1, *shares)).max(axis=1))
+            worst.append((h - self.most * extreme_means(g, h, 1, *shares)).max(axis=1))
         if self.least > 0.0:
-            worst = np.maximum(worst, (self.least * extreme_means(h, g, -1, *shares) - g).max(axis=1))
-        return worst
+            worst.append((self.least * extreme_means(h, g, -1, *shares) - g).max(axis=1))
+        return np.stack(worst)
+
+    def pulled(self, margin: float) -> Array:
+        """For every coordinate the member farthest from the point on the way to its unit vector, (n, n).
+
+        Along it a kind of inequality is convex (with `rest` 1 linear: h(1 + t u) = 1 + t h(u)), so that its chord
+        from a member on meets its limit at another one.
+        """
+        units, reach = np.eye(self.n), np.zeros(self.n)
+        ends = self._kinds(units) + margin
+        pulled = np.tile(self.point, (self.n, 1))
+        for _ in range(CHORDS):
+            here = self._kinds(pulled) + margin
+            with np.errstate(divide="ignore", invalid="ignore"):
+                parts = np.where(ends > 0.0, here / (here - ends), 1.0)
+            step = (1.0 - reach) * parts.min(axis=0)
+            if step.max() <= LEAST_STEP:
+                break
+            reach += step
+            pulled = (1.0 - reach)[:, None] * self.point + reach[:, None] * units
+        return pulled
 
     @property
     def room(self) -> float:
@@ -152,7 +179,7 @@ class UncertainSet:
     def row_error(self) -> float:
         """How far entries of `cuts` may be from a row of the boxes whose ends were rounded outwards to these."""
         factors = [f for f in (self.ratio, self.most, 1.0) if np.isfinite(f)]
-        return ROUNDING * (self.n + len(self.lower) + 16) * (1.0 + max(factors))
+        return self.slack + ROUNDING * (self.n + len(self.lower) + 16) * (1.0 + max(factors))
 
     def cuts(self, w: Array) -> Array:
         """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, those that are least at this w (n,)."""
@@ -210,6 +237,9 @@ def _extreme_weights(c: Array, low: Array, high: Array) -> Array:
 
 ROUNDING = 2.0**-50
 """Relative error of the entries of a row, per term: sums of ends, differences and products of doubles."""
+
+CHORDS, LEAST_STEP = 40, 1e-12
+"""Chords drawn from the point towards unit vectors, and steps that end them: the second one, but for faces."""
 
 EMPTY = 1e-12
 """By how much the ends of a box may miss a sum of 1 through rounding."""

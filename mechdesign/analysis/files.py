@@ -61,6 +61,7 @@ def check_release(
     ignored: Sequence[str] = (),
     identity: Sequence[str] = (),
     correlated: Sequence[str] = (),
+    escape_formulas: bool = False,
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> ReleaseCheck:
@@ -95,6 +96,8 @@ def check_release(
         label, and count once. Takes about 150 bytes of memory for each identifier.
     correlated : sequence of str
         Further columns that must not be in the released file (unless `keep_sensitive`).
+    escape_formulas : bool
+        Whether the release was written with an apostrophe before what spreadsheets take for a formula.
     text : TextOptions, optional
         How CSV files are written: delimiter, quotes, encoding.
     advance : callable, optional
@@ -106,38 +109,27 @@ def check_release(
         If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
     """
     channel, released = _in_order(channel, released)
-    check_chance(level)
+    level = check_chance(level)
     policy, names = policy or Policy(), dict(columns or {})
     where, labels = columns_and_labels(channel, names, released_columns, form, keep_sensitive, ignored)
     private = () if keep_sensitive else (*where.private, *correlated)
-    where = replace(where, identity=tuple(identity), private=private)
+    where = replace(where, identity=tuple(identity), private=private, escaped=escape_formulas)
     model = release_model(channel, form)
     extra = _policy_rows(channel, model, policy, form)
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
     if original is not None and _is_shuffled(released):
         original, any_data, notices = None, True, [*notices, _SHUFFLED]
+    how: dict[str, Any] = {"text": text, "advance": advance}
     if original is None:
-        counted = count_release(released, labels, where, text=text, advance=advance)
+        counted = count_release(released, labels, where, **how)
         test, also, more = _tested_labels(model, extra, policy, counted, level, any_data)
-        return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
-    rows = np.vstack([model.matrix, *extra])
-    useful = replace(normalised(channel.useful, policy.normalise), columns=where.useful)
-    counted = count_pairs(
-        original,
-        released,
-        useful,
-        labels,
-        rows > 0.0,
-        where,
-        refused=(policy.null == REFUSE, policy.unknown == REFUSE),
-        normalise=policy.normalise,
-        text=text,
-        advance=advance,
-    )
-    pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
-    test = check_pairs((*model.symbols, "(missing)", "(unknown)"), rows, pairs, level)
-    unpaired = [_NOT_PAIRED] if counted.pairs is None else []
-    return ReleaseCheck(counted.records, counted.findings, test, None, (*notices, *unpaired))
+    else:
+        rows, also = np.vstack([model.matrix, *extra]), None
+        useful = replace(normalised(channel.useful, policy.normalise), columns=where.useful)
+        how |= {"refused": (policy.null == REFUSE, policy.unknown == REFUSE), "normalise": policy.normalise}
+        counted = count_pairs(original, released, useful, labels, rows > 0.0, where, **how)
+        test, more = _tested_pairs(model.symbols, rows, counted, level)
+    return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
 
 
 def _is_shuffled(released: PathLike) -> bool:
@@ -225,6 +217,15 @@ def _tested_labels(
     return check_table(model.labels, model.reference, counted.labels, level), anything, [_TABLE]
 
 
+def _tested_pairs(
+    symbols: Sequence[str], rows: Array, counted: CountedFile, level: float
+) -> tuple[FrequencyTest, list[str]]:
+    """The labels of each symbol; where the files have no records in common, of none."""
+    pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
+    test = check_pairs((*symbols, "(missing)", "(unknown)"), rows, pairs, level)
+    return test, [_NOT_PAIRED] if counted.pairs is None else []
+
+
 _NO_SENSITIVE = (
     "the channel does not say which columns are sensitive: see for yourself that none is in the file"
 )
@@ -251,6 +252,7 @@ def estimate_file(
     released_columns: Sequence[str] | None = None,
     form: str = "label",
     identity: Sequence[str] = (),
+    escape_formulas: bool = False,
     text: TextOptions | None = None,
     advance: Advance | None = None,
     **how: Any,
@@ -262,7 +264,7 @@ def estimate_file(
     where, labels = columns_and_labels(channel, dict(columns or {}), released_columns, form)
     if by is not None and identity:
         raise InputError("joint frequencies (--by) count every record: leave the identity (--identity) out")
-    where = replace(where, identity=tuple(identity))
+    where = replace(where, identity=tuple(identity), escaped=escape_formulas)
     if by is not None:
         if by in where.released:
             raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
@@ -287,9 +289,9 @@ def _crossed(
     """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
     with open_source(released, text) as table:
-        records = 0
+        records, written = 0, columns.written(labels, table)
         for batch in slices(table, [*columns.released, by]):
-            codes = symbol_codes(table, batch.cells(columns.released), labels, records)
+            codes = symbol_codes(table, batch.cells(columns.released), written, records)
             (kept,) = batch.cells((by,))
             texts = [*kept.texts, ""]
             flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)

@@ -79,7 +79,7 @@ def estimate_joint(
     InputError
         On labels that are not the channel's, columns of different lengths, or functionals that cannot be told.
     """
-    check_estimate(method, level, target)
+    level = check_estimate(method, level, target)
     first = Estimator.of(release_model(channel, form), functionals)
     counts, values = crossed_counts(first.model.labels, released, other)
     records = record_count(counts)

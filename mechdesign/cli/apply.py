@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -29,11 +30,11 @@ class Files:
 
     source: str = argument(
         "IN",
-        "CSV or Parquet file with the useful column, - for standard input; or a folder, or a 'glob' of files.",
+        "CSV or Parquet file with the useful column, - for standard input; or a folder, a 'glob' of files, or a URL.",
     )
     target: str = argument(
         "OUT",
-        "Where to write the same with the outputs in its place; - is standard output. Of a folder a folder.",
+        "Where to write the same with the outputs in its place; - is standard output, or a URL. Of a folder a folder.",
     )
 
 
@@ -163,16 +164,17 @@ def apply(
     complete or not there at all.
     """
     from mechdesign.formats.inputs import STANDARD
+    from mechdesign.formats.urls import is_url, local
     from mechdesign.sanitise.folders import is_folder
     from mechdesign.sanitise.target import Stopped, stoppable
 
-    target, numeric = files.target, m.is_mechanism(channel)
+    target, numeric = os.fspath(local(files.target)), m.is_mechanism(channel)
     if common.as_json and target == STANDARD:
         raise InputError(
             "--json and an output to standard output (-) would be mixed up; name a file for one of them"
         )
     beside = asdict(sides)
-    if sides.manifest is None and target != STANDARD and not is_folder(files.source):
+    if sides.manifest is None and target != STANDARD and not (is_url(target) or is_folder(files.source)):
         beside["manifest"] = f"{target}.manifest.json"
     how: dict[str, Any] = {"text": text.text(), "compression": text.compression, "force": force}
     how |= published.arguments()
@@ -180,14 +182,8 @@ def apply(
     if numeric:
         if draws.dry_run:
             raise InputError("--dry-run is for channels: a mechanism file draws nothing that a ledger knows")
-        if (
-            sides.strict
-            or text.escape_formulas
-            or columns.shuffle
-            or columns.drop
-            or text.format
-            or draws.jobs != 1
-        ):
+        asked = (sides.strict, text.escape_formulas, columns.shuffle, columns.drop, text.format)
+        if any(asked) or draws.jobs != 1:
             raise InputError(
                 "--strict, --escape-formulas, --shuffle, --drop, --format, --jobs are for channels"
             )

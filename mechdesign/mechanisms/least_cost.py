@@ -230,9 +230,9 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
     plan = Plan(rules, costs.floats, limits, record.name == TRUTH, search, convex)
     try:
         channel, verdict, solved = plan.designed()
-    except EmptyPolytope:
-        raise NotPrivate(plan.why_not()) from None
     except SolverError as error:
+        if isinstance(error, EmptyPolytope) and plan.is_restricted:
+            raise NotPrivate(plan.why_not()) from None
         raise SolverFailure(f"the channel of least cost could not be computed: {error}") from error
     cost = costs.expected(channel, joint)
     found = LeastCost(

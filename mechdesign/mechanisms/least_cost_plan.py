@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,7 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
-from solvers.assignment import Assigned, Assignment, assign
+from solvers.assignment import NONE, Assigned, Assignment, assign
 from solvers.assignment_simplex import assign_uncertain
 from solvers.errors import EmptyPolytope
 
@@ -39,6 +40,10 @@ LARGE_FROM, LARGE_MARGIN = 300, 1e-7
 LARGEST_DEVIATION = Fraction(1, 10**12)
 """How much an expected share may change where frequencies are kept: exact equality has no common denominator."""
 
+REACHES = (20.0, 10.0, 5.0)
+"""Nats beyond which a budget counts as so many, to be tried in turn: exp(-20) is more than the simplex method leaves of
+a zero, but symbols of a share of 1e-7 need more. Bounds hold for the budgets as they are."""
+
 NOISE = 1e-11
 """Shares below this are what an interior point method leaves of a zero; they go to the largest of their row."""
 
@@ -48,7 +53,7 @@ MOST_TRIED, BISECTIONS = 20, 20
 LARGEST_VIOLATION = 1e-7
 """By how much the integers may miss a constraint of the user's own, in its own unit."""
 
-MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
 """Shares of the channel whose rows all are P(y), tried where integers miss a budget by a hair."""
 
 
@@ -75,19 +80,33 @@ class Plan:
     ) -> None:
         self.joint = rules.joint
         self.limits, self.search, self.convex = limits, search, convex
-        self.uncertain = rules.uncertain if isinstance(rules, PopulationRules) else None
         alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1
         self.rules = rules if alike else replace(rules, by_symbol=True)
+        self.uncertain, self._reach = None, math.inf
+        self._within(REACHES[0])
         self.reduced = self.rules.reduced
         self.table = self.reduced.joint
         small = self.reduced.is_reduced
         n = len(self.table.useful)
         self.cost = 1.0 - np.eye(n) if small else cost
         self.floor = np.array([float(share) for share in limits.stay[:n]])
-        self.allowed = None if limits.allowed.all() else limits.allowed
+        self.allowed = None if limits.allowed.all() else limits.allowed & ~self._shut()
         constant = np.tile(self.table.p_x, (n, 1))
         self.spread = self.problem(0.0).spread() if convex is None else abs(convex.value(constant))
         self._end = math.inf if search.time_limit is None else time.monotonic() + search.time_limit
+
+    def _within(self, reach: float) -> None:
+        self._reach = reach
+        if isinstance(self.rules, PopulationRules):
+            self.uncertain = self.rules.within(reach)
+
+    def _shut(self) -> NDArray[np.bool_]:
+        """Outputs that some sensitive symbol, none of whose lifts may be zero, cannot have through allowed pairs."""
+        limits = self.rules.notion.limits
+        bounded = limits.mean is None and min(limits.lower, limits.ratio) < math.inf
+        if not bounded or self.uncertain is not None or self.rules.rows is not None:
+            return np.zeros(len(self.limits.allowed), dtype=np.bool_)
+        return np.logical_not(((self.joint.p > 0.0) @ self.limits.allowed).all(axis=0))
 
     def problem(self, margin: float, **changes: Any) -> Assignment:
         """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
@@ -95,7 +114,7 @@ class Plan:
         n = len(self.table.useful)
         polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
         if self.uncertain is None:
-            polytope = self.rules.polytope(margin)
+            polytope = self.rules.polytope(margin, self._reach)
         made = Assignment(self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed)
         return replace(made, **changes)
 
@@ -109,12 +128,15 @@ class Plan:
 
     def designed(self) -> tuple[Channel, Audit, Assigned]:
         """Solve with growing margins until the integers pass."""
+        if self.allowed is not None and (self.floor[~np.diagonal(self.allowed)] > 0.0).any():
+            raise EmptyPolytope(NONE)
         many = len(self.table.useful) >= LARGE_FROM or self.uncertain is not None
         first = LARGE_MARGIN if many else 0.0
         last = None
-        for margin in MARGINS:
+        for reach, margin in itertools.product(REACHES, MARGINS):
             if margin < first:
                 continue
+            self._within(reach)
             left = None if self._end == math.inf else max(self._end - time.monotonic(), 0.0)
             if self.convex is None:
                 gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
@@ -194,16 +216,17 @@ class Plan:
         integers = IntegerRows.from_array(rows[:, used])
         return Channel(self.joint.useful, labels, integers, denominator, self.joint)
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether a constant output of the shares of the symbols, which is private, may be ruled out."""
+        return self.allowed is not None or any(self.limits.stay) or self.convex is not None
+
     def why_not(self) -> str:
         """Which symbol cannot stay as asked, and how often it can; or that the forbidden pairs leave nothing."""
         names, limits = self.joint.useful.names, self.limits
         if self.convex is not None and self.convex.constraints:
             return "no private channel keeps to the constraints (with stay, forbid and frequencies as asked)"
         nothing = "no private channel does without the forbidden pairs; forbid fewer, or use a larger budget"
-        if (
-            limits.allowed.all()
-        ):  # then a constant output of the shares of the symbols is private and keeps all else
-            nothing = "the program of least cost lost its digits; give a smaller budget (30 nats are as good as any)"
         if not any(limits.stay):
             return nothing
         margin = 1e-9

@@ -170,10 +170,8 @@ def _guessing(measured: Mapping[str, Any]) -> list[str]:
 def _hypothesis(tested: Mapping[str, Any] | None) -> list[str]:
     if tested is None:
         return []
-    name, outputs = (
-        f"{label(tested['column'])} = {label(tested['value'])} against the rest",
-        tested["outputs"],
-    )
+    name = f"{label(tested['column'])} = {label(tested['value'])} against the rest"
+    outputs = tested["outputs"]
     if tested["epsilon"] == "inf":
         return [f"  {name}: none of {count(outputs, 'output')} settles it"]
     private = f"epsilon-private for epsilon up to {at_least(tested['epsilon'])}"

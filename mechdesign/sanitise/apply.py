@@ -24,6 +24,7 @@ from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
+from mechdesign.formats.urls import is_url, local, place_of
 from mechdesign.release.drawing import LABEL, REMEMBERED
 from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
@@ -119,6 +120,7 @@ class Run:
             sides=self.sides.paths,
             private=() if self.sides.internal is None else (self.sides.internal,),
             leftover=job is not None and job.unfinished(self.target),
+            again=done is not None,
         ) as out:
             while True:
                 census = Census()
@@ -290,7 +292,11 @@ def sanitise_file(
         raise InputError("a codebook says what labels mean, and other forms need none")
     recipe = Recipe.of(channel, asked)
     sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
-    folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent
+    source, target = local(source), local(target)
+    outside = os.fspath(target) == STANDARD or is_url(target)
+    if is_url(target) and is_url(source) and place_of(source) == place_of(target):
+        raise InputError(f"{target} is the input file itself; write to another file")
+    folder = None if outside else Path(target).absolute().parent
     # The input is read twice: to hash it, and to write it.
     first: Progress | None = progress and (lambda done, total: progress(done, 2 * total))
     with (

@@ -40,6 +40,7 @@ from mechdesign.formats.digests import Content
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.inputs import TextOptions, on_failure
 from mechdesign.formats.opening import SUFFIXES, open_source
+from mechdesign.formats.urls import is_url, local
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
@@ -143,9 +144,12 @@ def sanitise_path(
     `key_from` is the key of the ledger, where it is kept elsewhere.
     """
     ledger: PathLike | None = how["ledger"]
+    source, target = local(source), local(target)
     if ledger is None and key_from is not None:
         raise InputError("--key-from is the key of a ledger: leave --insecure-seed out")
     if is_folder(source):
+        if is_url(target):
+            raise InputError(f"{target}: of URLs, single files are written; release the files one by one")
         sides = [how.pop(name, None) is not None for name in ("manifest", "internal_manifest", "codebook")]
         if ledger is None or how.get("fresh_draw") or any(sides):
             raise InputError(

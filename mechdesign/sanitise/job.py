@@ -29,6 +29,7 @@ from mechdesign.core.files import PathLike, holds, real_path
 from mechdesign.core.numbers import at_most, listed
 from mechdesign.formats.digests import Content
 from mechdesign.formats.inputs import STANDARD, on_failure
+from mechdesign.formats.urls import Remote, is_url, place_of
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
@@ -164,9 +165,11 @@ class Job:
         the same thing again need not do it.
         """
         run = self._last(target)
-        if run is None or not all(Path(path).is_file() for path in (target, *sides)):
+        if run is None or not run.same_release(self.entry(target, None, 0)):
             return None
-        if not run.same_release(self.entry(target, None, 0)) or not holds(run.target, run.output):
+        if not (Remote(target).holds(run.output) if is_url(target) else holds(run.target, run.output)):
+            return None
+        if not all(Path(path).is_file() for path in sides) and not is_url(target):
             return None
         if run.state == FINISHING:
             self.done(run)
@@ -181,7 +184,7 @@ class Job:
         if os.fspath(target) == STANDARD:
             return None
         with self.ledger.reading() as db:
-            return self.ledger.last_of(db, os.fspath(real_path(target)))
+            return self.ledger.last_of(db, place_of(target))
 
     def entry(
         self,
@@ -195,7 +198,7 @@ class Job:
         standard = os.fspath(target) == STANDARD
         return Entry(
             id=secrets.token_hex(8),
-            target=STANDARD if standard else os.fspath(real_path(target)),
+            target=STANDARD if standard else place_of(target),
             source=self.source,
             state=FINISHING,
             started=self._started,
@@ -292,7 +295,8 @@ class Job:
         """Enter a release and give its files their names; what fails is taken back, unless it may have been seen."""
 
         def take_back() -> None:
-            if entry.target != STANDARD and not holds(entry.target, entry.output):
+            seen = entry.target == STANDARD or is_url(entry.target)  # it may be
+            if not seen and not holds(entry.target, entry.output):
                 # The first error is the one to tell; an entry too many does no harm.
                 with suppress(InputError), self.ledger.changing() as db:
                     if self._continued is None:

@@ -34,6 +34,9 @@ class _Shared(TypedDict, total=False):
     policy: Policy | None
     identity: ColumnNames | None
     keep_sensitive: bool
+    drop: ColumnNames
+    keep: ColumnNames
+    keep_order: bool
     insecure_seed: int | None
     changed: str
     fresh_draw: bool
@@ -51,10 +54,7 @@ class FileKeywords(_Shared, total=False):
     columns: Mapping[str, str] | None
     into: AddedNames | None
     correlated: ColumnNames
-    drop: ColumnNames
-    keep: ColumnNames
     shuffle: bool
-    keep_order: bool
 
 
 class StepKeywords(_Shared, _Keyed, total=False):

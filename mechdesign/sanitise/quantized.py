@@ -28,6 +28,7 @@ from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
+from mechdesign.formats.urls import is_url, local
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of, usable_records
 from mechdesign.nonstochastic.claims import guarantee_record, read_verified
 from mechdesign.nonstochastic.domains import FiniteDomain
@@ -104,7 +105,8 @@ def release_table(
 
     `keep` are files that are still needed and never overwritten.
     """
-    standard = os.fspath(target) == STANDARD
+    source, target = local(source), local(target)
+    standard = os.fspath(target) == STANDARD or is_url(target)
     beside = asked.get("mechanism_path") or (None if standard else f"{os.fspath(target)}.mechanism.json")
     folder = None if standard else Path(target).absolute().parent
     if beside and Path(beside).absolute() == Path(target).absolute():

@@ -37,7 +37,7 @@ from mechdesign.notions import Notion
 from mechdesign.release.drawing import LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
-from mechdesign.sanitise.frames import arrow_columns, by_ledger, header_of, sanitised
+from mechdesign.sanitise.frames import arrow_columns, by_ledger, header_of, heed, look_at, sanitised
 from mechdesign.sanitise.options import ColumnNames, ReleaseOptions, StepKeywords, takes
 from mechdesign.sanitise.recipe import Drawer, DrawnColumn, Recipe
 from mechdesign.tables.columns import positions_of, rebuild
@@ -124,7 +124,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     `identity` and `key` where data overlap (train and test folds of the same people, nightly runs), or where single
     records are served.
 
-    Neither an order nor a column that gives the useful one away is looked for here: see `sanitise` and `inspect`.
+    A kept column that gives the useful one away in what is transformed is refused (unless in `keep`), and an order that
+    does warned of (unless `keep_order`), as `sanitise` does.
 
     A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the joint table: keep it
     as a key file is kept.
@@ -144,7 +145,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         As for `design`.
     missing : {"refuse", "symbol", "drop"}
         What a missing cell does when the table is counted, as for `Joint.from_table`.
-    form, policy, key, ledger, identity, row_numbers, keep_sensitive, insecure_seed
+    form, policy, key, ledger, identity, row_numbers, keep_sensitive, drop, keep, keep_order,
+    insecure_seed
         As for `sanitise`, see `__init__`. Without a key `fit` makes a new one. A posterior draw in an array of numbers
         is a number again. `keep_sensitive` keeps the columns of S.
 
@@ -219,7 +221,13 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             recipe = replace(recipe, keys=(Key.fresh(),))
 
         def release(drawer: Drawer) -> Any:
-            return released_array(table, drawer) if table.is_array else sanitised(table.data, drawer)
+            released = released_array(table, drawer) if table.is_array else sanitised(table.data, drawer)
+            if table.is_array:
+                drawer.look(len(table.data), lambda step: lambda name: table.column(name)[::step])
+            else:
+                look_at(table.data, drawer)
+            heed(drawer, 4)
+            return released
 
         if recipe.options.ledger is None:
             return release(Drawer(recipe, table.names))

@@ -154,10 +154,21 @@ def test_limits_leave_a_valid_answer() -> None:
 
 def test_randomised_responses_are_members_and_decompose() -> None:
     uncertain = UncertainSet(*_random(4, 3, 6, 0.05), ratio=1.5)
-    reach, units = pulled_units(uncertain.point, lambda points: uncertain.excess(points) <= 0.0)
+    units = uncertain.pulled(0.0)
     assert uncertain.excess(units).max() <= 1e-12
     assert nnls(units.T, uncertain.point)[1] <= 1e-12
-    assert reach.min() > 0.0
+    assert (np.diag(units) > uncertain.point).all()
+
+
+@pytest.mark.parametrize("kinds", [{"ratio": 1.5}, {"most": 1.4, "least": 0.5}, {"ratio": 1.6, "least": 0.7}])
+@pytest.mark.parametrize("margin", [0.0, 1e-8])
+def test_randomised_responses_are_as_far_as_they_can_be(kinds: dict[str, float], margin: float) -> None:
+    """As bisection finds them, on the whole set and on a face, where inequalities are not linear on the way."""
+    whole = UncertainSet(*_random(5, 3, 7, 0.02), **kinds)
+    for uncertain in (whole, whole.face(np.arange(6))):
+        assert uncertain.excess(uncertain.point)[0] < -margin
+        _, farthest = pulled_units(uncertain.point, lambda points, u=uncertain: u.excess(points) <= -margin)
+        assert uncertain.pulled(margin) == pytest.approx(farthest, abs=1e-9)
 
 
 def test_a_linear_minimum_is_that_of_all_rows() -> None:

@@ -316,7 +316,7 @@ def test_what_is_no_frame_of_the_channel_is_refused(channel, frame, message):
         ({"into": ["y", "z"]}, "give a name for every column that is added"),
         ({"form": "code"}, "the form \\('code'\\) must be one of"),
         ({"columns": {"jobs": "job"}}, "the channel has no column 'jobs' to rename"),
-        ({"key": "nowhere.key"}, "the key file nowhere.key is not there"),
+        ({"key": "nowhere.key"}, "the key file nowhere.key: there is no such file"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(channel, arguments, message):
