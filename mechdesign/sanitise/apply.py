@@ -266,8 +266,8 @@ def sanitise_file(
     manifest, internal_manifest, codebook : path, optional
         Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
     channel_files : sequence of paths
-        The files that the channels were read from: their hashes go into the internal manifest, their places and the
-        job files that earlier versions left beside them into the ledger.
+        The files that the channels were read from: their hashes go into the internal manifest, their places into the
+        ledger.
     force : bool
         Whether existing files are replaced.
     strict : bool
@@ -313,5 +313,5 @@ def sanitise_file(
         reading = asdict(text or TextOptions())
         run = Run(recipe, guarded, table, target, how, folder, sides, force, strict, reading, progress)
         if ledger is not None and not isinstance(ledger, Ledger):
-            ledger = Ledger(ledger, channels=channel_files)
+            ledger = Ledger(ledger)
         return run.write(ledger)
