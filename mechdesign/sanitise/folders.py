@@ -24,15 +24,7 @@ import numpy as np
 
 from mechdesign.core.documents import Digest, FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import (
-    EXISTS,
-    PathLike,
-    open_locked,
-    part_of,
-    real_path,
-    reason,
-    sync_folder,
-)
+from mechdesign.core.files import EXISTS, PathLike, open_locked, part_of, real_path, reason, sync_folder
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.compression import compression_named
@@ -83,15 +75,7 @@ class ProvisionalLedger(Ledger):
     published. A rehearsal ends with `Rehearsed` where a release would be entered and its files get their names.
     """
 
-    def __init__(
-        self,
-        path: PathLike,
-        stage: Path,
-        final: Path,
-        *,
-        rehearsal: bool,
-        key: Key | None,
-    ) -> None:
+    def __init__(self, path: PathLike, stage: Path, final: Path, *, rehearsal: bool, key: Key | None) -> None:
         self.stage, self.final, self._rehearsal = stage, final, rehearsal
         self.entered: list[Entry] = []
         self._taken: set[str] = set()
@@ -168,7 +152,6 @@ def sanitise_path(
 
 
 def _applied(channels: Sequence[Any], source: PathLike, target: PathLike, how: dict[str, Any]) -> Applied:
-    """A release, or what it would be."""
     try:
         return sanitise_file(channels, source, target, **how)
     except Rehearsed as done:

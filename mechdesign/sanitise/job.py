@@ -129,7 +129,6 @@ class Job:
         return tuple(self._drawn(use, place, released, content) for use, place in pairs)
 
     def _is_mine(self, entry: Entry, content: Content | None) -> bool:
-        """Whether a release belongs to the job of this data set."""
         if entry.identity != self.identity or self.identity:
             return entry.identity == self.identity
         same = content is not None and entry.ordered == content.ordered
