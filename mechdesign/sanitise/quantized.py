@@ -123,7 +123,10 @@ def release_table(
     ):
         mechanism = designed(table)
         run = Answering(mechanism, table, asked.get("column"), asked.get("equals"), asked.get("progress"))
-        packing, individual = asked.get("compression") or packing_of(table, target), asked.get("individual")
+        packing, individual = (
+            packing_of(table, target, None, asked.get("compression")),
+            asked.get("individual"),
+        )
         if mechanism.query == "identity":
             run.identity(out.part, packing, individual)
         else:
