@@ -1,10 +1,11 @@
 """Promises about a table and promises about its population: draw samples of known truths and look at the truth.
 
 ``python examples/population.py RESULTS.csv [DRAWS [TRUTH]] [--picture FILE]`` works on what RESULTS.csv does not have
-yet, prints a line for each truth, notion, size and kind of design, and draws the picture of all that is there. Truths:
-adult (5 x 15), even (3 x 6, no rare cells), rare (2 x 8, symbols rarer and rarer). Every design is that of the optimal
-mechanism, ended at a gap of half of H(X): what its local searches find lies at the edge of the private set like
-the optimum, uses as much of the budget, and takes some hundredths of a second (1,000 draws of all: an hour).
+yet, in batches, prints a line for each truth, notion, size and kind of design, and draws the picture of all that is
+there. Truths: adult (5 x 15), even (3 x 6, no rare cells), rare (2 x 8, symbols rarer and rarer).
+
+Every design is that of the optimal mechanism, ended at a gap of half of H(X): what its local searches find lies at the
+edge of the private set like the optimum, uses as much of the budget, and takes some hundredths of a second.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +39,9 @@ NOTIONS: dict[str, Any] = {
 }
 LEVEL = 0.95
 GAP = 0.5
-COLUMNS: tuple[str, ...] = (
-    "truth",
-    "notion",
-    "records",
-    "confidence",
-    "draws",
-    "held",
-    "held_low",
-    "held_high",
-)
-COLUMNS += ("low", "median", "high", "kept")
+BATCH = 100
+CELL = ("truth", "notion", "records", "confidence")
+COLUMNS: tuple[str, ...] = (*CELL, "draws", "held", "low", "median", "high", "kept")
 
 
 def truth_of(name: str) -> Array:
@@ -82,13 +76,13 @@ def realised(channel: md.Channel, joint: md.Joint, seen: list[int], truth: Array
     return max(float(value) / limit for value, limit in sides if math.isfinite(limit))
 
 
-def study(name: str, notion: str, records: int, draws: int) -> list[dict[str, Any]]:
-    """One cell: the same samples designed without and with confidence."""
+def study(name: str, notion: str, records: int, draws: int, batch: int = 0) -> list[dict[str, Any]]:
+    """Draws of one cell: the same samples designed without and with confidence."""
     truth, wanted = truth_of(name), NOTIONS[notion]
     population.LITTLE = 0.0  # nobody reads here how many records would be needed, which takes seconds
     found: list[dict[str, Any]] = []
     for level in (None, LEVEL):
-        rng = np.random.default_rng(records)
+        rng = np.random.default_rng((records, batch))
         budgets: list[float] = []
         kept: list[float] = []
         for _ in range(draws):
@@ -98,11 +92,25 @@ def study(name: str, notion: str, records: int, draws: int) -> list[dict[str, An
             budgets.append(realised(result.channel, joint, seen, truth, wanted.limits))
             kept.append(result.nmi)
         held = sum(budget <= 1.0 + 1e-12 for budget in budgets)
-        low, median, high = np.quantile(budgets, (0.0, 0.5, 1.0))
-        shown = [f"{x:.4f}" for x in (*limits_of(held, draws), low, median, high, np.median(kept))]
+        shown = [f"{x:.4f}" for x in (*np.quantile(budgets, (0.0, 0.5, 1.0)), np.median(kept))]
         values = (name, notion, records, level or "", draws, held, *shown)
         found.append(dict(zip(COLUMNS, values, strict=True)))
     return found
+
+
+def together(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each cell and kind of design, in the order of their records; medians are those of the batches'."""
+    cells: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault(tuple(str(row[key]) for key in CELL), []).append(row)
+    found: list[dict[str, Any]] = []
+    for cell, parts in cells.items():
+        row: dict[str, Any] = dict(zip(CELL, cell, strict=True))
+        row |= {key: sum(int(part[key]) for part in parts) for key in ("draws", "held")}
+        how = {"low": min, "high": max, "median": np.median, "kept": np.median}
+        row |= {key: float(take([float(part[key]) for part in parts])) for key, take in how.items()}
+        found.append(row)
+    return sorted(found, key=lambda row: int(row["records"]))
 
 
 def limits_of(held: int, draws: int) -> tuple[float, float]:
@@ -114,9 +122,10 @@ def limits_of(held: int, draws: int) -> tuple[float, float]:
 def line(row: dict[str, Any]) -> str:
     """A row in words."""
     kind = "95 %" if row["confidence"] else "plain"
+    low, high = limits_of(row["held"], row["draws"])
     return (
         f"{row['truth']:>5} {row['notion']:>8} {int(row['records']):>9,} {kind:>5}: held in {row['held']} of "
-        f"{row['draws']} [{row['held_low']}, {row['held_high']}], realised {row['median']} of 1, kept {row['kept']}"
+        f"{row['draws']} [{low:.4f}, {high:.4f}], realised {row['median']:.4f} of 1, kept {row['kept']:.4f}"
     )
 
 
@@ -142,9 +151,8 @@ def picture(rows: list[dict[str, Any]], path: str) -> None:
                     for r in rows
                     if (r["truth"], r["notion"], str(r["confidence"])) == (truth, notion, level)
                 ]
-                own.sort(key=lambda row: int(row["records"]))
                 sizes = [int(row["records"]) for row in own]
-                ends = np.minimum([[float(row[k]) for k in ("low", "median", "high")] for row in own], 10.0)
+                ends = np.minimum([[row[k] for k in ("low", "median", "high")] for row in own], 10.0)
                 if own:
                     axis.fill_between(sizes, ends[:, 0], ends[:, 2], color=colour, alpha=0.2)
                     axis.plot(sizes, ends[:, 1], color=colour, label=name)
@@ -170,18 +178,20 @@ def main() -> None:
     if typed.results.exists():
         with typed.results.open(newline="") as stream:
             rows += csv.DictReader(stream)
-    known = {(row["truth"], row["notion"], int(row["records"])) for row in rows}
     for name in (typed.truth,) if typed.truth else TRUTHS:
-        for records in SIZES:
-            for notion in NOTIONS:
-                if (name, notion, records) in known:
-                    continue
-                rows += study(name, notion, records, typed.draws)
-                print("\n".join(map(line, rows[-2:])), flush=True)
-                with typed.results.open("w", newline="") as stream:
-                    writer = csv.DictWriter(stream, COLUMNS)
-                    writer.writeheader()
-                    writer.writerows(rows)
+        cells = [(notion, records) for records in SIZES for notion in NOTIONS]
+        for batch, (notion, records) in product(range(math.ceil(typed.draws / BATCH)), cells):
+            own = [r for r in rows if (r["truth"], r["notion"], int(r["records"])) == (name, notion, records)]
+            done = sum(int(row["draws"]) for row in own if row["confidence"])
+            if done > batch * BATCH or done >= typed.draws:
+                continue
+            rows += study(name, notion, records, min(BATCH, typed.draws - done), batch)
+            with typed.results.open("w", newline="") as stream:
+                writer = csv.DictWriter(stream, COLUMNS)
+                writer.writeheader()
+                writer.writerows(rows)
+    rows = together(rows)
+    print(*map(line, rows), sep="\n")
     if typed.picture:
         picture(rows, typed.picture)
 

@@ -4,8 +4,8 @@
  * (`set_rows`, `slack_basis`, `factor`, `recompute`, `solve`, `multipliers`, `primal_point`, `sharp_point`,
  * `lagrangian`, `proves_empty`, `basis_size`), what it does with rows that hold nothing (`drop_rows`, `no_rows`: back to the rows
  * and the basis that every program begins with), how an open node is kept (`box_new`, `box_drop`, `load_box`), and
- * TREE, how the functions for others are linked, SPARSE, whether most entries of a vertex are zero, and TO_MIDDLE, where
- * an interval is cut, between the point of the linear program (0) and the middle (1): at the point alone a small
+ * TREE, how the functions for others are linked, SPARSE, whether most entries of the point in w->v are zero, and TO_MIDDLE,
+ * where an interval is cut, between the point of the linear program (0) and the middle (1): at the point alone a small
  * coordinate leaves an upper part whose chord is hardly better than before.
  */
 
@@ -179,11 +179,9 @@ static double set_chords(Search *s)
                     last_log = log(u);
                 }
                 slope = -last_log;
-            } else if (l == 0.0)
-                slope = 1.0 - u;
-            else if (u - l > SMALLEST_WIDTH * u)
+            } else if (u - l > SMALLEST_WIDTH * u) {
                 slope = (phi(u) - phi(l)) / (u - l);
-            else { /* too narrow for a difference quotient: the lower end value is a bound up to its width */
+            } else { /* too narrow for a difference quotient: the lower end value is a bound up to its width */
                 double a = phi(l), b = phi(u);
                 constant += (a < b ? a : b) - s->y[j] * l - fabs(s->y[j]) * (u - l);
                 w->c[j] = 0.0;
@@ -355,16 +353,17 @@ TREE int process(Search *s, Node node)
         if (cut <= l || cut >= u) k = -1;
     } else
         k = -1;
-    int many = 0;
+    int many = 0, sparse = 0;
     if (k >= 0) {
-        if (SPARSE && w->l[k] == 0.0) many = rest_children(s, reduced, cut);
+        sparse = SPARSE;
+        if (sparse && w->l[k] == 0.0) many = rest_children(s, reduced, cut);
         if (!(box = box_new(s, w->l, w->u))) return -1;
         box->refs = 1;
     }
     int failed = 0;
     if (k < 0) {
         if (bound < s->closed) s->closed = bound;
-    } else if (!SPARSE || w->l[k] > 0.0) {
+    } else if (!sparse || w->l[k] > 0.0) {
         Node left = {bound, box, k, box->l[k], (float)cut, 0}, right = {bound, box, k, (float)cut, box->u[k], 0};
         failed = push(s, left) < 0 || push(s, right) < 0;
     } else {

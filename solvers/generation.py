@@ -182,6 +182,8 @@ class Generation:
         mean: Array | None = None
         covered = False
         while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
+            if self.value - self.bound <= self._aim:
+                break
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution

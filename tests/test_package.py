@@ -169,7 +169,9 @@ def test_the_command_line_loads_nothing_heavy_before_it_has_to():
         "flint",
         "cryptography",
     }
-    assert not heavy & loaded_by("from mechdesign.cli.app import app")
+    assert not heavy & loaded_by("from mechdesign.cli.app import application; application()")
+    others = {"mechdesign.cli.nonstochastic", "mechdesign.cli.compare", "mechdesign.cli.design"}
+    assert not others & loaded_by("from mechdesign.cli.app import application; application('apply')")
 
 
 def test_solvers_loads_without_mechdesign():

@@ -182,15 +182,8 @@ def apply(
     if numeric:
         if draws.dry_run:
             raise InputError("--dry-run is for channels: a mechanism file draws nothing that a ledger knows")
-        asked = (
-            sides.strict,
-            text.escape_formulas,
-            columns.shuffle,
-            columns.drop,
-            text.format,
-            draws.jobs != 1,
-        )
-        if any(asked):
+        asked = (sides.strict, text.escape_formulas, columns.shuffle, columns.drop, text.format)
+        if any(asked) or draws.jobs != 1:
             raise InputError(
                 "--strict, --escape-formulas, --shuffle, --drop, --format, --jobs are for channels"
             )

@@ -112,10 +112,8 @@ class ObjectiveOptions(o.KeptOptions):
         """As `mechanisms.design` takes them."""
         from mechdesign.mechanisms.least_cost import read_costs
 
-        names, objective = (
-            joint.useful.names,
-            self.objective if self.named else read_costs(self.objective, text),
-        )
+        names = joint.useful.names
+        objective = self.objective if self.named else read_costs(self.objective, text)
         stay, forbid = parsing.stays_of(self.stay, names), parsing.pairs_of(self.forbid, names)
         return asdict(self) | {"objective": objective, "stay": stay, "forbid": forbid}
 

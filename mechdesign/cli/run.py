@@ -76,9 +76,8 @@ def job_model() -> Any:
     def section(function: Callable[..., Any], *without: type[Any]) -> Any:
         keys: dict[str, Any] = {"force": (bool, Field(default=False, description="Replace what is there."))}
         groups = [hint for hint in get_type_hints(function).values() if is_dataclass(hint)]
-        for group, (each, said, names) in [
-            (g, one) for g in groups if g not in without for one in declared(g)
-        ]:
+        options = [(group, one) for group in groups if group not in without for one in declared(group)]
+        for group, (each, said, names) in options:
             hint, default = get_type_hints(group)[each.name], each.default if names else ...
             more: dict[str, Any] = {"alias": names[0].removeprefix("--") if names else said.metavar.lower()}
             if hint not in (bool, int):

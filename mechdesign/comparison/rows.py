@@ -174,18 +174,13 @@ def table_hash(joint: Joint) -> str:
     return hashlib.sha256(canonical(table).encode()).hexdigest()
 
 
-def manifest_path(path: PathLike) -> Path:
-    """Where the manifest of the CSV at `path` lies."""
-    return Path(f"{os.fspath(path)}.json")
-
-
 class ComparisonFile:
     """The CSV of a run: what it holds already, and how rows are added to it."""
 
     def __init__(
         self, path: PathLike, joint: Joint, settings: Mapping[str, Setting], *, force: bool = False
     ) -> None:
-        self.path, manifest = Path(path), manifest_path(path)
+        self.path, manifest = Path(path), Path(f"{os.fspath(path)}.json")
         self.kept: tuple[ComparisonRow, ...] = ()
         for target in (self.path, manifest):
             check_target(target, force=True)

@@ -23,4 +23,10 @@ static inline uint64_t read64(const unsigned char *p)
     return v;
 }
 
+/* Four bytes, the first one lowest. */
+static inline uint64_t read32(const unsigned char *p)
+{
+    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
+}
+
 #endif

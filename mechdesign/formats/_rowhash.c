@@ -34,11 +34,6 @@ static uint64_t folded(uint64_t a, uint64_t b)
 #endif
 }
 
-static uint64_t read32(const unsigned char *p)
-{
-    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
-}
-
 static uint64_t hash_bytes(uint64_t seed, const unsigned char *p, Py_ssize_t n)
 {
     uint64_t h = seed ^ folded((uint64_t)n ^ PRIME_1, PRIME_2);

@@ -386,7 +386,14 @@ class CsvBatch(TextBlock):
     def column(self, name: str, /) -> Any:
         """The texts of a column, as codes if `Source.batches` was asked to encode it."""
         cells = self.texts(self.names.index(name))
-        return cells.dictionary_encode() if name in self.encode else cells
+        if name not in self.encode:
+            return cells
+        import pyarrow as pa
+
+        codes, firsts = (pa.py_buffer(found) for found in _csv.numbered(*cells.buffers()[1:]))
+        known = cells.take(pa.Array.from_buffers(pa.int32(), len(firsts) // 4, [None, firsts]))
+        indices = pa.Array.from_buffers(pa.int32(), len(cells), [None, codes])
+        return pa.DictionaryArray.from_arrays(indices, known, safe=False)
 
     def texts(self, position: int) -> Any:
         """The texts of the column at `position`."""

@@ -258,11 +258,8 @@ class Ledger:
         if len(hashes):
             nonce = secrets.token_bytes(NONCE)
             symbols = _ciphered(key, nonce, codes.astype("<i4", copy=False).tobytes())
-            which, records = (
-                (drawn.job, drawn.use.channel, drawn.draw, entry.id),
-                hashes.astype("<u8", copy=False),
-            )
-            row = (*which, nonce, records.data, symbols)
+            which = drawn.job, drawn.use.channel, drawn.draw, entry.id
+            row = (*which, nonce, hashes.astype("<u8", copy=False).data, symbols)
             db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     @staticmethod

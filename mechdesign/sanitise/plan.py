@@ -143,10 +143,8 @@ def make_plan(channels: Sequence[Releasable], header: Sequence[str], options: Re
     known = [*useful, *secret, *options.correlated, *options.drop, *options.kept]
     looks = () if options.keep_sensitive else lookalikes(header, secret, known)
     other = () if options.into is not None else lookalikes(header, useful, known, endings=False)
-    for what, (name, like) in (
-        *(("sensitive", each) for each in looks),
-        *(("useful", each) for each in other),
-    ):
+    for name, like in (*looks, *other):
+        what = "sensitive" if like in secret else "useful"
         raise InputError(
             f"the column {quoted(name)} looks like the {what} column {quoted(like)} and would stay in the output; "
             "leave it out (--drop), or keep it knowingly (--keep)"

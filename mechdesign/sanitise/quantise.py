@@ -23,12 +23,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.inputs import STANDARD, TextOptions
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
-from mechdesign.nonstochastic.domains import (
-    Domain,
-    IntervalDomain,
-    finite,
-    interval,
-)
+from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, interval
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
 from mechdesign.nonstochastic.mechanism_file import OUTSIDE, QUERY, TOLD, MechanismFile, Outside
 from mechdesign.nonstochastic.noiseless import LAYOUTS
@@ -221,11 +216,6 @@ def quantise_table(
         return replace(made, epsilon=epsilon_for(share))
 
     done = release_table(
-        designed,
-        source,
-        target,
-        individual=options.individual,
-        equals=options.equals,
-        **writing,
+        designed, source, target, individual=options.individual, equals=options.equals, **writing
     )
     return replace(done, notices=(*filter(None, notices), *done.notices))

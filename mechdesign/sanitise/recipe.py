@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -73,10 +74,8 @@ class Recipe:
     @property
     def replaced(self) -> list[str]:
         """Columns that the release takes the place of."""
-        names = [name for channel in self.channels for name in channel.useful.columns]
-        return (
-            [] if self.options.into is not None else [self.options.renamed.get(name, name) for name in names]
-        )
+        names, called = (each.useful.columns for each in self.channels), self.options.columns or {}
+        return [called.get(name, name) for name in chain(*names)] if self.options.into is None else []
 
     def plan(self, header: Sequence[Any]) -> Plan:
         """What happens to each column of a table."""

@@ -119,11 +119,16 @@ def test_no_time_at_all():
 
 
 def test_memory_limit():
-    """The fewest boxes that are ever allowed are 1000."""
+    """What is allowed at the least is the memory of 1000 boxes, and open nodes, of which a box may have many, count."""
     polytope, prices = hard_search()
     found = concave_minimum(polytope, prices, tolerance=1e-9, memory_limit=1, time_limit=20.0)
     assert found.status is SearchStatus.MEMORY_LIMIT
-    assert 1000 < found.counts.boxes <= 1002
+    search = ConcaveSearch(polytope, memory_limit=1)
+    how = {"cutoff": INF, "tolerance": 1e-9, "slack": 0.0, "column_cutoff": -INF}
+    assert search.run(prices, **how).status is SearchStatus.MEMORY_LIMIT
+    (_, nodes, *_, boxes), box, node = search._kernels[0].state(), 10 * 60 + 2 * 13 + 64, 2 * 32
+    assert nodes > 10 * boxes
+    assert 0.9 * 1000 * box < boxes * box + nodes * node < 1.1 * 1000 * box
     longer = concave_minimum(polytope, prices, tolerance=1e-9, node_limit=2 * found.counts.nodes)
     assert found.bound < longer.value
     assert found.bound <= longer.bound

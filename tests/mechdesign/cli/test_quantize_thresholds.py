@@ -110,6 +110,22 @@ def test_a_prior_on_some_values_of_a_range(amounts, run):
     assert run("check", "y.csv", "--channel", "y.csv.mechanism.json", "--original", "x.csv").code == 0
 
 
+def test_decimals_of_any_size_make_a_domain(amounts, run):
+    """0.07 and 5,000 have no common unit of 62 bits as doubles, which the values of one individual do not need."""
+    (amounts / "in.csv").write_text("who,amount\n1,0.07\n2,5000\n3,100\n4,100.5\n", encoding="utf-8")
+    asked = (*ASKED, "--epsilon", "1.6", "--domain", "0.07,100,100.5,5000", "--thresholds")
+    for way in ("optimal", "most"):
+        assert run(*asked, way).record["levels"] == [3, 3]
+    run(*asked, "optimal")
+    assert (amounts / "o.csv").read_text().split() == [
+        "who,amount",
+        "1,0.07",
+        "2,5000.0",
+        "3,100.25",
+        "4,100.25",
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -169,7 +185,7 @@ def test_cells_on_a_line_against_all_of_them(pairs, cells):
         for k in range(min(cells, len(values)))
         for cut in itertools.combinations(range(1, len(values)), k)
     )
-    assert priced.total(best_cells(np.array(values, float), np.array(weights, float), cells)) == best
+    assert priced.total(best_cells([*map(Fraction, values)], [*map(Fraction, weights)], cells)) == best
     found = least_distortion(identity_query(finite(values)), Fraction(5, 2), weights=weights)
     assert found.levels <= 5
     assert len(values) == 1 or found.because == PROVEN_ON_A_LINE
