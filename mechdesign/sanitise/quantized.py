@@ -370,11 +370,8 @@ class Answering:
                 f"{' and others' if len(self.new) > 5 else ''}; they were laid out and certified by the same rule"
             )
         return Quantised(
-            records=self.records,
-            answers=self.answers,
-            column=self.column,
+            **{name: getattr(self, name) for name in ("records", "answers", "column", "moved")},
             outside=self.beyond,
-            moved=self.moved,
             mean_error=self.errors / max(self.answers, 1),
             worst_error=self.worst,
             relative_error=self.errors / self.amount if self.amount else 0.0,

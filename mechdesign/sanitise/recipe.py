@@ -74,7 +74,7 @@ class Recipe:
     @property
     def replaced(self) -> list[str]:
         """Columns that the release takes the place of."""
-        names, called = (each.useful.columns for each in self.channels), self.options.columns or {}
+        names, called = (each.useful.columns for each in self.channels), self.options.renamed
         return [called.get(name, name) for name in chain(*names)] if self.options.into is None else []
 
     def plan(self, header: Sequence[Any]) -> Plan:
