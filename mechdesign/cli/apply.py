@@ -189,15 +189,14 @@ def apply(
             )
         run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
     else:
-        how |= {
-            **asdict(draws),
-            "key_from": draws.key,
-            **columns.release_arguments(),
-            **beside,
-            "identity": identity,
-        }
+        how |= (
+            asdict(draws)
+            | {"key_from": draws.key, "identity": identity}
+            | columns.release_arguments()
+            | beside
+        )
         how |= {"escape_formulas": text.escape_formulas, "format": text.format}
-        run = _release_of([channel, *(columns.also or [])], files, how)
+        run = _release_of([channel, *(columns.also or [])], files.source, target, how)
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
         with stoppable():
@@ -209,10 +208,11 @@ def apply(
             reporter.done("applied", f"written to {target}", output=target, **told)
             if target != STANDARD:
                 record = {"output": target, "manifest": beside["manifest"], **told}
-                if numeric:
-                    record, said = m.applied(result, target)
-                else:
-                    said = _written(result, target, draws.dry_run)
+                record, said = (
+                    m.applied(result, target)
+                    if numeric
+                    else (record, _written(result, target, draws.dry_run))
+                )
                 common.answer(lambda: record, lambda: said)
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
@@ -220,17 +220,17 @@ def apply(
     return 0
 
 
-def _release_of(paths: list[str], files: Files, how: dict[str, Any]) -> Callable[..., Any]:
+def _release_of(paths: list[str], source: str, target: str, how: dict[str, Any]) -> Callable[..., Any]:
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import keep_apart
     from mechdesign.sanitise.folders import sanitise_path
     from mechdesign.sanitise.ledger import default_path
 
     channels = [Channel.load(path) for path in paths]
-    written = (files.target, how["manifest"], how["internal_manifest"], how["codebook"])
+    written = (target, how["manifest"], how["internal_manifest"], how["codebook"])
     keep_apart([path for path in written if path is not None], [("the channel file", path) for path in paths])
     how["ledger"] = how["ledger"] or (default_path() if how["insecure_seed"] is None else None)
-    return partial(sanitise_path, channels, files.source, files.target, channel_files=paths, **how)
+    return partial(sanitise_path, channels, source, target, channel_files=paths, **how)
 
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:

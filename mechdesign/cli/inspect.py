@@ -132,8 +132,7 @@ def _page(found: Inspection, source: str, again: str) -> Document:
             ("Stand for what is protected", listed(worst) if worst else "none"),
         ),
         sections=(
-            b.Section("columns", "Other columns", tuple(blocks)),
-            b.Section("reproduce", "Do it again", (b.Lines((("Inspect the file:", again),)),)),
+            b.Section("columns", "Other columns", (*blocks, b.Lines((("Inspect the file again:", again),)))),
         ),
         footer="Written by mechdesign.",
     )

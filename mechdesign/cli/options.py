@@ -90,7 +90,9 @@ class TableOptions:
         "A wide table of counts: sensitive symbols down the first column, useful ones along the header."
     )
     probabilities: bool = flag("A wide table of probabilities instead of counts.")
-    weighted: bool = flag("With --contingency: cells are sums of survey weights, fractions too, not records.")
+    weighted: bool = flag(
+        "With --contingency or --weight: these are survey weights (fractions too), not numbers of records."
+    )
     missing: str = option(
         "WHAT",
         "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
@@ -119,8 +121,8 @@ class TableOptions:
             raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
         if wide and self.weight is not None:
             raise InputError("--weight belongs to a long table; --contingency and --probabilities have none")
-        if self.weighted and not self.contingency:
-            raise InputError("--weighted says what the cells of a count table are: give --contingency too")
+        if self.weighted and not self.contingency and self.weight is None:
+            raise InputError("--weighted says what counts are: give --contingency or --weight COL too")
         if self.missing not in MISSING:
             raise InputError(f"--missing {self.missing!r} must be one of {', '.join(MISSING)}")
         if not wide and (hidden is None or shown is None):

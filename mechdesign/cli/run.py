@@ -201,13 +201,11 @@ def _verify(reporter: Reporter, common: o.CommonOptions, values: dict[str, Any])
 def _called(
     function: Callable[..., int | None], reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
 ) -> int | None:
-    """Call a command with its groups of options."""
     given = values | _groups(function, values) | {"reporter": reporter, "common": common, "values": values}
     return function(**{name: given[name] for name in inspect.signature(function).parameters if name in given})
 
 
 def _groups(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The groups of options that a command takes, by its parameters."""
     groups: dict[str, Any] = {
         name: hint for name, hint in get_type_hints(function).items() if is_dataclass(hint)
     }

@@ -29,6 +29,11 @@ static int lowest(uint64_t bits)
 #endif
 }
 
+#if !defined(__SSE2__)
+/* The top bit of every byte that is zero. */
+static uint64_t zeros(uint64_t v) { return ~(((v & 0x7f * EACH) + 0x7f * EACH) | v) & 0x80 * EACH; }
+#endif
+
 /* What a text is searched for, beside line breaks, and where it was found in the 64 bytes from `base` on. */
 typedef struct {
     const unsigned char *p;
@@ -41,19 +46,24 @@ typedef struct {
 static uint64_t found_at(const Search *s, Py_ssize_t base)
 {
     uint64_t bits = 0;
-    Py_ssize_t left = s->n - base;
+    Py_ssize_t left = s->n - base, k = 0;
 #if defined(__SSE2__)
     if (left >= 64) {
         const __m128i sought = _mm_set1_epi8((char)s->sought), lf = _mm_set1_epi8(LF), cr = _mm_set1_epi8(CR);
-        for (int k = 0; k < 64; k += 16) {
+        for (; k < 64; k += 16) {
             __m128i v = _mm_loadu_si128((const __m128i *)(s->p + base + k));
             __m128i hit = _mm_or_si128(_mm_cmpeq_epi8(v, sought), _mm_or_si128(_mm_cmpeq_epi8(v, lf), _mm_cmpeq_epi8(v, cr)));
             bits |= (uint64_t)(unsigned)_mm_movemask_epi8(hit) << k;
         }
-        return bits;
+    }
+#else
+    for (; k < 64 && k + 8 <= left; k += 8) { /* top bits of the bytes, gathered by a product */
+        uint64_t v = read64(s->p + base + k);
+        uint64_t hit = zeros(v ^ s->sought * EACH) | zeros(v ^ LF * EACH) | zeros(v ^ CR * EACH);
+        bits |= ((hit >> 7) * 0x0102040810204080ULL >> 56) << k;
     }
 #endif
-    for (Py_ssize_t k = 0; k < left && k < 64; k++) {
+    for (; k < left && k < 64; k++) {
         unsigned char c = s->p[base + k];
         bits |= (uint64_t)(c == s->sought || c == LF || c == CR) << k;
     }

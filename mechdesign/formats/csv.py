@@ -23,14 +23,7 @@ from mechdesign.formats.cells import arrow_texts, encode, integers_of, require_c
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.outputs import (
-    KeptColumn,
-    Output,
-    WrittenColumn,
-    check_outputs,
-    field_of,
-    values_of,
-)
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, field_of, values_of
 
 TOGETHER = 10_000
 """Lines of a new table that are written at once."""
@@ -408,7 +401,6 @@ class CsvBatch(TextBlock):
         return self._texts(starts, self.ends[:, position])
 
     def _cells(self) -> Positions:
-        """Where every cell begins."""
         return np.hstack([self.starts[:, None], self.ends[:, :-1] + 1])
 
     def rows(self) -> list[list[str]]:

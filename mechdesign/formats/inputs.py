@@ -262,8 +262,6 @@ class TextInput:
 
 
 class _Recoded:
-    """Text of another encoding, as UTF-8."""
-
     def __init__(self, stream: Readable, encoding: str) -> None:
         self._stream = stream
         self._encoding = encoding

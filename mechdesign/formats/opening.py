@@ -69,9 +69,9 @@ def packing_of(
         hint = f", or convert it (--format {other})" if same and kind and suffix in SUFFIXES[other] else ""
         raise InputError(f"{target}: {so}; name it accordingly{hint}")
     packed = asked or packed
-    if not same and kind == "Parquet" and packed:
+    if (kind or source.kind) == "Parquet" and packed:
         raise InputError(
-            f"{target}: a Parquet file is compressed inside, and cannot be packed with {packed} on top"
+            f"{target}: columns of a Parquet file are compressed: it cannot be packed with {packed} on top"
         )
     return packed
 

@@ -77,6 +77,8 @@ class Remote:
             what = "place to write to" if done == "written" else "file"
             more = "; folders and globs at URLs are not looked into" if "*" in self.url else ""
             raise InputError(f"{self.url}: there is no such {what}{more}") from None
+        except FileExistsError:
+            raise InputError(EXISTS.format(self.url)) from None
         except InputError:
             raise
         except Exception as error:
@@ -118,30 +120,18 @@ class Remote:
                 f"{self.url}: {scheme}:// is read only, for half a file could be seen there; write to one of "
                 f"{', '.join(f'{each}://' for each in PUBLISHING)}, or to a file that you copy there"
             )
-        with self._errors("written"):
+        with self._errors("written"), suppress(FileNotFoundError):
             if self.url.endswith("/"):
                 raise InputError(f"{self.url} is a folder; give the name of a file")
-            try:
-                self._state()
-            except FileNotFoundError:
-                return
-        if not force:
-            raise InputError(EXISTS.format(self.url))
+            self._state()
+            if not force:
+                raise InputError(EXISTS.format(self.url))
 
     def publish(self, content: Path, *, force: bool) -> None:
         """Write the file: what ends this early leaves what was there, or all of the new content."""
-        try:
-            with self._errors("written"):
-                # Closed by an error, too: only in a transaction that is no commit.
-                with (
-                    self._files.transaction,
-                    open(content, "rb") as source,
-                    self._files.open(self._path, "wb" if force else "xb") as sink,
-                ):
-                    shutil.copyfileobj(source, sink, BLOCK)
-                if (size := self._state()["size"]) != content.stat().st_size:
-                    raise OSError(f"the store has {size:,} bytes of {content.stat().st_size:,}")
-        except InputError as error:
-            if isinstance(error.__cause__, FileExistsError):
-                raise InputError(EXISTS.format(self.url)) from None
-            raise
+        with self._errors("written"), open(content, "rb") as source:
+            # An error closes the file, too: only in a transaction that does not publish it.
+            with self._files.transaction, self._files.open(self._path, "wb" if force else "xb") as sink:
+                shutil.copyfileobj(source, sink, BLOCK)
+            if (size := self._state()["size"]) != source.tell():
+                raise OSError(f"the store has {size:,} bytes of {source.tell():,}")

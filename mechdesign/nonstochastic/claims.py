@@ -5,6 +5,7 @@ How many answers one individual takes part in is known from the data alone: `che
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -124,22 +125,16 @@ def _shape(mechanism: MechanismFile) -> list[str]:
 def _differences(key: str, claimed: Any, value: Any) -> list[str]:
     """One sentence for a number, and one for each promise that is not the one counted."""
     if key != "promises":
-        return [f"the guarantee says {key} {quoted(_short(claimed))}, but it is {quoted(_short(value))}"]
+        said, known = (quoted(textwrap.shorten(str(each), 40)) for each in (claimed, value))
+        return [f"the guarantee says {key} {said}, but it is {known}"]
     said = claimed if isinstance(claimed, list) else []
     found = {p.get("name"): p for p in said if isinstance(p, dict)}
-    wrong: list[str] = []
-    for promise in value:
-        other = found.get(promise["name"])
-        if other is None:
-            wrong.append(f"the promise {quoted(promise['name'])} is missing")
-        elif other != promise:
-            wrong.append(
-                f"the promise {quoted(promise['name'])} says {quoted(other.get('bound'))} "
-                f"{other.get('unit')}, but it is {quoted(promise['bound'])} {promise['unit']}"
-            )
+    wrong = [
+        f"the promise {quoted(promise['name'])} says {quoted(other.get('bound'))} {other.get('unit')}, but it is "
+        f"{quoted(promise['bound'])} {promise['unit']}"
+        if (other := found.get(promise["name"])) is not None
+        else f"the promise {quoted(promise['name'])} is missing"
+        for promise in value
+        if found.get(promise["name"]) != promise
+    ]
     return wrong or ["the promises are others than those that follow from the count"]
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +38,7 @@ class EvenThresholds(Sequence[Fraction]):
     def __len__(self) -> int:
         return self.number
 
-    @overload
-    def __getitem__(self, place: int) -> Fraction: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Fraction, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Fraction | tuple[Fraction, ...]:
+    def __getitem__(self, place: Any) -> Any:
         places = range(self.number)[place]
         if isinstance(places, range):
             return tuple(self.first + k * self.step for k in places)

@@ -26,11 +26,12 @@ from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
 from mechdesign.formats.urls import is_url, local, place_of
 from mechdesign.release.drawing import LABEL, REMEMBERED
+from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
 from mechdesign.sanitise.ledger import Ledger, begins
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
-from mechdesign.sanitise.plan import FileChannel, refuse_inner
+from mechdesign.sanitise.plan import refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.shuffling import shuffle_file
 from mechdesign.sanitise.target import Target
@@ -220,7 +221,7 @@ _CODEBOOK = (
 
 @takes(FileKeywords)
 def sanitise_file(
-    channel: FileChannel | Sequence[FileChannel],
+    channel: Releasable | Sequence[Releasable],
     source: PathLike,
     target: PathLike,
     *,
@@ -248,7 +249,7 @@ def sanitise_file(
 
     Parameters
     ----------
-    channel : FileChannel, or several
+    channel : Releasable, or several
     source, target : path
         CSV (as it is, or compressed with gzip or Zstandard) or Parquet: what it is shows in its first bytes, and the
         target is of the same kind unless `format` says otherwise. A CSV target is compressed if its name ends in .gz or
@@ -266,8 +267,8 @@ def sanitise_file(
     manifest, internal_manifest, codebook : path, optional
         Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
     channel_files : sequence of paths
-        The files that the channels were read from: their hashes go into the internal manifest, their places and the
-        job files that earlier versions left beside them into the ledger.
+        The files that the channels were read from: their hashes go into the internal manifest, their places into the
+        ledger.
     force : bool
         Whether existing files are replaced.
     strict : bool
@@ -313,5 +314,5 @@ def sanitise_file(
         reading = asdict(text or TextOptions())
         run = Run(recipe, guarded, table, target, how, folder, sides, force, strict, reading, progress)
         if ledger is not None and not isinstance(ledger, Ledger):
-            ledger = Ledger(ledger, channels=channel_files)
+            ledger = Ledger(ledger)
         return run.write(ledger)

@@ -24,15 +24,7 @@ import numpy as np
 
 from mechdesign.core.documents import Digest, FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import (
-    EXISTS,
-    PathLike,
-    open_locked,
-    part_of,
-    real_path,
-    reason,
-    sync_folder,
-)
+from mechdesign.core.files import EXISTS, PathLike, open_locked, part_of, real_path, reason, sync_folder
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.compression import compression_named
@@ -45,7 +37,7 @@ from mechdesign.release.draws import Key
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
 from mechdesign.sanitise.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.sanitise.ledger import NAME, OLD, Ledger, begins
+from mechdesign.sanitise.ledger import NAME, Ledger
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.sanitise.target import keep_stoppable, uninterrupted
 
@@ -83,22 +75,13 @@ class ProvisionalLedger(Ledger):
     published. A rehearsal ends with `Rehearsed` where a release would be entered and its files get their names.
     """
 
-    def __init__(
-        self,
-        path: PathLike,
-        stage: Path,
-        final: Path,
-        channels: Sequence[PathLike],
-        *,
-        rehearsal: bool,
-        key: Key | None,
-    ) -> None:
+    def __init__(self, path: PathLike, stage: Path, final: Path, *, rehearsal: bool, key: Key | None) -> None:
         self.stage, self.final, self._rehearsal = stage, final, rehearsal
         self.entered: list[Entry] = []
         self._taken: set[str] = set()
-        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path) or begins(Path(path), OLD)):
+        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path)):
             path = Ledger(stage / f".{NAME}", key=key).path
-        super().__init__(path, channels=() if rehearsal else channels, key=key)
+        super().__init__(path, key=key)
 
     def last_of(self, db: Connection, target: str) -> Entry | None:
         """The latest release to a place."""
@@ -159,17 +142,16 @@ def sanitise_path(
         return _sanitise_folder(channels, source, target, key_from, dry_run=dry_run, **how)
     if not dry_run:
         if key_from is not None:
-            how["ledger"] = Ledger(ledger, channels=how["channel_files"], key=key_from)
+            how["ledger"] = Ledger(ledger, key=key_from)
         return sanitise_file(channels, source, target, **how)
     if ledger is None:
         raise InputError("--dry-run asks the ledger: leave --insecure-seed out")
     with TemporaryDirectory() as scratch:
-        book = ProvisionalLedger(ledger, Path(scratch), Path(scratch), (), rehearsal=True, key=key_from)
+        book = ProvisionalLedger(ledger, Path(scratch), Path(scratch), rehearsal=True, key=key_from)
         return _applied(channels, source, target, how | {"ledger": book})
 
 
 def _applied(channels: Sequence[Any], source: PathLike, target: PathLike, how: dict[str, Any]) -> Applied:
-    """A release, or what it would be."""
     try:
         return sanitise_file(channels, source, target, **how)
     except Rehearsed as done:
@@ -288,8 +270,8 @@ def _staged(
         old = final.with_name(ASIDE.format(final.name))
         if old.exists() and not dry_run:  # of a run that was killed while names changed
             shutil.rmtree(old) if final.exists() else old.rename(final)
-        held, paths = _held(final, target), how.get("channel_files", ())
-        book = ProvisionalLedger(how["ledger"], stage, final, paths, rehearsal=dry_run, key=key)
+        held = _held(final, target)
+        book = ProvisionalLedger(how["ledger"], stage, final, rehearsal=dry_run, key=key)
         with on_failure(book.withdraw):
             yield book, held
     except InputError as error:

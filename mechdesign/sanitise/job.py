@@ -104,6 +104,12 @@ class Job:
 
     def __post_init__(self, content: Content | None) -> None:
         check_uses(self.uses)
+        for path in self.channel_files:
+            if (old := real_path(f"{os.fspath(real_path(path))}.jobs")).is_dir():
+                raise InputError(
+                    f"{old} has releases of a version before the first, which no ledger knows: remove it if its draws "
+                    "need not be kept"
+                )
         # As they come back from the file: lists for tuples.
         self.settings = json.loads(canonical(self.settings))
         self._started = _now()
@@ -114,7 +120,7 @@ class Job:
         """Find the draws of this data set, which shows in its bytes or else in its content."""
         with self.ledger.reading() as db:
             self.drawn = self._found(db, content)
-            self.keys = tuple(self.ledger.key_of(drawn, db) for drawn in self.drawn)
+        self.keys = tuple(map(self.ledger.key_of, self.drawn))
 
     def _found(self, db: Connection, content: Content | None) -> tuple[Drawn, ...]:
         released = [entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)]
@@ -123,7 +129,6 @@ class Job:
         return tuple(self._drawn(use, place, released, content) for use, place in pairs)
 
     def _is_mine(self, entry: Entry, content: Content | None) -> bool:
-        """Whether a release belongs to the job of this data set."""
         if entry.identity != self.identity or self.identity:
             return entry.identity == self.identity
         same = content is not None and entry.ordered == content.ordered

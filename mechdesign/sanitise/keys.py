@@ -94,16 +94,11 @@ def key_of_draw(key: Key, draw: int) -> Key:
 
 
 def key_at(path: PathLike) -> Key:
-    """The key of a key file; says what to do with what was one in earlier versions."""
+    """The key of a key file, which is not named by the key itself."""
     if _SECRET.fullmatch(os.fspath(path)) and not os.path.lexists(path):
         raise InputError(
             "the key is the name of no file; if it is the key itself, which no message repeats, give it as "
             "Key(bytes.fromhex(..)) or write it to a file (create_key)"
-        )
-    if Path(path).suffix == ".json":
-        raise InputError(
-            f"{os.fspath(path)} is named like a job file of an earlier version: give it as the ledger (ledger=), which "
-            "reads it in, or name a key file"
         )
     return read_key(path)
 

@@ -255,7 +255,6 @@ def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def _with_parameters(doc: str, names: Sequence[str]) -> str:
-    """A docstring with the parameters of these names at the end of its own."""
     text = inspect.cleandoc(doc)
     at = next((text.index(end) for end in ("\n\nAttributes\n", "\n\nRaises\n") if end in text), len(text))
     lines = inspect.cleandoc(ReleaseOptions.__doc__ or "").splitlines()

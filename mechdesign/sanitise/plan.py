@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
@@ -80,9 +80,6 @@ def _plain(name: Any, endings: bool) -> str:
     return "".join(words).removesuffix("s" * endings) or "".join(words)
 
 
-FileChannel: TypeAlias = Releasable
-
-
 @dataclass(frozen=True)
 class OutputColumn:
     """A column of the output."""
@@ -118,7 +115,7 @@ class Plan:
         return tuple(column.name for column in self.columns if column.release is not None)
 
 
-def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions) -> Plan:
+def make_plan(channels: Sequence[Releasable], header: Sequence[str], options: ReleaseOptions) -> Plan:
     """Decide what happens to each column of a table."""
     inside, secret = _useful(channels, header, options), secret_columns(channels, options)
     useful = [name for names in inside for name in names]
@@ -169,9 +166,8 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: R
 
 
 def _useful(
-    channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions
+    channels: Sequence[Releasable], header: Sequence[str], options: ReleaseOptions
 ) -> list[tuple[str, ...]]:
-    """The useful columns of each channel, by their names in the table."""
     variables = [each for channel in channels for each in (channel.useful, channel.sensitive)]
     known = list(dict.fromkeys(name for each in variables if each is not None for name in each.columns))
     unknown = [name for name in options.renamed if name not in known]
@@ -194,12 +190,12 @@ def _useful(
     return inside
 
 
-def secret_columns(channels: Sequence[FileChannel], options: ReleaseOptions) -> list[str]:
+def secret_columns(channels: Sequence[Releasable], options: ReleaseOptions) -> list[str]:
     """The sensitive columns of the channels, by their names in the table."""
     return list(dict.fromkeys(name for each in channels for name in sensitive_of(each, options) or ()))
 
 
-def sensitive_of(channel: FileChannel, options: ReleaseOptions) -> tuple[str, ...] | None:
+def sensitive_of(channel: Releasable, options: ReleaseOptions) -> tuple[str, ...] | None:
     """The sensitive columns of a channel, by their names in the table; None where it does not say."""
     if channel.sensitive is None:
         return None

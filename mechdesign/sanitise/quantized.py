@@ -123,7 +123,10 @@ def release_table(
     ):
         mechanism = designed(table)
         run = Answering(mechanism, table, asked.get("column"), asked.get("equals"), asked.get("progress"))
-        packing, individual = asked.get("compression") or packing_of(table, target), asked.get("individual")
+        packing, individual = (
+            packing_of(table, target, None, asked.get("compression")),
+            asked.get("individual"),
+        )
         if mechanism.query == "identity":
             run.identity(out.part, packing, individual)
         else:
@@ -367,11 +370,8 @@ class Answering:
                 f"{' and others' if len(self.new) > 5 else ''}; they were laid out and certified by the same rule"
             )
         return Quantised(
-            records=self.records,
-            answers=self.answers,
-            column=self.column,
+            **{name: getattr(self, name) for name in ("records", "answers", "column", "moved")},
             outside=self.beyond,
-            moved=self.moved,
             mean_error=self.errors / max(self.answers, 1),
             worst_error=self.worst,
             relative_error=self.errors / self.amount if self.amount else 0.0,

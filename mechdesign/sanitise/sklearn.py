@@ -67,15 +67,13 @@ class LearningTable:
         kept = [name for name in self.names if name not in names]
         if len(kept) == len(self.names):
             return self
-        if self.is_array:
-            return LearningTable(tuple(kept), self.data[:, [self.names.index(name) for name in kept]])
-        return LearningTable(
-            tuple(kept), self.data.select(kept) if hasattr(self.data, "select") else self.data[kept]
-        )
+        data: Any = self.data.select(kept) if hasattr(self.data, "select") else None
+        at = [self.names.index(name) for name in kept]
+        data = self.data[:, at] if self.is_array else self.data[kept] if data is None else data
+        return LearningTable(tuple(kept), data)
 
 
 def _names(columns: ColumnNames | None) -> tuple[str, ...]:
-    """One column, several or none, as a tuple."""
     if columns is None:
         return ()
     return (columns,) if isinstance(columns, str) else tuple(columns)
@@ -256,7 +254,6 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return tags
 
     def _table(self, X: Any, *, reset: bool) -> LearningTable:
-        """The columns of X, its shape and names checked as scikit-learn does."""
         # What has no named columns is for scikit-learn to make an array of.
         if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "schema")):
             table = LearningTable(tuple(header_of(X)), X)
@@ -276,7 +273,6 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return self.missing != "refuse" or (policy is not None and policy.null != REFUSE)
 
     def _released_by(self) -> Channel | PathLike | None:
-        """The channel, also where it was given in the place of a notion."""
         return self.notion if self.channel is None and isinstance(self.notion, Channel) else self.channel
 
     def _designed(self, table: LearningTable, y: Any) -> Channel:
@@ -313,7 +309,6 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return target
 
     def _sensitive_columns(self) -> list[str]:
-        """The columns of X that hold S."""
         if self.sensitive is not None:
             return list(_names(self.sensitive))
         variable = self.channel_.sensitive if self._released_by() is not None else None

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
+from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.clusters import on_dask, on_spark
 from mechdesign.sanitise.frames import (
     all_different,
@@ -29,7 +30,6 @@ from mechdesign.sanitise.frames import (
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
-from mechdesign.sanitise.plan import FileChannel
 from mechdesign.sanitise.recipe import Drawer, Recipe, without_table
 from mechdesign.sanitise.writing import uses_of
 
@@ -37,7 +37,7 @@ from mechdesign.sanitise.writing import uses_of
 @takes(ReleaseKeywords)
 def sanitise(
     frame: Any,
-    channel: FileChannel | Sequence[FileChannel],
+    channel: Releasable | Sequence[Releasable],
     *,
     first_row: int = 0,
     **options: Unpack[ReleaseKeywords],
@@ -166,7 +166,6 @@ def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
 
 
 def _lazily(frame: Any, recipe: Recipe, first_row: int) -> Any:
-    """The released table, of the same kind."""
     lazy, spark, dask = (hasattr(frame, a) for a in ("collect_schema", "mapInArrow", "map_partitions"))
     header = all_different(list(frame.collect_schema() if lazy else frame.columns))
     recipe = lazy_recipe(recipe, header)
@@ -248,7 +247,6 @@ _LOSING = re.compile(
 
 
 def _ordered(frame: Any) -> bool:
-    """Whether records can be known by their place, which they have the next time, too."""
     if hasattr(frame, "collect_schema"):
         plan: str = frame.explain(optimized=False)
         return all(map(_KEEPING.match, plan.splitlines())) and not _LOSING.search(plan)

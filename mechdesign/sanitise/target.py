@@ -73,8 +73,6 @@ def _what(signum: int) -> str:
 
 
 class _Stop:
-    """The handler inside `stoppable`, until the work is done."""
-
     done = False
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
@@ -130,7 +128,6 @@ def keep_stoppable() -> None:
 
 @contextmanager
 def _handlers(handler: Any) -> Generator[dict[int, Any]]:
-    """Install a handler for every signal that is not ignored; gives those that were there."""
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for signum in ASKED:
@@ -176,8 +173,8 @@ class Target:
     ) -> None:
         self._standard = os.fspath(path) == STANDARD
         self._remote = Remote(path) if is_url(path) else None
-        if found := next(filter(is_url, sides), None):
-            raise InputError(f"{found}: only data are written to a URL; name a local file")
+        for side in filter(is_url, sides):
+            raise InputError(f"{side}: only data are written to a URL; name a local file")
         self._again = again
         self.name = "standard output" if self._standard else os.fspath(path)
         self._given = Path(path)
@@ -316,7 +313,6 @@ class Target:
         self._ours.remove(part)
 
     def _discard(self) -> None:
-        """Remove the temporary files that are still ours, and let go of the locks."""
         descriptors, self._locks = [*self._locks.values()], {}
         if sys.platform == "win32":  # which removes no open file
             while descriptors:

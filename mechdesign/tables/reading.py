@@ -15,7 +15,7 @@ from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import listed
+from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column, separators
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.inputs import TextOptions
@@ -32,6 +32,8 @@ LONG = "for one record a row leave --contingency out and name the columns (--sen
 HEADLESS = "if the first row is data, put a line with the names of the columns above it"
 
 COUNTED = "if a column says how many records each row stands for, name it (--weight COL; there are {})"
+
+WEIGHTS = "the column {} is taken for numbers of records, {:,} in all; if it holds survey weights, say so (--weighted)"
 
 FEWEST_RECORDS = 20
 """In fewer records all values may differ by chance."""
@@ -92,11 +94,15 @@ def read_joint(
             raise InputError(
                 f"{'the files have headers' if several else 'the file has a header'} but no records"
             )
+        tally.is_counts &= not weighted
         joint = Joint.from_tally(tally)
+        repeated = tally.records > sum(count > 0 for row in joint.counts for count in row)
         joint = joint if bins is None else joint.binned(bins)
         more = notices_of((joint.sensitive, joint.useful), joint.records)
         if weight is None and spare and is_grid(joint.counts):
             more = (*more, f"no two rows have the same symbols: {COUNTED.format(listed(spare))}")
+        if weight is not None and tally.is_counts and repeated:
+            more = (*more, WEIGHTS.format(quoted(weight), joint.total))
         return replace(joint, notices=(*joint.notices, *more))
 
 

@@ -221,8 +221,7 @@ every = pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.s
 def drawn_by_hand(folder: Path, identity: str | None) -> list[str]:
     """What the key of the job draws for the records of in.csv."""
     ledger, entry = Ledger(folder / LEDGER), entries(folder)[-1]
-    with ledger.reading() as db:
-        key = ledger.key_of(entry.drawn[0], db)
+    key = ledger.key_of(entry.drawn[0])
     rows = read_table(folder / "in.csv")[1:]
     identifiers = None if identity is None else [row[0] for row in rows]
     return list(CHANNEL.apply([row[1] for row in rows], key=key, identity=identifiers))

@@ -34,24 +34,9 @@ def people(folder):
 
 
 @pytest.fixture
-def towns(folder, run):
+def towns(folder, designed):
     """A channel for another column."""
-    assert (
-        run(
-            "design",
-            "records.csv",
-            "--sensitive",
-            "group",
-            "--useful",
-            "town",
-            "--epsilon",
-            "3",
-            "-o",
-            "t.json",
-        ).code
-        == 0
-    )
-    return folder / "t.json"
+    return folder / designed("town", 3.0)
 
 
 def outputs_of(path):

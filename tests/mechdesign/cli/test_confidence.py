@@ -95,6 +95,33 @@ def test_probabilities_have_no_population(tmp_path: Path, capsys: pytest.Capture
     assert "confidence needs counts of records" in " ".join(capsys.readouterr().err.split())
 
 
+def test_survey_weights_are_refused_where_a_whole_number_looks_like_a_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("s,x,w\n" + "a,u,77516\na,v,83311\nb,v,215646\nb,u,28887\nb,u,45781\n")
+    command = [
+        "design",
+        str(people),
+        "--sensitive",
+        "s",
+        "--useful",
+        "x",
+        "--notion",
+        "ldp",
+        "--epsilon",
+        "1",
+    ]
+    assert main([*command, "--weight", "w", "--output", str(tmp_path / "c.json")]) == 0
+    assert "if it holds survey weights, say so (--weighted)" in capsys.readouterr().err
+    assert main([*command, "--weight", "w", "--weighted", "--confidence", "0.95"]) == 2
+    assert "weighted records are not a sample of independent ones" in capsys.readouterr().err
+    assert main([*command, "--weight", "w", "--weighted", "--json"]) == 0
+    assert _json(capsys)["population"] is None
+    assert main([*command, "--weighted"]) == 2
+    assert "give --contingency or --weight COL too" in capsys.readouterr().err
+
+
 def test_known_shares_come_from_a_file(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -11,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import optimise_thresholds
 from mechdesign.nonstochastic.claims import verify_file
 from mechdesign.nonstochastic.domains import finite
-from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION
 from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.optimise_thresholds import (
     PROVEN_ON_A_LINE,
@@ -26,6 +23,7 @@ from mechdesign.nonstochastic.optimise_thresholds import (
 )
 from mechdesign.nonstochastic.queries import identity_query, mean_query
 from mechdesign.tables.bin_edges import row_minima
+from tests.cases.documents import rewrite
 
 AMOUNTS = (0, 10, 20, 50, 100)
 SHARES = (40, 25, 20, 10, 5)
@@ -160,11 +158,9 @@ def test_bad_input(amounts, run, options, message):
 )
 def test_edited_domains_are_refused(amounts, run, values, message):
     run(*ASKED, "--epsilon", "1", "--domain", "0,10,20,50,100", "--thresholds", "optimal")
-    document = json.loads((amounts / "o.csv.mechanism.json").read_text(encoding="utf-8"))
-    for key in ("format", "version", "sha256"):
-        del document[key]
-    document["values"] = values
-    (amounts / "e.json").write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
+    rewrite(
+        amounts / "o.csv.mechanism.json", lambda document: document.update(values=values), amounts / "e.json"
+    )
     with pytest.raises(InputError, match=message):
         verify_file("e.json")
 

@@ -164,6 +164,7 @@ def test_reading_is_no_change(path):
     with GuardedInput(path) as source:
         os.utime(path, ns=(0, path.stat().st_mtime_ns)) if sys.platform == "win32" else path.read_bytes()
         source.check()
+    assert source.sha256 == hashlib.sha256(DATA).hexdigest()
 
 
 def test_what_cannot_be_read(tmp_path, stdin):

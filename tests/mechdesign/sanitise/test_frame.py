@@ -13,14 +13,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import Policy
 from mechdesign.sanitise import create_key, sanitise
-from tests.mechdesign.sanitise.records import (
-    KEY,
-    city_channel,
-    crossed_channel,
-    drawn_by_hand,
-    mixing_channel,
-    people,
-)
+from tests.mechdesign.sanitise.records import KEY, crossed_channel, drawn_by_hand, mixing_channel, people
 
 KINDS = {
     "pandas": lambda frame: frame,
@@ -221,8 +214,8 @@ def test_columns_may_have_another_name_in_the_frame(kind, channel):
     assert cells(released, "occupation") == drawn_by_hand(channel, frame["job"])
 
 
-def test_several_channels_at_once_draw_as_each_alone(kind):
-    job, city = mixing_channel(), city_channel()
+def test_several_channels_at_once_draw_as_each_alone(kind, channels):
+    job, city = channels
     frame = people(60).assign(city=[*"stt"] * 20)
     both = sanitise(kind(frame), [job, city], key=KEY)
     assert cells(both, "job") == drawn_by_hand(job, frame["job"])

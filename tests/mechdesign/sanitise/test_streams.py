@@ -17,7 +17,7 @@ from mechdesign.release.policies import Policy
 from mechdesign.sanitise import create_key, engine_errors, sanitise, sanitise_file
 from tests.mechdesign.sanitise.records import (
     KEY,
-    city_channel,
+    NAMED,
     crossed_channel,
     drawn_by_hand,
     mixing_channel,
@@ -26,7 +26,7 @@ from tests.mechdesign.sanitise.records import (
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
-IDENTITIES = [{}, {"identity": "id"}, {"row_numbers": "n"}, {"identity": ["n", "id"]}]
+IDENTITIES = [{}, *NAMED]
 
 KINDS = {
     "duckdb": lambda table: duckdb.connect().from_arrow(table),
@@ -138,13 +138,14 @@ def test_types_of_duckdb_that_arrow_has_not_stay(channel):
 
 
 @every
-def test_forms_policies_and_several_channels_are_those_of_frames(lazy):
+def test_forms_policies_and_several_channels_are_those_of_frames(lazy, channels):
     frame = people(400).assign(city=np.random.default_rng(1).choice([*"stt?"], 400))
-    both = [mixing_channel(), city_channel()]
     arguments = {"key": KEY, "policy": Policy(unknown="marginal")}
     for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}, {"drop": ["pay"]}):
-        expected = arrow(sanitise(frame, both, **arguments, **wishes)).to_pydict()
-        assert collected(sanitise(lazy(arrow(frame)), both, **arguments, **wishes)).to_pydict() == expected
+        expected = arrow(sanitise(frame, channels, **arguments, **wishes)).to_pydict()
+        assert (
+            collected(sanitise(lazy(arrow(frame)), channels, **arguments, **wishes)).to_pydict() == expected
+        )
     crossed = pd.DataFrame({"city": [*"sst"] * 4, "k": range(12), "job": [*"aba"] * 4})
     released = collected(sanitise(lazy(arrow(crossed)), crossed_channel(), key=KEY))
     assert (

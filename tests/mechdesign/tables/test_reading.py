@@ -121,6 +121,23 @@ def test_long_counts_and_survey_weights(write):
     ]
 
 
+def test_whole_weights_are_taken_for_counts_unless_it_is_said_what_they_are(write):
+    """Of records of their own, as in a survey, a note asks what they are; counts of a table have each cell once."""
+    path = write("s,x,w\na,u,77516\na,u,83311\nb,v,215646\n")
+    counts = read_joint(path, sensitive="s", useful="x", weight="w")
+    assert counts.is_counts
+    assert counts.notices == (
+        "the column 'w' is taken for numbers of records, 376,473 in all; if it holds survey weights, say so (--weighted)",
+    )
+    weights = read_joint(path, sensitive="s", useful="x", weight="w", weighted=True)
+    assert not weights.is_counts
+    assert weights.counts == counts.counts
+    assert weights.notices == ()
+    assert (
+        read_joint(write("s,x,w\na,u,3\na,v,1\nb,v,2\n"), sensitive="s", useful="x", weight="w").notices == ()
+    )
+
+
 def test_weights_add_up_over_batches(write, monkeypatch):
     monkeypatch.setattr(csv_split, "BLOCK", 30)
     body = "".join(f"{'ab'[i % 2]},{'uvw'[i % 3]},0.{i:02d}\n" for i in range(1, 40))
