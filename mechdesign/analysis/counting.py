@@ -146,9 +146,7 @@ class Counting:
             at = np.flatnonzero(codes < 0)
             text = ", ".join([*column.texts, ""][column.codes[at[0]]] for column in cells)
             what = f"{quoted(text)} is nothing that the channel can give"
-            self.offend(
-                "label", int(at[0]), what if text else "an empty cell, which no channel gives", len(at)
-            )
+            self.offend("label", int(at[0]), what if text else "an empty cell, as no channel gives", len(at))
         return codes
 
     def add(self, batch: RecordSlice, xs: Counts, ys: Counts, advance: Advance | None) -> None:
@@ -163,9 +161,7 @@ class Counting:
                 at = int(other[0])
                 name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)
                 what = f"the identifier {quoted(name)} had another symbol or label before"
-                self.offend(
-                    "identity", int(known[at]), f"{what}; the same record gets the same draw", len(other)
-                )
+                self.offend("identity", int(known[at]), f"{what}; the same record gets one draw", len(other))
             codes = codes[first]
         np.add.at(self.counts.reshape(-1), codes, 1)
         self.records += len(ys)

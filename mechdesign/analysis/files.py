@@ -145,16 +145,12 @@ def columns_and_labels(
     known = [*channel.useful.columns, *sensitive]
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise InputError(
-            f"the channel has no column {listed(unknown)} to rename (its columns: {listed(known)})"
-        )
+        raise InputError(f"the channel has no column {listed(unknown)} to rename (it has {listed(known)})")
     useful = tuple(names.get(name, name) for name in channel.useful.columns)
     usual = (",".join(useful),) if form == LABEL else useful
     published = usual if released_columns is None else tuple(released_columns)
     if len(published) != len(usual):
-        raise InputError(
-            f"the channel releases {len(usual)} column(s), but {listed(list(published))} are named"
-        )
+        raise InputError(f"the channel releases {len(usual)} column(s), not {listed(list(published))}")
     private = () if keep_sensitive else tuple(names.get(name, name) for name in sensitive)
     labels = replace(released_variable(channel, form), columns=published)
     where = counting.Columns(useful=useful, released=published, private=private, ignored=tuple(ignored))
@@ -170,9 +166,7 @@ def _policy_rows(channel: Channel, model: ReleaseModel, policy: Policy, form: st
             continue
         if rule == MARGINAL:
             if channel.joint is None:
-                raise InputError(
-                    f"{name}=marginal needs the channel's table, which a public channel does not carry"
-                )
+                raise InputError(f"{name}=marginal needs the channel's table, which no public channel has")
             row: Array = channel.output_masses
         else:
             label = rule.removeprefix(OUTPUT)
@@ -210,9 +204,7 @@ def _tested_pairs(
     return test, [_NOT_PAIRED] if counted.pairs is None else []
 
 
-_NO_SENSITIVE = (
-    "the channel does not say which columns are sensitive: see for yourself that none is in the file"
-)
+_NO_SENSITIVE = "the channel does not say which columns are sensitive: see that none is in the file"
 _SHUFFLED = "its manifest says that the records are in random order: it is checked without the original"
 _NOT_PAIRED = "the records do not match those of the original, so frequencies were not tested"
 _TABLE = (

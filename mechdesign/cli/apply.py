@@ -170,9 +170,7 @@ def apply(
 
     target, numeric = os.fspath(local(files.target)), m.is_mechanism(channel)
     if common.as_json and target == STANDARD:
-        raise InputError(
-            "--json and an output to standard output (-) would be mixed up; name a file for one of them"
-        )
+        raise InputError("--json and an output to standard output (-) would mix; name a file for one of them")
     beside = asdict(sides)
     if sides.manifest is None and target != STANDARD and not (is_url(target) or is_folder(files.source)):
         beside["manifest"] = f"{target}.manifest.json"

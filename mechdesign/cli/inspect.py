@@ -64,8 +64,8 @@ def inspect(
     from mechdesign.report.writing import check_report, document_text, save_text
     from mechdesign.sanitise.inspecting import inspect_file
 
-    if asked.report is not None:
-        check_report(asked.report, force=force, sources=(asked.source, channel), pictures=False)
+    if (path := asked.report) is not None:
+        check_report(path, force=force, sources=(asked.source, channel), pictures=False)
     with reporter.work("reading"):
         found = inspect_file(
             md.Channel.load(channel),
@@ -74,13 +74,11 @@ def inspect(
             columns=asked.renamed,
             text=text.text(),
         )
-    if asked.report is not None:
+    if path is not None:
         record = {"format": "mechdesign.inspection", "version": 1, **asdict(found)}
         again = f"{command_line('inspect', asked, text)} --channel {shlex.quote(os.path.basename(channel))}"
         page = partial(_page, found, asked.source, again)
-        save_text(
-            asked.report, document_text(record, page, Path(asked.report).suffix.lower()), overwrite=force
-        )
+        save_text(path, document_text(record, page, Path(path).suffix.lower()), overwrite=force)
     reporter.done("inspected", f"{asked.source} is inspected", records=found.records)
     common.answer(lambda: asdict(found), lambda: _text(found))
 
@@ -131,8 +129,6 @@ def _page(found: Inspection, source: str, again: str) -> Document:
             ("Other columns", f"{len(found.columns):,}"),
             ("Stand for what is protected", listed(worst) if worst else "none"),
         ),
-        sections=(
-            b.Section("columns", "Other columns", (*blocks, b.Lines((("Inspect the file again:", again),)))),
-        ),
+        sections=(b.Section("columns", "Other columns", (*blocks, b.Lines((("Inspect again:", again),)))),),
         footer="Written by mechdesign.",
     )

@@ -259,9 +259,7 @@ class TextSink(CsvSink):
             formulas = pc.and_not(formulas, pc.match_substring_regex(cells, f"^{NUMBER}$"))
             cells = pc.if_else(formulas, pc.binary_join_element_wise("'", cells, ""), cells)
         if pc.any(pc.match_substring(cells, "\0")).as_py():
-            raise InputError(
-                f"{self._writer.name}: a cell holds a NUL character, which no CSV can; leave its column out"
-            )
+            raise InputError(f"{self._writer.name}: a cell holds NUL, which no CSV can; leave its column out")
         special = pc.match_substring_regex(cells, self._writer.special)
         if not pc.any(special).as_py():
             return cells

@@ -334,6 +334,4 @@ class TextOptions:
 
 def _require_character(what: str, text: str) -> None:
     if len(text) != 1 or not text.isascii() or text.isalnum() or text in _NEVER:
-        raise InputError(
-            f"{what} ({text!r}) must be one ASCII character, no letter, digit, line break or NUL"
-        )
+        raise InputError(f"{what} ({text!r}) must be one ASCII character, no letter, digit, line end or NUL")

@@ -70,9 +70,7 @@ def packing_of(
         raise InputError(f"{target}: {so}; name it accordingly{hint}")
     packed = asked or packed
     if (kind or source.kind) == "Parquet" and packed:
-        raise InputError(
-            f"{target}: columns of a Parquet file are compressed: it cannot be packed with {packed} on top"
-        )
+        raise InputError(f"{target}: Parquet is compressed inside: it cannot be packed with {packed} on top")
     return packed
 
 

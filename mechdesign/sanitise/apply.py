@@ -46,7 +46,7 @@ def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]
         place = real_path(output)
         if begins(place, TAG.encode()):
             raise InputError(
-                f"{os.fspath(output)} holds the key of a job, which is never overwritten; give another name"
+                f"{os.fspath(output)} holds the key of a job, which is never overwritten; name another"
             )
         for what, path in vital:
             there = place.exists() and Path(path).exists()

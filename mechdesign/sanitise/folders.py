@@ -261,9 +261,7 @@ def _staged(
     stage = part_of(final)
     try:
         stage.mkdir(mode=base.stat().st_mode & 0o777 | 0o700, exist_ok=True)
-        lock = open_locked(
-            stage / MARKER, busy=f"another job is writing {target}; wait until it has finished"
-        )
+        lock = open_locked(stage / MARKER, busy=f"another job is writing {target}; wait until it finishes")
     except OSError as error:
         raise InputError(f"{target} cannot be written: {reason(error)}") from None
     try:

@@ -77,9 +77,7 @@ def read_key(path: PathLike) -> Key:
         data = stream.read(_LARGEST)
     line = _LINE.fullmatch(data.decode("latin-1"))
     if line is None:
-        raise InputError(
-            f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hexadecimal digits)"
-        )
+        raise InputError(f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hex digits)")
     return Key(bytes.fromhex(line[1]))
 
 
@@ -120,7 +118,5 @@ def key_from(where: str) -> Key:
         raise InputError(f"--key-from {where}: there is no open file descriptor to read from") from None
     found = _HEX.fullmatch(text)
     if found is None:
-        raise InputError(
-            f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, in small letters)"
-        )
+        raise InputError(f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, lower case)")
     return Key(bytes.fromhex(found[1]))

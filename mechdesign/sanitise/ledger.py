@@ -101,9 +101,7 @@ class Ledger:
                     )
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, FILE_MODE))
             elif self.path.stat().st_size and not begins(self.path, MAGIC):
-                raise InputError(
-                    f"{self.path} is not a ledger (no SQLite file); give another name (--ledger)"
-                )
+                raise InputError(f"{self.path} is not a ledger (no SQLite file); name another (--ledger)")
         except OSError as error:
             raise self._refused(reason(error)) from None
         if self._is_ready():
@@ -195,9 +193,7 @@ class Ledger:
             raise self._refused(why) from None
 
     def _refused(self, why: str) -> InputError:
-        return InputError(
-            f"the ledger {self.path} cannot be written: {why}; name another place for it (--ledger)"
-        )
+        return InputError(f"the ledger {self.path} cannot be written: {why}; name another place (--ledger)")
 
     def file_hash(self, sha256: str, reading: str = "") -> str:
         """A data set's bytes, and how they are read, as the ledger knows them."""

@@ -164,9 +164,7 @@ class ReleaseOptions:
         if self.fresh_draw and self.ledger is None:
             raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
         if self.changed != REFUSE and not self.identity:
-            raise InputError(
-                f"changed={self.changed} is about records that are known by identity; name their column"
-            )
+            raise InputError(f"changed={self.changed} is about records known by identity; name their column")
         if self.ledger is not None and self.row_numbers is not None:
             raise InputError(
                 "a ledger knows the same data by their order or by identity; give the column as identity, in place of "

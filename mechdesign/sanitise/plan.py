@@ -121,9 +121,7 @@ def make_plan(channels: Sequence[Releasable], header: Sequence[str], options: Re
     useful = [name for names in inside for name in names]
     for name in useful:
         if name in secret:
-            raise InputError(
-                f"the column {quoted(name)} cannot stand for a sensitive and a useful column at once"
-            )
+            raise InputError(f"the column {quoted(name)} cannot be sensitive and useful at once")
     renamed = [name for name in secret if name in options.renamed.values()]
     for name in (*options.correlated, *renamed, *options.identifiers, *options.drop, *options.kept):
         require_column(name, header)
@@ -151,9 +149,7 @@ def make_plan(channels: Sequence[Releasable], header: Sequence[str], options: Re
         )
     notices = [_CANNOT_TELL] if any(channel.sensitive is None for channel in channels) else []
     if options.into is not None:
-        notices.append(
-            f"{listed(useful)} stays in the output beside the released column: no release yet, remove it first"
-        )
+        notices.append(f"{listed(useful)} stays beside the released column: no release yet, remove it first")
     notices += [_SEVERAL] if len(channels) > 1 else []
     private = {*secret, *options.correlated} - {*replaced}
     return Plan(
@@ -237,9 +233,7 @@ def _layout(
     return tuple(columns)
 
 
-_CANNOT_TELL = (
-    "the channel does not say which columns are sensitive: see for yourself that none is in the output"
-)
+_CANNOT_TELL = "the channel does not say which columns are sensitive: see that none is in the output"
 
 _SEVERAL = (
     "several columns of a record are released: each keeps its own promise, "

@@ -74,12 +74,8 @@ class Recipe:
     @property
     def replaced(self) -> list[str]:
         """Columns that the release takes the place of."""
-        names = (each.useful.columns for each in self.channels)
-        return (
-            [self.options.renamed.get(name, name) for name in chain(*names)]
-            if self.options.into is None
-            else []
-        )
+        names, called = (each.useful.columns for each in self.channels), self.options.renamed
+        return [called.get(name, name) for name in chain(*names)] if self.options.into is None else []
 
     def plan(self, header: Sequence[Any]) -> Plan:
         """What happens to each column of a table."""

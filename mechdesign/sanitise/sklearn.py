@@ -15,9 +15,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 if find_spec("sklearn") is None:
-    raise ImportError(
-        "ReleaseTransformer needs scikit-learn, which is not installed: pip install 'mechdesign[sklearn]'"
-    )
+    raise ImportError("ReleaseTransformer needs scikit-learn: pip install 'mechdesign[sklearn]'")
 
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import (

@@ -78,7 +78,7 @@ def sanitise(
     asked = ReleaseOptions(**options)
     if first_row and (asked.identifiers or asked.row_numbers is not None):
         raise InputError(
-            "first_row numbers records by their place, but identity or row_numbers say what identifies them"
+            "first_row numbers records by their place, but identity or row_numbers identify them"
         )
     recipe = Recipe.of(channel, asked)
     on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
@@ -93,9 +93,7 @@ def sanitise(
             warn_of_draws(columns, len(frame), drawer)
         return released
     if first_row:
-        raise InputError(
-            "a ledger knows whole tables; name what identifies a record with identity in place of first_row"
-        )
+        raise InputError("a ledger knows whole tables; give identity in place of first_row")
     return by_ledger(
         columns, len(frame), recipe, header, lambda drawer: weighed(frame, columns, drawer, 0), asked.ledger
     )
@@ -153,9 +151,7 @@ def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
     if options.ledger is None:
         return lean
     if not options.identifiers:
-        raise InputError(
-            "a ledger knows the records of a lazy table by identifiers alone: name them with identity"
-        )
+        raise InputError("a ledger knows records of a lazy table by identifiers alone: name them (identity)")
     uses = uses_of(recipe, recipe.plan(header), header)
     identity, fresh = options.identifiers, options.fresh_draw
     job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=LAZY)

@@ -285,9 +285,7 @@ class Target:
         for side in self._named:
             check_target(side, force=self._replace_sides, sources=self._sources)
             if real_path(side) in taken:
-                raise InputError(
-                    f"{side} would be written twice; choose another name for one of the two files"
-                )
+                raise InputError(f"{side} would be written twice; choose another name for one of the two")
             taken.add(real_path(side))
 
     def _take(self, part: Path) -> None:

@@ -226,7 +226,7 @@ def test_a_label_that_the_encoding_lacks():
         ({"delimiter": ";;"}, r"delimiter \(';;'\) must be one ASCII character"),
         (
             {"delimiter": "\n"},
-            "delimiter .* must be one ASCII character, no letter, digit, line break or NUL",
+            "delimiter .* must be one ASCII character, no letter, digit, line end or NUL",
         ),
         ({"delimiter": "a"}, "delimiter .* must be one ASCII character"),
         ({"delimiter": "¦"}, "delimiter .* must be one ASCII character"),

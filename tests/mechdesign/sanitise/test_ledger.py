@@ -142,7 +142,7 @@ def test_a_key_that_others_can_read(path):
 
 def test_other_files_are_no_ledgers(tmp_path, path):
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(InputError, match=r"text is not a ledger \(no SQLite file\); give another name"):
+    with pytest.raises(InputError, match=r"text is not a ledger \(no SQLite file\); name another"):
         Ledger(tmp_path / "text")
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE t (x)")

@@ -172,7 +172,7 @@ def test_the_file_has_the_permissions_of_any_new_file(channel, source):
         ({"work": "job"}, r"the channel has no column 'work' to rename \(its columns: 'job', 'rel'\)"),
         ({"job": "work"}, "there is no column 'work'"),
         ({"rel": "id"}, "the sensitive column 'id' would stay in the output"),
-        ({"rel": "job"}, "the column 'job' cannot stand for a sensitive and a useful column at once"),
+        ({"rel": "job"}, "the column 'job' cannot be sensitive and useful at once"),
     ],
 )
 def test_bad_renamings(channel, source, columns, message):

@@ -99,7 +99,7 @@ def test_a_ledger_gives_the_draws_of_the_file(channel, tmp_path):
     for lazy in KINDS.values():
         released = sanitise(lazy(arrow(frame)), channel, ledger=ledger, identity="id")
         assert collected(released)["job"].to_pylist() == expected
-        with pytest.raises(InputError, match="knows the records of a lazy table by identifiers alone"):
+        with pytest.raises(InputError, match="knows records of a lazy table by identifiers alone"):
             sanitise(lazy(arrow(frame)), channel, ledger=ledger)
 
 
