@@ -27,13 +27,18 @@ from .notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLi
 from .release.draws import Key
 from .release.policies import Policy
 from .sanitise.apply import sanitise_file
-from .sanitise.frames import sanitise_frame
+from .sanitise.streams import sanitise_frame
 from .tables.joint import Joint
 
 __version__: str
 
 def report(
-    design: Design | Channel, path: str | os.PathLike[str], *, public: bool = False, overwrite: bool = False
+    design: Design | Channel,
+    path: str | os.PathLike[str],
+    *,
+    public: bool = False,
+    curve: float | None = None,
+    overwrite: bool = False,
 ) -> None: ...
 
 __all__ = [

@@ -318,11 +318,8 @@ class AlphaLift(_TwoSided):
     @property
     def limits(self) -> Limits:
         """Bounds on the means of every output, or on its lifts for an infinite alpha."""
-        return (
-            super().limits
-            if math.isinf(self.alpha)
-            else MeanLimits(PowerMean(self.alpha), self.eps_l, self.eps_u)
-        )
+        mean = None if math.isinf(self.alpha) else PowerMean(self.alpha)
+        return super().limits if mean is None else MeanLimits(mean, self.eps_l, self.eps_u)
 
 
 def to_record(notion: Notion) -> dict[str, object]:

@@ -174,6 +174,8 @@ static PyObject *Search_run(SearchObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "Ldi", &nodes, &seconds, &columns)) return NULL;
     int outcome = RUN_DONE, failed = 0;
     if (enter(self) < 0) return NULL;
+    /* Open nodes count as boxes by the memory that they take, and as much again for the heap to grow. */
+    double share = 2.0 * sizeof(Node) / (sizeof(Box) + 10.0 * s->p.n + 2.0 * s->p.M);
     Py_BEGIN_ALLOW_THREADS double end = now_seconds() + seconds;
     long long first = s->nodes;
     while (s->size > 0) {
@@ -181,7 +183,7 @@ static PyObject *Search_run(SearchObject *self, PyObject *args)
             outcome = RUN_COLUMNS;
             break;
         }
-        if (s->boxes > s->box_limit) {
+        if ((double)s->boxes + share * s->size > (double)s->box_limit) {
             outcome = RUN_MEMORY;
             break;
         }

@@ -436,7 +436,7 @@ int sharp_point(const Problem *p, Work *w)
     int M = p->M, N = p->N;
     for (int attempt = 0;; attempt++) {
         primal_point(p, w);
-        double worst = 0.0;
+        int missed = 0;
         for (int k = 0; k < M; k++) w->work[k] = 0.0;
         for (int j = 0; j < N; j++) {
             if (w->v[j] == 0.0) continue;
@@ -446,9 +446,9 @@ int sharp_point(const Problem *p, Work *w)
         for (int k = 0; k < M; k++) {
             double low = w->L[N + k] - w->work[k], high = w->work[k] - w->U[N + k];
             double most = (low > high ? low : high) / (1.0 + fabs(w->work[k]));
-            if (most > worst) worst = most;
+            if (!(most <= SHARP)) missed = 1; /* or is no number */
         }
-        if (worst <= SHARP) return 1;
+        if (!missed) return 1;
         if (attempt > 0) return 0;
         factor(p, w);
         recompute(p, w);

@@ -179,11 +179,9 @@ static double set_chords(Search *s)
                     last_log = log(u);
                 }
                 slope = -last_log;
-            } else if (l == 0.0)
-                slope = 1.0 - u;
-            else if (u - l > SMALLEST_WIDTH * u)
+            } else if (u - l > SMALLEST_WIDTH * u) {
                 slope = (phi(u) - phi(l)) / (u - l);
-            else { /* too narrow for a difference quotient: the lower end value is a bound up to its width */
+            } else { /* too narrow for a difference quotient: the lower end value is a bound up to its width */
                 double a = phi(l), b = phi(u);
                 constant += (a < b ? a : b) - s->y[j] * l - fabs(s->y[j]) * (u - l);
                 w->c[j] = 0.0;

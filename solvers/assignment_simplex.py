@@ -44,6 +44,9 @@ MOST_NEW = 10
 VIOLATED = 1e-10
 """Share of its mass by which a column must break a row for the row to be added: what the simplex method leaves."""
 
+LARGEST_ENTRY = 1e6
+"""Coefficients that rows have at most, before masses; HiGHS takes none above 1e15."""
+
 MOST_CUTTING_ROUNDS = 500
 """Rounds of adding rows; 5 to 60 are usual."""
 
@@ -80,6 +83,12 @@ def vertex(
     raise AssertionError("the last round returns")
 
 
+def _lengths(*parts: Array) -> Array:
+    """By what rows are divided, (m, 1): powers of two, 1 up to `LARGEST_ENTRY`."""
+    largest = np.max([np.abs(part).max(axis=1, initial=0.0) for part in parts], axis=0)
+    return np.exp2(np.ceil(np.log2(np.maximum(largest / LARGEST_ENTRY, 1.0))))[:, None]
+
+
 class Program:
     """The linear program, rows first, columns as they come."""
 
@@ -92,9 +101,15 @@ class Program:
         )
         self.problem = problem
         n, keep = problem.n, int(problem.keep)
-        self._sides = problem.sides
-        m, a = len(self._sides[0]), self._sides[2].shape[1]
-        self._statuses, inf = highspy.HighsModelStatus, highspy.kHighsInf
+        rows, offset, auxiliary = problem.sides
+        self._lengths = _lengths(rows - offset[:, None], auxiliary)
+        self._sides = [(rows - offset[:, None]) / self._lengths, auxiliary / self._lengths]
+        m, a = auxiliary.shape
+        self._statuses, self._refused, inf = (
+            highspy.HighsModelStatus,
+            highspy.HighsStatus.kError,
+            highspy.kHighsInf,
+        )
         equal = np.ones(n * (1 + keep))
         lower = np.concatenate([equal, np.zeros(m * n)])
         upper = np.concatenate([equal, np.full(m * n, inf)])
@@ -108,26 +123,29 @@ class Program:
         if a:  # auxiliary variable k of column y, in units of p_y
             k, y = (g.ravel() for g in np.meshgrid(np.arange(a), np.arange(n), indexing="ij"))
             index = self._first + y[:, None] + n * np.arange(m)[None, :]
-            self._append(np.zeros(a * n), np.zeros(a * n), index, self._sides[2].T[k])
+            self._append(np.zeros(a * n), np.zeros(a * n), index, self._sides[1].T[k])
         self._auxiliary = a * n
 
     def _append(self, costs: Array, lower: Array, index: NDArray[np.intp], values: Array) -> None:
         count, width = index.shape
         starts = (np.arange(count) * width).astype(np.int32)
         top = np.full(count, np.inf)
-        self._highs.addCols(
-            count, costs, lower, top, count * width, starts, index.ravel().astype(np.int32), values.ravel()
-        )
+        at = index.ravel().astype(np.int32)
+        self._taken(self._highs.addCols(count, costs, lower, top, count * width, starts, at, values.ravel()))
+
+    def _taken(self, status: object) -> None:
+        if status == self._refused:
+            raise BackendFailure("HiGHS takes no coefficients of this size")
 
     def add(self, xs: NDArray[np.intp], ys: NDArray[np.intp]) -> None:
         """The pairs (x, y)."""
         problem, n = self.problem, self.problem.n
-        rows, offset, _ = self._sides
+        rows = self._sides[0]
         weight = problem.masses[xs] / problem.masses[ys]
         index = [xs[:, None], *([n + ys[:, None]] if problem.keep else [])]
         values = [np.ones((len(xs), 1)), *([weight[:, None]] if problem.keep else [])]
         index.append(self._first + ys[:, None] + n * np.arange(len(rows))[None, :])
-        values.append(weight[:, None] * (rows.T[xs] - offset))
+        values.append(weight[:, None] * rows.T[xs])
         floor = np.where(xs == ys, problem.floors[xs], 0.0)
         costs = problem.masses[xs] * problem.cost[xs, ys]
         self._append(costs, floor, np.hstack(index), np.hstack(values))
@@ -141,11 +159,13 @@ class Program:
         opened = self.problem.open[:, y]
         index = np.tile(at[opened] + self._auxiliary, len(rows)).astype(np.int32)
         values = rows[:, opened] / self.problem.masses[y]
+        lengths = _lengths(values)
+        values /= lengths
         k, width = values.shape
         starts = (np.arange(k) * width).astype(np.int32)
         top = np.full(k, np.inf)
-        self._highs.addRows(k, np.zeros(k), top, k * width, starts, index, values.ravel())
-        self._scales.append(np.full(k, self.problem.masses[y]))
+        self._taken(self._highs.addRows(k, np.zeros(k), top, k * width, starts, index, values.ravel()))
+        self._scales.append(self.problem.masses[y] * lengths[:, 0])
 
     def solve(self, end: float) -> tuple[Array, Multipliers]:
         """Optimal shares over the pairs so far, and multipliers."""
@@ -175,7 +195,8 @@ class Program:
         self.rows = dual[:n] / p
         masses = dual[n : 2 * n] / p if problem.keep else np.zeros(n)
         own = np.maximum(dual[self._last :], 0.0) / np.concatenate(self._scales)
-        found = Multipliers(np.maximum(dual[self._first : self._last].reshape(-1, n), 0.0) / p, masses, own)
+        of_rows = np.maximum(dual[self._first : self._last].reshape(-1, n), 0.0) / self._lengths
+        found = Multipliers(of_rows / p, masses, own)
         return shares / shares.sum(axis=1)[:, None], found
 
 
@@ -194,6 +215,7 @@ def assign_uncertain(
     Parameters and errors are those of `solvers.assignment.assign`. Where nothing else restricts the columns, each
     relaxed solution is pulled into the set, towards columns that tell nothing: it may end the search at any time.
     """
+    problem.check()
     end = math.inf if time_limit is None else time.monotonic() + time_limit
     p, n, proof = problem.masses, problem.n, proof or problem
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()

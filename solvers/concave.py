@@ -21,15 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from solvers import formulation
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidPolytope
-from solvers.formulation import (
-    best_of_groups,
-    check_limits,
-    check_prices,
-    check_relaxation,
-    identical_columns,
-    kernel_rows,
-)
 from solvers.points import Array, Points
 from solvers.polytope import Polytope
 from solvers.uncertain import UncertainSet
@@ -130,14 +123,14 @@ class ConcaveSearch:
     ) -> None:
         from solvers._kernel import Search
 
-        check_limits(workers, memory_limit)
+        formulation.check_limits(workers, memory_limit)
         outer = polytope if relaxation is None else relaxation
-        check_relaxation(polytope, outer)
+        formulation.check_relaxation(polytope, outer)
         self.n = polytope.n
-        full, inner_lo, inner_hi, outer_lo, outer_hi, top = kernel_rows(polytope, outer)
+        full, inner_lo, inner_hi, outer_lo, outer_hi, top = formulation.kernel_rows(polytope, outer)
         # Identical columns are interchangeable for the rows; by concavity all of their mass sits on the
         # one with the best price, so the kernel sees each distinct column once.
-        self._members, self._first = identical_columns(full[:, : self.n])
+        self._members, self._first = formulation.identical_columns(full[:, : self.n])
         keep = np.concatenate([self._first, np.arange(self.n, full.shape[1])])
         full, top = np.ascontiguousarray(full[:, keep]), np.ascontiguousarray(top[keep])
         distinct = len(self._first)
@@ -151,7 +144,7 @@ class ConcaveSearch:
         arguments = (*arguments[:5], self._tighten(tightening), *arguments[6:])
         self._kernels += [Search(*arguments) for _ in range(workers - 1)]
         self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
-        box_bytes = 8 * distinct + 2 * full.shape[0] + 64 + 4 * 32
+        box_bytes = 10 * distinct + 2 * full.shape[0] + 64  # intervals, ranks, basis
         self._box_limit = max(1000, memory_limit // box_bytes // workers)
 
     def linear(self, direction: ArrayLike) -> Array:
@@ -162,7 +155,7 @@ class ConcaveSearch:
         EmptyPolytope
             If there is no point at all.
         """
-        d = check_prices("direction", direction, self.n)
+        d = formulation.check_prices("direction", direction, self.n)
         group_cost, chosen = self._grouped(-d)
         status, bound, raw = self._kernels[0].linear(np.ascontiguousarray(-group_cost))
         if bound == np.inf:
@@ -281,7 +274,7 @@ class ConcaveSearch:
         """Best price of each group of identical columns, and the coordinate that has it."""
         if len(self._first) == self.n:
             return prices, self._first
-        return best_of_groups(prices, self._members)
+        return formulation.best_of_groups(prices, self._members)
 
     def _collect(self, chosen: NDArray[np.intp]) -> Points:
         parts: list[Points] = []
@@ -323,7 +316,7 @@ class RobustSearch(ConcaveSearch):
     ) -> None:
         from solvers._robust import Search
 
-        check_limits(workers, memory_limit)
+        formulation.check_limits(workers, memory_limit)
         self.n = uncertain.n
         # No two coordinates are interchangeable here: each is a group of its own.
         self._members = self._first = np.arange(self.n)
@@ -338,4 +331,4 @@ class RobustSearch(ConcaveSearch):
         self._kernels += [Search(*arguments, top=top) for _ in range(workers - 1)]
         self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
         # A box holds its intervals and one row and one member of the basis for each tight row.
-        self._box_limit = max(1000, memory_limit // (8 * self.n + 6 * (self.n + 1) + 192) // workers)
+        self._box_limit = max(1000, memory_limit // (10 * self.n + 6 * (self.n + 1) + 208) // workers)

@@ -17,15 +17,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from solvers import errors
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch, RobustSearch
-from solvers.errors import (
-    BackendFailure,
-    InvalidOption,
-    InvalidPolytope,
-    OutOfTime,
-    OutsidePolytope,
-    TooManyVertices,
-)
 from solvers.formulation import check_limits, check_prices, check_relaxation
 from solvers.generation import Generation
 from solvers.line import LineSearch, at_mean, first_columns, leading_row
@@ -133,9 +126,9 @@ def lower_envelope(
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
     if method not in METHODS:
-        raise InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
+        raise errors.InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
     if enumeration != "auto" and method != "vertices":
-        raise InvalidOption(f"enumeration {enumeration!r} needs method='vertices'")
+        raise errors.InvalidOption(f"enumeration {enumeration!r} needs method='vertices'")
     outer = polytope if relaxation is None else relaxation
     check_limits(workers, memory_limit)
     check_relaxation(polytope, outer)
@@ -164,7 +157,7 @@ def lower_envelope(
                 initial.append(first_columns(line, p, gap, end))
         if lead is None or method == "vertices":
             enumerated, vertices = _vertices(polytope, method, enumeration, end)
-    except OutOfTime:
+    except errors.OutOfTime:
         end = -math.inf
     except KeyboardInterrupt:
         interrupted, end = True, -math.inf
@@ -178,35 +171,21 @@ def lower_envelope(
         for _, points in found:
             _check_length(points, polytope.n)
     columns, best = _with_incumbents(polytope, p, initial, found)
-    run = Generation(
-        target=p,
-        pricer=pricer,
-        initial=columns,
-        incumbent=best,
-        gap=gap,
-        time_limit=end - time.monotonic(),
-        stabilise=vertices is None and lead is None,
-        walks=lead is None,
-        guess=known,
-        completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
-        progress=progress,
-    )
-    return concluded(
-        run,
-        started,
-        interrupted=interrupted,
-        method="vertices" if vertices is not None else ("columns" if lead is None else "line"),
-        enumeration=enumerated,
-        vertices=vertices,
-    )
+    how = {"stabilise": vertices is None and lead is None, "walks": lead is None, "progress": progress}
+    completion = (lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None
+    left = end - time.monotonic()
+    run = Generation(p, pricer, columns, gap, left, best, guess=known, completion=completion, **how)
+    used = "vertices" if vertices is not None else ("columns" if lead is None else "line")
+    listed = {"enumeration": enumerated, "vertices": vertices}
+    return concluded(run, started, interrupted=interrupted, method=used, **listed)
 
 
 def deadline(started: float, gap: float, time_limit: float | None) -> float:
     """When a run has to end, on the clock of `time.monotonic`; InvalidOption if gap or limit are out of range."""
     if not gap > 0.0:
-        raise InvalidOption(f"gap ({gap}) must be a positive number")
+        raise errors.InvalidOption(f"gap ({gap}) must be a positive number")
     if time_limit is not None and not time_limit >= 0.0:
-        raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
+        raise errors.InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
     return math.inf if time_limit is None else started + time_limit
 
 
@@ -224,44 +203,32 @@ def concluded(
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
     if status is EnvelopeStatus.BACKEND_FAILED and run.rounds == 0:
-        raise BackendFailure(
+        raise errors.BackendFailure(
             "HiGHS failed on the first master program; try method='vertices' or a larger gap"
         )
     used = np.flatnonzero(run.weights > 0.0)
-    return Envelope(
-        status=status,
-        weights=run.weights[used],
-        points=run.pool.take(used),
-        value=run.value,
-        bound=run.bound,
-        dual=run.dual,
-        method=method,
-        enumeration=enumeration,
-        vertices=0 if vertices is None else len(vertices),
-        rounds=run.rounds,
-        columns=len(run.pool),
-        counts=run.counts,
-        seconds=time.monotonic() - started,
-        seconds_pricing=run.seconds_pricing,
-        pool=run.pool,
-    )
+    kept = ("value", "bound", "dual", "pool", "rounds", "counts", "seconds_pricing")
+    known = {name: getattr(run, name) for name in kept} | {"method": method, "enumeration": enumeration}
+    found, listed = run.pool.take(used), 0 if vertices is None else len(vertices)
+    size = {"columns": len(run.pool), "vertices": listed, "seconds": time.monotonic() - started}
+    return Envelope(status, run.weights[used], found, **known, **size)
 
 
 def _check_length(given: Points, n: int) -> None:
     if given.shape[1] != n:
-        raise InvalidPolytope(f"start has points of length {given.shape[1]}, not {n}")
+        raise errors.InvalidPolytope(f"start has points of length {given.shape[1]}, not {n}")
 
 
 def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
     p = np.ascontiguousarray(point, dtype=np.float64)
     if p.shape != (polytope.n,) or not np.isfinite(p).all():
-        raise InvalidPolytope(f"point must be {polytope.n} finite numbers")
+        raise errors.InvalidPolytope(f"point must be {polytope.n} finite numbers")
     if polytope.residual(p)[0] <= MEMBERSHIP_TOLERANCE:
         return p
     # An empty polytope is the clearer error.
     ConcaveSearch(polytope, tightening=0.0).linear(np.zeros(polytope.n))
     if p.min() < -MEMBERSHIP_TOLERANCE or abs(p.sum() - 1.0) > MEMBERSHIP_TOLERANCE:
-        raise InvalidPolytope("point must be non-negative and sum to 1")
+        raise errors.InvalidPolytope("point must be non-negative and sum to 1")
     if polytope.least is not None:
         what, (normal, offset) = "a combination of rows", polytope.least.separation(p)
     else:
@@ -271,7 +238,7 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
         ends = polytope.explicit.upper, polytope.explicit.lower
         high, low = (np.flatnonzero(np.isfinite(end)) for end in ends)
         what = f"row {high[worst]}" if worst < len(high) else f"minus row {low[worst - len(high)]}"
-    raise OutsidePolytope(
+    raise errors.OutsidePolytope(
         f"point is not in the polytope, so it has no decomposition: {what} gives {float(normal @ p):.6g}, "
         f"above {offset:.6g}",
         normal,
@@ -348,7 +315,7 @@ def _vertices(
     if polytope.auxiliary is not None and explicit_rows(polytope, MOST_ROWS) > MOST_ROWS:
         if method == "auto":
             return None, None
-        raise TooManyVertices(
+        raise errors.TooManyVertices(
             f"the polytope has more than {MOST_ROWS} rows without its auxiliary variables, too many to enumerate "
             'vertices; use method="columns"'
         )
@@ -359,7 +326,12 @@ def _vertices(
         if size.at_least or size.vertices > FEW_VERTICES:
             return None, None
     left = None if math.isinf(end) else max(0.0, end - time.monotonic())
-    found = vertices(polytope, enumeration, time_limit=left)
+    try:
+        found = vertices(polytope, enumeration, time_limit=left)
+    except errors.BackendFailure:
+        if method == "auto":  # columns need no list
+            return None, None
+        raise
     return found.method, Points.from_dense(found.points)
 
 
@@ -400,14 +372,6 @@ def robust_envelope(
         master.add(columns, columns.entropies())
         first = master.solve(FIRST_SECONDS)
         guess = first.dual if first.is_optimal else None
-    run = Generation(
-        target=uncertain.point,
-        pricer=pricer,
-        initial=columns,
-        gap=gap,
-        time_limit=end - time.monotonic(),
-        guess=guess,
-        dear=DEAR,
-        progress=progress,
-    )
+    left, how = end - time.monotonic(), {"guess": guess, "dear": DEAR, "progress": progress}
+    run = Generation(uncertain.point, pricer, columns, gap, left, **how)
     return concluded(run, started, interrupted=interrupted, method="columns")

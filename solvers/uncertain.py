@@ -36,6 +36,8 @@ class UncertainSet:
         The box of pi.
     ratio, most, least : float
         The factors; ``inf``, ``inf`` and 0 where an inequality is not asked for.
+    slack : float
+        What must be added to the entries of a row before it holds for the set that bounds are meant for.
 
     Raises
     ------
@@ -52,6 +54,7 @@ class UncertainSet:
     most: float = np.inf
     least: float = 0.0
     rest: float = 1.0
+    slack: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("point", "lower", "upper", "share_lower", "share_upper"):
@@ -175,7 +178,7 @@ class UncertainSet:
     def row_error(self) -> float:
         """How far entries of `cuts` may be from a row of the boxes whose ends were rounded outwards to these."""
         factors = [f for f in (self.ratio, self.most, 1.0) if np.isfinite(f)]
-        return ROUNDING * (self.n + len(self.lower) + 16) * (1.0 + max(factors))
+        return self.slack + ROUNDING * (self.n + len(self.lower) + 16) * (1.0 + max(factors))
 
     def cuts(self, w: Array) -> Array:
         """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, those that are least at this w (n,)."""

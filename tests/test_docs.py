@@ -133,11 +133,11 @@ def helps():
     """What every command says of itself."""
     run = [
         "-c",
-        "import mechdesign.cli as c\nfrom mechdesign.cli.app import app\nimport typer.main as m\n"
+        "import mechdesign.cli as c\nfrom mechdesign.cli.app import application\nimport typer.main as m\n"
         "def walk(g, path):\n"
         "    c.main([*path, '--help'])\n"
         "    for name, sub in getattr(g, 'commands', {}).items(): walk(sub, [*path, name])\n"
-        "walk(m.get_command(app), [])",
+        "walk(m.get_command(application()), [])",
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERMINAL_WIDTH": "200"}
     return subprocess.run(

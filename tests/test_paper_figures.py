@@ -42,7 +42,7 @@ def run_script(number: str, folder: Path) -> str:
     return done.stdout
 
 
-def check_figure(number: str, folder: Path) -> str:
+def assert_figure(number: str, folder: Path) -> str:
     out = run_script(number, folder)
     assert out.startswith(f"Figure {int(number)}: ")
     pictures = {path.name for path in (folder / "pictures").glob("*.png")}
@@ -63,18 +63,18 @@ def test_there_is_a_script_for_every_figure():
 
 @pytest.mark.parametrize("number", QUICK)
 def test_quick_figures(number, tmp_path):
-    check_figure(number, tmp_path)
+    assert_figure(number, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [n for n in SLOW if n != "10"])
 def test_slower_figures(number, tmp_path):
-    check_figure(number, tmp_path)
+    assert_figure(number, tmp_path)
 
 
 @pytest.mark.slow
 def test_the_optimum_at_200_symbols_stands_above_the_heuristics_with_a_proven_gap(tmp_path):
-    out = check_figure("10", tmp_path)
+    out = assert_figure("10", tmp_path)
     table = [[float(cell.rstrip("*")) for cell in line.split()] for line in out.splitlines()[2:5]]
     assert [cells[0] for cells in table] == [2.0, 4.0, 8.0]
     for _, optimum, bound, response, merging, complete in table:

@@ -14,7 +14,6 @@ from mechdesign.cli.run import job_model
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
 from mechdesign.nonstochastic.mechanism_file import MechanismDocument
-from mechdesign.sanitise.entries import OldJob
 from mechdesign.sanitise.folders import ReleasedFolder
 from mechdesign.sanitise.manifest import InternalManifest, PublicManifest
 
@@ -23,7 +22,6 @@ FOLDER = Path(__file__).parent
 KINDS: tuple[type[FileDocument], ...] = (
     ChannelDocument,
     MechanismDocument,
-    OldJob,
     PublicManifest,
     InternalManifest,
     ComparisonManifest,

@@ -15,7 +15,7 @@ from typing import Any
 
 from experiment import data_folder, options, show, write_csv
 
-from mechdesign.nonstochastic.mechanism_file import verify_file
+from mechdesign.nonstochastic.claims import verify_file
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from mechdesign.sanitise.quantized import apply_mechanism
 from mechdesign.sanitise.quantized_check import check_quantised

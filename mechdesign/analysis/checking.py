@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mechdesign.analysis.likelihood import maximum_likelihood
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import number
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -233,12 +234,14 @@ class ReleaseCheck(Displayed):
         return not self.findings and self.frequencies.plausible
 
 
-def check_chance(level: float) -> None:
-    """Raise InputError unless `level` is strictly between 0 and 1/2."""
-    if not 0.0 < level < 0.5:
+def check_chance(level: float) -> float:
+    """The chance of a false alarm as a float."""
+    value = number("level", level, "above 0 and below 0.5, such as 0.001")
+    if not 0.0 < value < 0.5:
         raise InputError(
-            f"the chance of a false alarm ({level:g}) must be above 0 and below 0.5, such as 0.001"
+            f"the chance of a false alarm ({value:g}) must be above 0 and below 0.5, such as 0.001"
         )
+    return value
 
 
 def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: float = LEVEL) -> FrequencyTest:
@@ -270,7 +273,7 @@ def _verdict(
     against: str, p: float, level: float, suspects: list[Suspect], counts: Counts, methods: dict[str, int]
 ) -> FrequencyTest:
     """The test, with those of the suspects that are implausible on their own."""
-    check_chance(level)
+    level = check_chance(level)
     found = sorted((s for s in suspects if s.p_value <= level), key=lambda suspect: suspect.p_value)
     return FrequencyTest(against, max(p, SMALLEST), level, tuple(found), int(counts.sum()), methods)
 

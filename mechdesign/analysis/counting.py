@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from mechdesign.analysis.checking import Finding
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import Encoded, encode, require_column
-from mechdesign.formats.csv import CsvSource
+from mechdesign.formats.cells import Encoded, arrow_texts, encode, require_column
+from mechdesign.formats.csv import CsvSource, as_text
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
@@ -45,6 +45,15 @@ class Columns:
     private: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
+    escaped: bool = False
+
+    def written(self, labels: Variable, table: Source) -> Variable:
+        """Labels as the released file has them."""
+        if not self.escaped:
+            return labels
+        if table.kind != "CSV":
+            raise InputError(f"{table.name}: a Parquet file has no escaped formulas (--escape-formulas)")
+        return replace(labels, symbols=tuple(tuple(map(as_text, symbol)) for symbol in labels.symbols))
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ class Counting:
     """Records of a released file counted by their symbols and labels, and the first offender of each kind."""
 
     def __init__(self, table: Source, labels: Variable, symbols: int, columns: Columns) -> None:
-        self.table, self.labels, self.columns = table, labels, columns
+        self.table, self.labels, self.columns = table, columns.written(labels, table), columns
         self.counts = np.zeros((symbols, len(labels)), dtype=np.int64)
         self.records = 0
         self._identities = Seen(sys.maxsize)
@@ -137,9 +146,7 @@ class Counting:
             at = np.flatnonzero(codes < 0)
             text = ", ".join([*column.texts, ""][column.codes[at[0]]] for column in cells)
             what = f"{quoted(text)} is nothing that the channel can give"
-            self.offend(
-                "label", int(at[0]), what if text else "an empty cell, which no channel gives", len(at)
-            )
+            self.offend("label", int(at[0]), what if text else "an empty cell, as no channel gives", len(at))
         return codes
 
     def add(self, batch: RecordSlice, xs: Counts, ys: Counts, advance: Advance | None) -> None:
@@ -154,9 +161,7 @@ class Counting:
                 at = int(other[0])
                 name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)
                 what = f"the identifier {quoted(name)} had another symbol or label before"
-                self.offend(
-                    "identity", int(known[at]), f"{what}; the same record gets the same draw", len(other)
-                )
+                self.offend("identity", int(known[at]), f"{what}; the same record gets one draw", len(other))
             codes = codes[first]
         np.add.at(self.counts.reshape(-1), codes, 1)
         self.records += len(ys)
@@ -219,9 +224,11 @@ def count_pairs(
             if wrong.size:
                 at = int(wrong[0])
                 names = (*useful.names, "an empty cell", "an unknown symbol")
-                what = f"the channel never gives {quoted(labels.names[ys[at]])} for {quoted(names[xs[at]])}"
+                what = f"the channel never gives {quoted(counting.labels.names[ys[at]])} for {quoted(names[xs[at]])}"
                 counting.offend("pair", at, what, len(wrong))
-            if (found := first_difference(old, new, common, as_text=before.kind != after.kind)) is not None:
+            kinds = before.kind != after.kind
+            found = first_difference(old, new, common, loose=kinds, escaped=columns.escaped)
+            if found is not None:
                 position, name, was, now = found
                 what = (
                     f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}; "
@@ -262,23 +269,28 @@ def symbol_codes(
 
 
 def first_difference(
-    original: RecordSlice, released: RecordSlice, names: Sequence[str], *, as_text: bool
+    original: RecordSlice, released: RecordSlice, names: Sequence[str], *, loose: bool, escaped: bool = False
 ) -> tuple[int, str, str, str] | None:
     """The first cell that differs: position, column, original, release; a CSV holds only texts."""
     found: list[tuple[int, str, str, str]] = []
     for name in names:
         was, now = original.column(name), released.column(name)
-        at = _first_unequal(was, now, name, as_text)
+        was = _escaped(encode(was, name)) if escaped else was
+        at = _first_unequal(was, now, name, loose)
         if at is not None:
             found.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
     return min(found, default=None)
 
 
-def _first_unequal(was: Any, now: Any, name: str, as_text: bool) -> int | None:
+def _escaped(cells: Encoded) -> Any:
+    return arrow_texts(np.array([*map(as_text, cells.texts), ""], object)[cells.codes].tolist())
+
+
+def _first_unequal(was: Any, now: Any, name: str, loose: bool) -> int | None:
     """Position of the first cell that differs, if any: NaN equals NaN, and among texts 1.50 equals 1.5."""
     import pyarrow as pa
 
-    if as_text:
+    if loose:
         cells = [
             np.array([*each.texts, ""], object)[each.codes] for each in (encode(was, name), encode(now, name))
         ]
@@ -290,12 +302,12 @@ def _first_unequal(was: Any, now: Any, name: str, as_text: bool) -> int | None:
             return None
         cells = [was.to_pylist(), now.to_pylist()]
     pairs = enumerate(zip(*cells, strict=True))
-    return next((i for i, (a, b) in pairs if a != b and not _same_value(a, b, as_text)), None)
+    return next((i for i, (a, b) in pairs if a != b and not _same_value(a, b, loose)), None)
 
 
-def _same_value(one: Any, other: Any, as_text: bool) -> bool:
+def _same_value(one: Any, other: Any, loose: bool) -> bool:
     try:
-        return float(one) == float(other) if as_text else repr(one) == repr(other)
+        return float(one) == float(other) if loose else repr(one) == repr(other)
     except ValueError:
         return False
 

@@ -114,10 +114,12 @@ class Spread:
         return np.sqrt(np.maximum(second, 0.0) / records)
 
 
-def check_level(level: float) -> None:
-    """Raise InputError unless `level` is a confidence level."""
-    if not 0.0 < number("level", level, "between 0 and 1, such as 0.95") < 1.0:
-        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
+def check_level(level: float) -> float:
+    """The confidence level as a float."""
+    value = number("level", level, "between 0 and 1, such as 0.95")
+    if not 0.0 < value < 1.0:
+        raise InputError(f"the level ({value:g}) must be strictly between 0 and 1, such as 0.95")
+    return value
 
 
 def score_interval(
@@ -223,7 +225,7 @@ def estimate_frequencies(
         On labels that are not the channel's, fewer than two records, functionals that released data cannot tell,
         or arguments out of range.
     """
-    check_estimate(method, level, target)
+    level = check_estimate(method, level, target)
     model = release_model(channel, form)
     estimator = Estimator.of(model, functionals, unidentified)
     counts = label_counts(model.labels, released, model.bins)
@@ -285,13 +287,13 @@ def _invariant(channel: Channel, records: int) -> tuple[str, ...]:
     )
 
 
-def check_estimate(method: str, level: float, target: str) -> None:
-    """Raise InputError unless these are known and in range."""
+def check_estimate(method: str, level: float, target: str) -> float:
+    """The level as a float, if all are known and in range."""
     if method not in ("unbiased", "ml"):
         raise InputError(f"the method ({quoted(method)}) must be unbiased or ml")
     if target not in ("population", "records"):
         raise InputError(f"the target ({quoted(target)}) must be population or records")
-    check_level(level)
+    return check_level(level)
 
 
 def _likely_covariance(estimator: Estimator, fit: Array, estimate: Array, records: int, target: str) -> Array:

@@ -228,7 +228,7 @@ def corrected_regression(
         If released data do not identify a feature or the product of two (which the normal equations need), lengths
         differ, a number is missing, or the normal matrix is singular or not positive (too few records, or collinear).
     """
-    check_level(level)
+    level = check_level(level)
     model = release_model(channel, form)
     estimator = Estimator.of(model, features, "refuse")
     codes = label_codes(model.labels, released, bins=model.bins)

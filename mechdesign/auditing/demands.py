@@ -161,10 +161,8 @@ def rows_on(useful: Variable, joint: Joint) -> list[int]:
         missing = [column for column in columns if column not in whole.columns]
         raise InputError(f"the table has no useful column {listed(missing)}, which the channel releases")
     symbols = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
-    present = set(symbols)
-    if unknown := [
-        n for n, symbol in zip(useful.names, useful.symbols, strict=True) if symbol not in present
-    ]:
+    present, named = {*symbols}, zip(useful.names, useful.symbols, strict=True)
+    if unknown := [name for name, symbol in named if symbol not in present]:
         raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
     if missing := [", ".join(symbol) for symbol in dict.fromkeys(symbols) if symbol not in useful.index]:
         raise InputError(f"the channel has no row for the useful symbol {listed(missing)} of the table")
@@ -247,9 +245,8 @@ def stacked(
         )
     own, sensitive = _own(joint.sensitive, limits.own), joint.sensitive
     demands: list[Demand] = []
-    for secret, names, rows in zip(
-        joint.secrets, sensitive.secret_names, sensitive.added(counts), strict=True
-    ):
+    parts = zip(joint.secrets, sensitive.secret_names, sensitive.added(counts), strict=True)
+    for secret, names, rows in parts:
         lower, upper = zip(*(own.get(name, (limits.lower, limits.upper)) for name in names), strict=True)
         demands.append(Demand(rows, secret.sensitive_counts, names, lower, upper, limits.ratio, before))
     return demands

@@ -1,4 +1,4 @@
-"""Audit of a matrix that another tool made: an array, or a CSV file with the useful symbols in its first column.
+"""Audit of a matrix that another tool made: a file with the useful symbols in its first column.
 
 Decimals and floats are taken as the exact rationals that they are.
 """
@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from mechdesign.auditing.demands import Entries
 from mechdesign.auditing.population_promise import PopulationPromise, Released, promise_of
@@ -29,46 +27,22 @@ ROW_SUM_TOLERANCE = Fraction(1, 10**9)
 printed table, far below any probability that matters."""
 
 
-def audit_matrix(
-    matrix: Any,
-    joint: Joint,
-    notion: Notion,
-    *,
-    symbols: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-) -> Audit:
-    """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`."""
-    outside = _outside(matrix, joint, symbols, outputs)
-    return audit_columns(outside.columns, outside.outputs, joint, notion)
-
-
-def _outside(
-    matrix: Any, joint: Joint, symbols: Sequence[str] | None, outputs: Sequence[str] | None
-) -> Released:
-    """The matrix in integers over one denominator."""
-    rows: list[Any] = matrix.tolist() if isinstance(matrix, np.ndarray) else list(matrix)
-    if not rows or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
-        raise InputError("the matrix must have rows of numbers, one row per useful symbol")
-    if not len(rows[0]):
-        raise InputError("the matrix has no output column")
-    names = list(symbols) if symbols is not None else list(joint.useful.names)
-    order = _order(names, joint, len(rows))
-    labels = list(outputs) if outputs is not None else [f"y{k}" for k in range(len(rows[0]))]
-    if (twice := repeated(labels)) is not None:
+def outside(rows: Sequence[Sequence[Any]], joint: Joint, symbols: list[str], outputs: list[str]) -> Released:
+    """Rows of probabilities, of these useful symbols and with these outputs, in integers over one denominator."""
+    order = _order(symbols, joint)
+    if (twice := repeated(outputs)) is not None:
         raise InputError(f"the output {quoted(twice)} of the matrix occurs twice; labels must be different")
-    shares = [_shares(row, name, labels) for row, name in zip(rows, names, strict=True)]
+    shares = [_shares(row, name, outputs) for row, name in zip(rows, symbols, strict=True)]
     common = math.lcm(*(share.denominator for row in shares for share in row))
     found: dict[str, Entries] = {}
-    for label, column in zip(labels, zip(*shares, strict=True), strict=True):
+    for label, column in zip(outputs, zip(*shares, strict=True), strict=True):
         if reached := [(x, int(share * common)) for x, share in zip(order, column, strict=True) if share]:
             at, values = zip(*reached, strict=True)
             found[label] = at, values
     return Released([*found], [*found.values()], common)
 
 
-def _order(names: list[str], joint: Joint, rows: int) -> list[int]:
-    if len(names) != rows:
-        raise InputError(f"the matrix has {rows} rows, not one for each of the {len(names)} useful symbols")
+def _order(names: list[str], joint: Joint) -> list[int]:
     index = {name: x for x, name in enumerate(joint.useful.names)}
     if (twice := repeated(names)) is not None:
         raise InputError(f"the useful symbol {quoted(twice)} has two rows in the matrix")
@@ -93,8 +67,6 @@ def non_negative(cell: Any, where: str, *names: str) -> Fraction:
 
 def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
     """The row, checked, over its exact sum."""
-    if len(row) != len(labels):
-        raise InputError(f"row {quoted(name)} of the matrix has {len(row)} cells, not {len(labels)}")
     where = "row {}, output {} of the matrix"
     cells = [non_negative(cell, where, name, label) for cell, label in zip(row, labels, strict=True)]
     total = sum(cells, Fraction(0))
@@ -119,10 +91,10 @@ def audit_file(
     if len(header) < 2 or not rows:
         raise InputError(f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows")
     try:
-        outside = _outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
-        found = audit_columns(outside.columns, outside.outputs, joint, notion)
+        matrix = outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
+        found = audit_columns(matrix.columns, matrix.outputs, joint, notion)
         if not joint.is_counts or joint.sensitive.each:
             return found, None
-        return found, promise_of(outside, joint, notion, confidence_set(joint))
+        return found, promise_of(matrix, joint, notion, confidence_set(joint))
     except InputError as error:
         raise InputError(f"{name}: {error}") from None

@@ -17,7 +17,6 @@ from flint import arb, fmpq
 
 from mechdesign.auditing.demands import Entries
 from mechdesign.core.balls import double_above
-from mechdesign.core.errors import InputError
 from mechdesign.notions import Mean, MeanLimits, PowerMean
 from mechdesign.tables.joint import Joint
 
@@ -167,8 +166,6 @@ def mean_verdict(
     columns: Sequence[Entries], outputs: Sequence[str], joint: Joint, limits: MeanLimits
 ) -> tuple[bool, Used, Worst]:
     """The exact verdict, what is used, and the symbol that weighs most in the worst output."""
-    if not columns:
-        raise InputError("a channel needs at least one output")
     masses = list(masses_by_output(columns, joint))
     up, down = ([budget_used(each, limits.mean, inverse=k) for each in masses] for k in (False, True))
     sides = [

@@ -132,8 +132,6 @@ class Population:
 
     def worst(self, columns: Sequence[Entries]) -> Extremes:
         """The extremes of all outputs together (of equal ones the first), exactly."""
-        if not columns:
-            raise InputError("a channel needs at least one output")
         found = [self.extremes(column, y) for y, column in enumerate(columns)]
         return Extremes(*map(_largest, zip(*found, strict=True)))
 

@@ -98,8 +98,6 @@ def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> b
 
 def verdict_of(found: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion) -> Audit:
     """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
-    if not found:
-        raise InputError("a channel needs at least one output")
     used = [d.log_upper(*each.over) for each in found]
     # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
     finite = [k for k, each in enumerate(found) if math.isfinite(each.budget)]

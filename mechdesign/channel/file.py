@@ -180,11 +180,10 @@ def _channel(version: int, found: ChannelDocument) -> Channel:
     if (found.rows is None) == (found.sparse_rows is None):
         given = "no 'rows'" if found.rows is None else "both 'rows' and 'sparse_rows'"
         raise InputError(f"the channel file has {given}")
-    rows = (
-        IntegerRows.of(found.rows, useful.names)
-        if found.sparse_rows is None
-        else IntegerRows.of_pairs(found.sparse_rows, len(found.outputs), useful.names)
-    )
+    if found.sparse_rows is None:
+        rows = IntegerRows.of(found.rows, useful.names)
+    else:
+        rows = IntegerRows.of_pairs(found.sparse_rows, len(found.outputs), useful.names)
     records = {key: d.with_infinities(getattr(found, key)) for key in RECORDS}
     if found.notion is not None:
         from_record(found.notion)

@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli import nonstochastic
 from mechdesign.cli.line import PlainCommand, PlainGroup, command
 from mechdesign.cli.options import ConsoleOptions
 
-app = typer.Typer(
-    name="mechdesign",
-    cls=PlainGroup,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    help="Optimal release channels for data correlated with a sensitive attribute, proven private in exact arithmetic.",
-)
+COMMANDS = (
+    "design", "audit", "compose", "inspect", "apply", "check", "estimate", "compare", "measure", "releases", "show",
+    "report", "quantize", "run",
+)  # fmt: skip
+"""Modules of this folder, each with a function of its name, in the order of the help."""
+
+GROUP = "nonstochastic"
+"""The module with commands of its own."""
 
 
 def _version(wanted: bool) -> None:
@@ -33,9 +33,6 @@ def _unwrapped(doc: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in doc.split("\n\n"))
 
 
-@app.callback(
-    epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 --output channel.json"
-)
 @command
 def _root(
     console: ConsoleOptions,
@@ -46,15 +43,24 @@ def _root(
 ) -> None: ...
 
 
-COMMANDS = (
-    "design", "audit", "compose", "inspect", "apply", "check", "estimate", "compare", "measure", "releases", "show",
-    "report", "quantize", "run",
-)  # fmt: skip
-"""Modules of this folder, each with a function of its name, in the order of the help."""
-
-for _name in COMMANDS:
-    _module = import_module(f"mechdesign.cli.{_name}")
-    _run = getattr(_module, _name)
-    app.command(_name, cls=PlainCommand, help=_unwrapped(_run.__doc__), epilog=_module.EXAMPLE)(command(_run))
-
-app.add_typer(nonstochastic.app, name="nonstochastic", help="Privacy without probabilities: measure ranges.")
+def application(first: str = "") -> typer.Typer:
+    """All commands, or the one alone that is the `first` word of the line: the others need not be imported."""
+    app = typer.Typer(
+        name="mechdesign",
+        cls=PlainGroup,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        help="Optimal release channels for data correlated with a sensitive attribute, proven private in exact "
+        "arithmetic.",
+    )
+    app.callback(
+        epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 --output channel.json"
+    )(_root)
+    for name in (first,) if first in COMMANDS else COMMANDS:
+        module = import_module(f"mechdesign.cli.{name}")
+        run = getattr(module, name)
+        app.command(name, cls=PlainCommand, help=_unwrapped(run.__doc__), epilog=module.EXAMPLE)(command(run))
+    if first not in COMMANDS:
+        ranges = import_module(f"mechdesign.cli.{GROUP}")
+        app.add_typer(ranges.app, name=GROUP, help="Privacy without probabilities: measure ranges.")
+    return app

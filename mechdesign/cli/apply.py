@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -29,11 +30,11 @@ class Files:
 
     source: str = argument(
         "IN",
-        "CSV or Parquet file with the useful column, - for standard input; or a folder, or a 'glob' of files.",
+        "CSV or Parquet file with the useful column, - for standard input; or a folder, a 'glob' of files, or a URL.",
     )
     target: str = argument(
         "OUT",
-        "Where to write the same with the outputs in its place; - is standard output. Of a folder a folder.",
+        "Where to write the same with the outputs in its place; - is standard output, or a URL. Of a folder a folder.",
     )
 
 
@@ -163,16 +164,15 @@ def apply(
     complete or not there at all.
     """
     from mechdesign.formats.inputs import STANDARD
+    from mechdesign.formats.urls import is_url, local
     from mechdesign.sanitise.folders import is_folder
     from mechdesign.sanitise.target import Stopped, stoppable
 
-    target, numeric = files.target, m.is_mechanism(channel)
+    target, numeric = os.fspath(local(files.target)), m.is_mechanism(channel)
     if common.as_json and target == STANDARD:
-        raise InputError(
-            "--json and an output to standard output (-) would be mixed up; name a file for one of them"
-        )
+        raise InputError("--json and an output to standard output (-) would mix; name a file for one of them")
     beside = asdict(sides)
-    if sides.manifest is None and target != STANDARD and not is_folder(files.source):
+    if sides.manifest is None and target != STANDARD and not (is_url(target) or is_folder(files.source)):
         beside["manifest"] = f"{target}.manifest.json"
     how: dict[str, Any] = {"text": text.text(), "compression": text.compression, "force": force}
     how |= published.arguments()
@@ -180,28 +180,21 @@ def apply(
     if numeric:
         if draws.dry_run:
             raise InputError("--dry-run is for channels: a mechanism file draws nothing that a ledger knows")
-        if (
-            sides.strict
-            or text.escape_formulas
-            or columns.shuffle
-            or columns.drop
-            or text.format
-            or draws.jobs != 1
-        ):
+        asked = (sides.strict, text.escape_formulas, columns.shuffle, columns.drop, text.format)
+        if any(asked) or draws.jobs != 1:
             raise InputError(
                 "--strict, --escape-formulas, --shuffle, --drop, --format, --jobs are for channels"
             )
         run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
     else:
-        how |= {
-            **asdict(draws),
-            "key_from": draws.key,
-            **columns.release_arguments(),
-            **beside,
-            "identity": identity,
-        }
+        how |= (
+            asdict(draws)
+            | {"key_from": draws.key, "identity": identity}
+            | columns.release_arguments()
+            | beside
+        )
         how |= {"escape_formulas": text.escape_formulas, "format": text.format}
-        run = _release_of([channel, *(columns.also or [])], files, how)
+        run = _release_of([channel, *(columns.also or [])], files.source, target, how)
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
         with stoppable():
@@ -213,10 +206,11 @@ def apply(
             reporter.done("applied", f"written to {target}", output=target, **told)
             if target != STANDARD:
                 record = {"output": target, "manifest": beside["manifest"], **told}
-                if numeric:
-                    record, said = m.applied(result, target)
-                else:
-                    said = _written(result, target, draws.dry_run)
+                record, said = (
+                    m.applied(result, target)
+                    if numeric
+                    else (record, _written(result, target, draws.dry_run))
+                )
                 common.answer(lambda: record, lambda: said)
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
@@ -224,17 +218,17 @@ def apply(
     return 0
 
 
-def _release_of(paths: list[str], files: Files, how: dict[str, Any]) -> Callable[..., Any]:
+def _release_of(paths: list[str], source: str, target: str, how: dict[str, Any]) -> Callable[..., Any]:
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import keep_apart
     from mechdesign.sanitise.folders import sanitise_path
     from mechdesign.sanitise.ledger import default_path
 
     channels = [Channel.load(path) for path in paths]
-    written = (files.target, how["manifest"], how["internal_manifest"], how["codebook"])
+    written = (target, how["manifest"], how["internal_manifest"], how["codebook"])
     keep_apart([path for path in written if path is not None], [("the channel file", path) for path in paths])
     how["ledger"] = how["ledger"] or (default_path() if how["insecure_seed"] is None else None)
-    return partial(sanitise_path, channels, files.source, files.target, channel_files=paths, **how)
+    return partial(sanitise_path, channels, source, target, channel_files=paths, **how)
 
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:

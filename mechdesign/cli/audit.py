@@ -76,7 +76,7 @@ def audit(
 
 def _audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
     """Count everything again that the file claims."""
-    from mechdesign.nonstochastic.mechanism_file import verify_file
+    from mechdesign.nonstochastic.claims import verify_file
     from mechdesign.report.ranges import verdict_record, verdict_text
 
     with reporter.work("auditing"):

@@ -112,10 +112,8 @@ class ObjectiveOptions(o.KeptOptions):
         """As `mechanisms.design` takes them."""
         from mechdesign.mechanisms.least_cost import read_costs
 
-        names, objective = (
-            joint.useful.names,
-            self.objective if self.named else read_costs(self.objective, text),
-        )
+        names = joint.useful.names
+        objective = self.objective if self.named else read_costs(self.objective, text)
         stay, forbid = parsing.stays_of(self.stay, names), parsing.pairs_of(self.forbid, names)
         return asdict(self) | {"objective": objective, "stay": stay, "forbid": forbid}
 
@@ -220,7 +218,8 @@ def design(
         except KeyboardInterrupt:
             kept = "nothing was written" if path is None else f"{path} is written, its reports are not"
             raise Interrupted(f"interrupted; {kept}") from None
-    reporter.notices((*joint.notices, *many_numbers(joint), *result.messages))
+    advice = () if objective.objective == "distance" else many_numbers(joint)
+    reporter.notices((*joint.notices, *advice, *result.messages))
     from mechdesign.report.record import design_record
     from mechdesign.report.terminal import design_text
 

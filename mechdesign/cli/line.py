@@ -142,11 +142,9 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
     found: list[inspect.Parameter] = []
     for each, said, names in declared(group):
         shown: dict[str, Any] = {"metavar": said.metavar, "help": said.help}
-        info = (
-            typer.Option(*names, rich_help_panel=_panel(group, each.name), **shown)
-            if names
-            else typer.Argument(show_default=each.default is not None, **shown)
-        )
+        info: Any = typer.Argument(show_default=each.default is not None, **shown)
+        if names:
+            info = typer.Option(*names, rich_help_panel=_panel(group, each.name), **shown)
         default = inspect.Parameter.empty if each.default is MISSING else each.default
         lists = said.metavar == COLUMNS and each.type == TEXT
         hint = list[str] | None if lists else hints[each.name]

@@ -44,7 +44,7 @@ def measure(
     from mechdesign.auditing.measures import measure as measures_of
 
     if m.is_mechanism(channel):
-        from mechdesign.nonstochastic.mechanism_file import read_verified
+        from mechdesign.nonstochastic.claims import read_verified
         from mechdesign.report.ranges import budget_rows, budget_text
 
         found = read_verified(channel)

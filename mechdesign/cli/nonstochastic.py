@@ -19,21 +19,51 @@ app = typer.Typer(cls=PlainGroup, add_completion=False, rich_markup_mode="rich")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangeOptions:
+class Table:
     """What is measured."""
 
     table: str = argument("TABLE", "CSV or Parquet, one record a row.")
-    x: str | None = option("COL[,COL..]", "Private column(s); several are crossed.")
-    y: str | None = option("COL[,COL..]", "Released column(s); several are crossed.")
-    feature: str | None = option("COL[,COL..]", "A feature of the private columns, to guess.")
-    hypothesis: str | None = option("COL=VALUE", "A hypothesis to test: the column has this value.")
-    epsilon: str | None = option("BITS", "Is the release epsilon-identifiable? Exit 1 if it is not.")
-    zero_error: bool = flag("Also bound the zero-error capacity (a mixed-integer program).")
     missing: str = option(
         "WHAT",
         "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
         "refuse",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested(Table):
+    """What is tested."""
+
+    y: str | None = option("COL[,COL..]", "Released column(s); several are crossed.")
+    hypothesis: str | None = option("COL=VALUE", "A hypothesis to test: the column has this value.")
+
+    @property
+    def tested(self) -> tuple[str, str] | None:
+        """The column of the hypothesis, and its value."""
+        column, sign, value = (self.hypothesis or "").partition("=")
+        if self.hypothesis is not None and not (sign and column):
+            raise InputError(
+                f"--hypothesis {self.hypothesis!r} must be COL=VALUE: the column, and the value that is to be tested"
+            )
+        return (column, value) if sign else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeOptions(Tested):
+    """What is measured."""
+
+    x: str | None = option("COL[,COL..]", "Private column(s); several are crossed.")
+    epsilon: str | None = option("BITS", "Is the release epsilon-identifiable? Exit 1 if it is not.")
+    feature: str | None = option("COL[,COL..]", "A feature of the private columns, to guess.")
+    zero_error: bool = flag("Also bound the zero-error capacity (a mixed-integer program).")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionOptions(Table):
+    """What is partitioned."""
+
+    x: str | None = option("COL", "The column of numbers: each that occurs is a symbol.")
+    epsilon: str | None = option("BITS", "Each cell gets at least a share 2^-BITS of the symbols.")
 
 
 @app.callback()
@@ -42,16 +72,10 @@ def _root() -> None: ...
 
 def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common: o.CommonOptions) -> int:
     """Measure what the released columns tell about the private ones: ranges only, no probabilities (bits)."""
-    private, released = columns("--x", asked.x), columns("--y", asked.y)
+    private, released, tested = columns("--x", asked.x), columns("--y", asked.y), asked.tested
     if private is None or released is None:
         raise InputError(f"{'--x' if private is None else '--y'} COL is missing: which column?")
-    column, sign, value = (asked.hypothesis or "").partition("=")
-    if asked.hypothesis is not None and not (sign and column):
-        raise InputError(
-            f"--hypothesis {asked.hypothesis!r} must be COL=VALUE: the column, and the value that is to be tested"
-        )
-    tested = (column, value) if sign else None
-    roles = {"x": private, "y": released, "hypothesis": (column,) if tested else ()}
+    roles = {"x": private, "y": released, "hypothesis": tested[:1] if tested else ()}
     roles["feature"] = columns("--feature", asked.feature) or ()
 
     from mechdesign.nonstochastic.table_measures import measure_table, read_text_columns
@@ -69,4 +93,39 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
     return NO if measured["identifiable"] is False else 0
 
 
-app.command("measure", cls=PlainCommand, epilog=EXAMPLE)(command(measure))
+def hypothesis(reporter: Reporter, asked: Tested, text: o.TextFormat, common: o.CommonOptions) -> None:
+    """Test a hypothesis on what was released: the best test there is, and how private the release is against it."""
+    released, tested = columns("--y", asked.y), asked.tested
+    if released is None or tested is None:
+        raise InputError("--y COL and --hypothesis COL=VALUE are needed: what was released, what is tested?")
+    from mechdesign.nonstochastic.table_measures import read_text_columns, tested_hypothesis
+    from mechdesign.report.ranges import hypothesis_text
+
+    with reporter.work("testing"):
+        roles = {"y": released, "hypothesis": tested[:1]}
+        cells, found = read_text_columns(asked.table, roles, asked.missing, text=text.text())
+        record = tested_hypothesis(cells, found["y"], *tested)
+    reporter.done("tested", f"{asked.table} is tested")
+    common.answer(lambda: record, lambda: hypothesis_text(record))
+
+
+def partition(
+    reporter: Reporter, asked: PartitionOptions, text: o.TextFormat, common: o.CommonOptions
+) -> None:
+    """Partition the numbers that can occur into epsilon-identifiable cells of least mean squared error."""
+    if asked.x is None or asked.epsilon is None:
+        raise InputError(f"{'--x COL' if asked.x is None else '--epsilon BITS'} is missing")
+    from mechdesign.nonstochastic.table_measures import partition_column
+    from mechdesign.report.ranges import partition_text
+
+    with reporter.work("partitioning"):
+        record = partition_column(asked.table, asked.x, asked.epsilon, asked.missing, text=text.text())
+    reporter.done("partitioned", f"{asked.table} is partitioned")
+    common.answer(lambda: record, lambda: partition_text(record))
+
+
+TEST = "Example:  mechdesign nonstochastic hypothesis release.csv --y released --hypothesis smoker=yes"
+CELLS = "Example:  mechdesign nonstochastic partition ages.csv --x age --epsilon 3"
+
+for work, example in ((measure, EXAMPLE), (hypothesis, TEST), (partition, CELLS)):
+    app.command(work.__name__, cls=PlainCommand, epilog=example)(command(work))

@@ -12,7 +12,7 @@ import mechdesign as md
 from mechdesign.cli import parsing
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, number
+from mechdesign.core.numbers import listed
 
 if TYPE_CHECKING:
     from mechdesign.formats.inputs import TextOptions
@@ -174,11 +174,8 @@ class OtherTable(TextFormat, TableOptions):
                 raise InputError("--sensitive, --useful and so on describe a table: give --table TABLE too")
             return None
         hidden = [each.sensitive for each in channels if each.sensitive is not None]
-        if (
-            together
-            and self.sensitive is None
-            and len(secrets := {",".join(each.columns) for each in hidden}) > 1
-        ):
+        secrets = {",".join(each.columns) for each in hidden}
+        if together and self.sensitive is None and len(secrets) > 1:
             raise InputError(
                 f"the channels protect different columns ({listed(sorted(secrets))}): say about which you ask "
                 "(--sensitive COL, or several with --protect-each)"
@@ -270,7 +267,7 @@ class ConfidenceOptions:
                 if given is not None:
                     raise InputError(f"{name} needs --confidence: without it the table is the population")
             return {}
-        level = number("--confidence", self.confidence, "from 0.5 up to, but not including, 1")
+        level = parsing.any_number("--confidence", self.confidence, "from 0.5 up to, but not including, 1")
         known = None if self.known_shares is None else read_shares(self.known_shares)
         return {"confidence": check_level(level), "known_shares": known}
 

@@ -149,7 +149,7 @@ def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -
     order: dict[str, Any] = {}
     if alpha is not None:
         beyond = "too large for a double; say inf for the largest lift"
-        order["alpha"] = _number("--alpha", alpha, "above 1, or inf", beyond)
+        order["alpha"] = any_number("--alpha", alpha, "above 1, or inf", beyond)
     if (most, least, upper) != (None, None, None):
         if epsilon is not None or lam is not None:
             raise InputError("--epsilon and --lam say the whole budget: leave them out, or the words")
@@ -176,7 +176,7 @@ def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str |
     if epsilon is not None:
         if eps_l is not None or eps_u is not None:
             raise InputError("give either --epsilon (with --lam) or --eps-l and --eps-u, not both")
-        share = DEFAULT_LAM if lam is None else _number("--lam", lam, "strictly between 0 and 1")
+        share = DEFAULT_LAM if lam is None else any_number("--lam", lam, "strictly between 0 and 1")
         return split(_budget("--epsilon", epsilon), share)
     if lam is not None:
         raise InputError("--lam splits --epsilon: give --epsilon too, or --eps-l and --eps-u without --lam")
@@ -184,15 +184,14 @@ def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str |
         raise InputError(
             "no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E, or words: --at-most-times 2"
         )
-    for option, side, other, free in (
-        ("--eps-l", eps_u, "--eps-u", "upper"),
-        ("--eps-u", eps_l, "--eps-l", "lower"),
-    ):
-        if side is None:
-            raise InputError(
-                f"{option} is given without {other}: give both; {other} inf leaves the {free} side free"
-            )
-    return _budget("--eps-l", str(eps_l)), _budget("--eps-u", str(eps_u))
+    if eps_l is None or eps_u is None:
+        given, other, free = (
+            ("--eps-l", "--eps-u", "upper") if eps_u is None else ("--eps-u", "--eps-l", "lower")
+        )
+        raise InputError(
+            f"{given} is given without {other}: give both; {other} inf leaves the {free} side free"
+        )
+    return _budget("--eps-l", eps_l), _budget("--eps-u", eps_u)
 
 
 def _side(
@@ -221,7 +220,8 @@ def _one_budget(kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_
     return kind.at(_budget(option, text))
 
 
-def _number(option: str, text: str, allowed: str, beyond: str = "") -> float:
+def any_number(option: str, text: str, allowed: str, beyond: str = "") -> float:
+    """A number as it is typed, whose range is looked at later."""
     try:
         value = float(text)
     except ValueError:
@@ -233,4 +233,4 @@ def _number(option: str, text: str, allowed: str, beyond: str = "") -> float:
 
 
 def _budget(option: str, text: str) -> float:
-    return _number(option, text, f"a number of nats in (0, {LARGEST_BUDGET:g}]")
+    return any_number(option, text, f"a number of nats in (0, {LARGEST_BUDGET:g}]")

@@ -92,10 +92,14 @@ class ReleaseReading:
         "The job drew by this identifier: as given to `apply`. The same identifier has the same label and "
         "counts once.",
     )
+    escape_formulas: bool = flag(
+        "The job wrote an apostrophe before cells that spreadsheets take for formulas."
+    )
 
     def arguments(self) -> dict[str, Any]:
         """As the readers of a released file take them."""
         return {
             "released_columns": parsing.names("--released-column", self.released_column) or None,
             "identity": parsing.names("--identity", self.identity),
+            "escape_formulas": self.escape_formulas,
         }

@@ -140,7 +140,7 @@ def report(
         )
     reports.check((channel,), {}, force=force)
     if is_mechanism(channel):
-        from mechdesign.nonstochastic.mechanism_file import verify_file
+        from mechdesign.nonstochastic.claims import verify_file
         from mechdesign.report.ranges_page import save_mechanism_report
 
         found = verify_file(channel)

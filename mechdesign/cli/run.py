@@ -76,9 +76,8 @@ def job_model() -> Any:
     def section(function: Callable[..., Any], *without: type[Any]) -> Any:
         keys: dict[str, Any] = {"force": (bool, Field(default=False, description="Replace what is there."))}
         groups = [hint for hint in get_type_hints(function).values() if is_dataclass(hint)]
-        for group, (each, said, names) in [
-            (g, one) for g in groups if g not in without for one in declared(g)
-        ]:
+        options = [(group, one) for group in groups if group not in without for one in declared(group)]
+        for group, (each, said, names) in options:
             hint, default = get_type_hints(group)[each.name], each.default if names else ...
             more: dict[str, Any] = {"alias": names[0].removeprefix("--") if names else said.metavar.lower()}
             if hint not in (bool, int):
@@ -202,13 +201,11 @@ def _verify(reporter: Reporter, common: o.CommonOptions, values: dict[str, Any])
 def _called(
     function: Callable[..., int | None], reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
 ) -> int | None:
-    """Call a command with its groups of options."""
     given = values | _groups(function, values) | {"reporter": reporter, "common": common, "values": values}
     return function(**{name: given[name] for name in inspect.signature(function).parameters if name in given})
 
 
 def _groups(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The groups of options that a command takes, by its parameters."""
     groups: dict[str, Any] = {
         name: hint for name, hint in get_type_hints(function).items() if is_dataclass(hint)
     }

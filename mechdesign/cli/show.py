@@ -22,7 +22,7 @@ def show(
     common.refuse_beside(as_csv)
     shown: tuple[Any, Any, Any]
     if m.is_mechanism(channel):
-        from mechdesign.nonstochastic.mechanism_file import read_verified
+        from mechdesign.nonstochastic.claims import read_verified
         from mechdesign.report.ranges import cells_csv, cells_text, verdict_record
 
         shown = read_verified(channel), verdict_record, cells_csv if as_csv else cells_text

@@ -140,7 +140,10 @@ def _row(where: str, header: list[str], cells: list[str]) -> ComparisonRow:
         raise InputError(f"{where} has {len(cells)} cells, not {len(header)}; --force starts over")
     known = dict(zip(header, cells, strict=True))
     try:
-        return READER.validate_python({name: text or None for name, text in known.items() if text != "nan"})
+        row = READER.validate_python({name: text or None for name, text in known.items() if text != "nan"})
+        column = next((name for name, text in known.items() if _cell(getattr(row, name)) != text), None)
+        if column is None:
+            return row
     except ValidationError as error:
         column = str(error.errors()[0]["loc"][0])
     said = f"{column} ({known[column]!r}) is nothing that a comparison writes; --force starts over"
@@ -171,18 +174,13 @@ def table_hash(joint: Joint) -> str:
     return hashlib.sha256(canonical(table).encode()).hexdigest()
 
 
-def manifest_path(path: PathLike) -> Path:
-    """Where the manifest of the CSV at `path` lies."""
-    return Path(f"{os.fspath(path)}.json")
-
-
 class ComparisonFile:
     """The CSV of a run: what it holds already, and how rows are added to it."""
 
     def __init__(
         self, path: PathLike, joint: Joint, settings: Mapping[str, Setting], *, force: bool = False
     ) -> None:
-        self.path, manifest = Path(path), manifest_path(path)
+        self.path, manifest = Path(path), Path(f"{os.fspath(path)}.json")
         self.kept: tuple[ComparisonRow, ...] = ()
         for target in (self.path, manifest):
             check_target(target, force=True)

@@ -59,8 +59,8 @@ class Matching:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
-    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {**handler(_), "pattern": f"^{self.pattern}$"}
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(core), "pattern": f"^{self.pattern}$"}
 
     def _checked(self, text: str) -> str:
         if re.fullmatch(self.pattern, text, re.ASCII) is None:

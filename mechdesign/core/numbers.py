@@ -7,6 +7,7 @@ import numbers
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from reprlib import repr as brief
@@ -51,13 +52,11 @@ def several(name: str, values: object, example: str) -> tuple[Any, ...]:
 
 
 def number(name: str, value: Any, allowed: str) -> float:
-    """An argument as a float, else InputError; truth values are none."""
-    try:
-        if not isinstance(value, bool):
+    """An argument as a float, else InputError; texts and truth values are none."""
+    if not isinstance(value, bool | str | bytes):
+        with suppress(TypeError, ValueError, OverflowError):
             return float(value)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError(f"{name} ({value!r}) must be a number {allowed}") from None
+    raise InputError(f"{name} ({value!r}) must be a number {allowed}")
 
 
 def valid_text(text: object, what: str) -> str:

@@ -5,16 +5,17 @@
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <stdint.h>
-#include <string.h>
 
-#if defined(_MSC_VER) && !defined(__clang__)
-#include <intrin.h>
+#include <stdlib.h>
+
+#include "_bytes.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 #define LF 10
 #define CR 13
-#define EACH 0x0101010101010101ULL
 
 /* Place of the lowest bit that is set. */
 static int lowest(uint64_t bits)
@@ -28,32 +29,61 @@ static int lowest(uint64_t bits)
 #endif
 }
 
-/* Eight bytes, the first one lowest. */
-static uint64_t read64(const unsigned char *p)
-{
-    uint64_t v;
-    memcpy(&v, p, 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    v = __builtin_bswap64(v);
+#if !defined(__SSE2__)
+/* The top bit of every byte that is zero. */
+static uint64_t zeros(uint64_t v) { return ~(((v & 0x7f * EACH) + 0x7f * EACH) | v) & 0x80 * EACH; }
 #endif
-    return v;
+
+/* What a text is searched for, beside line breaks, and where it was found in the 64 bytes from `base` on. */
+typedef struct {
+    const unsigned char *p;
+    Py_ssize_t n, base;
+    uint64_t found;
+    unsigned char sought;
+} Search;
+
+/* A bit for every byte from `base` on, as many as fit, that is sought or a line break. */
+static uint64_t found_at(const Search *s, Py_ssize_t base)
+{
+    uint64_t bits = 0;
+    Py_ssize_t left = s->n - base, k = 0;
+#if defined(__SSE2__)
+    if (left >= 64) {
+        const __m128i sought = _mm_set1_epi8((char)s->sought), lf = _mm_set1_epi8(LF), cr = _mm_set1_epi8(CR);
+        for (; k < 64; k += 16) {
+            __m128i v = _mm_loadu_si128((const __m128i *)(s->p + base + k));
+            __m128i hit = _mm_or_si128(_mm_cmpeq_epi8(v, sought), _mm_or_si128(_mm_cmpeq_epi8(v, lf), _mm_cmpeq_epi8(v, cr)));
+            bits |= (uint64_t)(unsigned)_mm_movemask_epi8(hit) << k;
+        }
+    }
+#else
+    for (; k < 64 && k + 8 <= left; k += 8) { /* top bits of the bytes, gathered by a product */
+        uint64_t v = read64(s->p + base + k);
+        uint64_t hit = zeros(v ^ s->sought * EACH) | zeros(v ^ LF * EACH) | zeros(v ^ CR * EACH);
+        bits |= ((hit >> 7) * 0x0102040810204080ULL >> 56) << k;
+    }
+#endif
+    for (; k < left && k < 64; k++) {
+        unsigned char c = s->p[base + k];
+        bits |= (uint64_t)(c == s->sought || c == LF || c == CR) << k;
+    }
+    return bits;
 }
 
-/* The top bit of every byte that is zero, up to the first one; those above it may be wrong. */
-static uint64_t zeros(uint64_t v) { return (v - EACH) & ~v & 0x80 * EACH; }
-
-/* The next delimiter or line break, or n. */
-static Py_ssize_t next_end(const unsigned char *p, Py_ssize_t i, Py_ssize_t n, uint64_t delimiter)
+/* The next byte from i on that is sought or a line break, or n. */
+static Py_ssize_t next_end(Search *s, Py_ssize_t i)
 {
-    for (; i + 8 <= n; i += 8) {
-        uint64_t v = read64(p + i);
-        uint64_t found = zeros(v ^ delimiter * EACH) | zeros(v ^ LF * EACH) | zeros(v ^ CR * EACH);
-        if (found)
-            return i + lowest(found) / 8;
+    while (i < s->n) {
+        if (i - s->base >= 64 || i < s->base) {
+            s->base = i;
+            s->found = found_at(s, i);
+        }
+        uint64_t bits = s->found >> (i - s->base);
+        if (bits)
+            return i + lowest(bits);
+        i = s->base + 64;
     }
-    while (i < n && p[i] != delimiter && p[i] != LF && p[i] != CR)
-        i++;
-    return i;
+    return s->n;
 }
 
 typedef struct {
@@ -65,11 +95,12 @@ static Found rows_of(const unsigned char *p, Py_ssize_t n, int delimiter, int qu
                      int64_t *starts)
 {
     Found found = {0, 0, 0, 0, -1};
+    Search cell = {p, n, -64, 0, (unsigned char)delimiter}, quoted = {p, n, -64, 0, (unsigned char)quote};
     Py_ssize_t i = 0, k = 0, breaks = 0; /* line breaks within the quotes of this row */
     while (i < n) {
         if (p[i] == quote) {
             do { /* a doubled quote is one within the cell */
-                while ((i = next_end(p, i + 1, n, (uint64_t)quote)) < n && p[i] != quote)
+                while ((i = next_end(&quoted, i + 1)) < n && p[i] != quote)
                     breaks += p[i] == CR || p[i - 1] != CR;
                 if (i == n)
                     return found;
@@ -80,7 +111,7 @@ static Found rows_of(const unsigned char *p, Py_ssize_t n, int delimiter, int qu
                 return found;
             }
         } else {
-            i = next_end(p, i, n, (uint64_t)delimiter);
+            i = next_end(&cell, i);
         }
         if (i == n)
             return found;
@@ -175,6 +206,95 @@ done:
     return result;
 }
 
+/* A number for the n bytes of a text, which differs for nearly all texts. */
+static uint64_t hash_text(const unsigned char *p, Py_ssize_t n)
+{
+    uint64_t h = (uint64_t)n * EACH, v = 0;
+    for (; n > 8; p += 8, n -= 8)
+        h = (h ^ read64(p)) * 0x9e3779b97f4a7c15ULL, h ^= h >> 29;
+    if (n == 8)
+        v = read64(p);
+    else if (n >= 4) /* the middle twice */
+        v = read32(p) << 32 | read32(p + n - 4);
+    else if (n > 0)
+        v = (uint64_t)p[0] << 16 | (uint64_t)p[n / 2] << 8 | p[n - 1];
+    h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93ULL;
+    return h ^ h >> 32;
+}
+
+/* Number the different texts in the order in which they come; how many there are, or -1 without memory. */
+static Py_ssize_t number_texts(const int32_t *at, const unsigned char *data, Py_ssize_t rows, int32_t *codes, int32_t *firsts)
+{
+    Py_ssize_t room = 256, known = 0;
+    uint64_t *slots = calloc((size_t)room, 8); /* the upper half of the hash, and one more than the code */
+    for (Py_ssize_t i = 0; slots && i < rows; i++) {
+        const unsigned char *p = data + at[i];
+        Py_ssize_t n = at[i + 1] - at[i];
+        uint64_t h = hash_text(p, n), mark = h & 0xffffffff00000000ULL, slot, seen;
+        for (slot = h & (uint64_t)(room - 1); (seen = slots[slot]); slot = (slot + 1) & (uint64_t)(room - 1)) {
+            int32_t first = firsts[(seen & 0xffffffffULL) - 1];
+            if ((seen & 0xffffffff00000000ULL) == mark && at[first + 1] - at[first] == n && !memcmp(data + at[first], p, (size_t)n))
+                break;
+        }
+        if (seen) {
+            codes[i] = (int32_t)((seen & 0xffffffffULL) - 1);
+            continue;
+        }
+        firsts[known] = (int32_t)i;
+        codes[i] = (int32_t)known;
+        slots[slot] = mark | (uint64_t)++known;
+        if (2 * known < room)
+            continue;
+        free(slots);
+        room *= 4;
+        slots = calloc((size_t)room, 8);
+        for (Py_ssize_t k = 0; slots && k < known; k++) {
+            h = hash_text(data + at[firsts[k]], at[firsts[k] + 1] - at[firsts[k]]);
+            for (slot = h & (uint64_t)(room - 1); slots[slot]; slot = (slot + 1) & (uint64_t)(room - 1))
+                ;
+            slots[slot] = (h & 0xffffffff00000000ULL) | (uint64_t)(k + 1);
+        }
+    }
+    Py_ssize_t found = slots ? known : -1;
+    free(slots);
+    return found;
+}
+
+static PyObject *numbered(PyObject *self, PyObject *args)
+{
+    Py_buffer offsets, data;
+    PyObject *codes = NULL, *firsts = NULL, *result = NULL;
+    if (!PyArg_ParseTuple(args, "y*y*", &offsets, &data))
+        return NULL;
+    const int32_t *at = offsets.buf;
+    Py_ssize_t rows = offsets.len / 4 - 1, known = -1;
+    int outside = rows < 0 || at[0] < 0 || at[rows] > data.len;
+    for (Py_ssize_t i = 0; i < rows && !outside; i++)
+        outside = at[i + 1] < at[i];
+    if (outside) {
+        PyErr_SetString(PyExc_IndexError, "a text lies outside of the data");
+        goto done;
+    }
+    codes = PyBytes_FromStringAndSize(NULL, 4 * rows);
+    firsts = PyBytes_FromStringAndSize(NULL, 4 * rows);
+    if (!codes || !firsts)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    known = number_texts(at, data.buf, rows, (int32_t *)PyBytes_AS_STRING(codes), (int32_t *)PyBytes_AS_STRING(firsts));
+    Py_END_ALLOW_THREADS
+    if (known < 0)
+        PyErr_NoMemory();
+    else if (_PyBytes_Resize(&firsts, 4 * known) == 0)
+        result = Py_BuildValue("OO", codes, firsts);
+done:
+    Py_XDECREF(codes);
+    Py_XDECREF(firsts);
+    PyBuffer_Release(&offsets);
+    PyBuffer_Release(&data);
+    return result;
+}
+
 /* What is to be written: `cuts` has, for every row and edit, where the text is left and where it goes on. */
 typedef struct {
     const unsigned char *text, *data;
@@ -249,6 +369,8 @@ static PyMethodDef METHODS[] = {
      "byte or -1."},
     {"texts", texts, METH_VARARGS,
      "texts(text, starts, ends, quote): offsets and bytes of cells without the quotes around them."},
+    {"numbered", numbered, METH_VARARGS,
+     "numbered(offsets, data): a code for every text, and for every code the first row that has it."},
     {"exchanged", exchanged, METH_VARARGS,
      "exchanged(text, size, cuts, codes, counts, offsets, data): the text where, in every row, the k-th cut gives way "
      "to counts[k] of the texts."},

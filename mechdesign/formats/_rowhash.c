@@ -9,13 +9,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#if defined(_MSC_VER) && !defined(__clang__)
-#include <intrin.h>
-#endif
+#include "_bytes.h"
 
 #define PRIME_1 0xa0761d6478bd642fULL
 #define PRIME_2 0xe7037ed1a0b428dbULL
@@ -36,21 +32,6 @@ static uint64_t folded(uint64_t a, uint64_t b)
     __uint128_t product = (__uint128_t)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 #endif
-}
-
-static uint64_t read64(const unsigned char *p)
-{
-    uint64_t v;
-    memcpy(&v, p, 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    v = __builtin_bswap64(v);
-#endif
-    return v;
-}
-
-static uint64_t read32(const unsigned char *p)
-{
-    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
 }
 
 static uint64_t hash_bytes(uint64_t seed, const unsigned char *p, Py_ssize_t n)
@@ -85,8 +66,6 @@ static uint64_t hash_double(uint64_t seed, double value)
 
 static const double TENS[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-
-#define EACH 0x0101010101010101ULL
 
 /* Whether the first n (1 to 8) of eight bytes are digits, and their value: all at once, most cells are such. */
 static int few_digits(uint64_t v, Py_ssize_t n, double *value)

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from functools import lru_cache, partial
+from itertools import chain, islice, pairwise
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -22,14 +23,10 @@ from mechdesign.formats.cells import arrow_texts, encode, integers_of, require_c
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.outputs import (
-    KeptColumn,
-    Output,
-    WrittenColumn,
-    check_outputs,
-    field_of,
-    values_of,
-)
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, field_of, values_of
+
+TOGETHER = 10_000
+"""Lines of a new table that are written at once."""
 
 
 @dataclass(frozen=True)
@@ -262,9 +259,7 @@ class TextSink(CsvSink):
             formulas = pc.and_not(formulas, pc.match_substring_regex(cells, f"^{NUMBER}$"))
             cells = pc.if_else(formulas, pc.binary_join_element_wise("'", cells, ""), cells)
         if pc.any(pc.match_substring(cells, "\0")).as_py():
-            raise InputError(
-                f"{self._writer.name}: a cell holds a NUL character, which no CSV can; leave its column out"
-            )
+            raise InputError(f"{self._writer.name}: a cell holds NUL, which no CSV can; leave its column out")
         special = pc.match_substring_regex(cells, self._writer.special)
         if not pc.any(special).as_py():
             return cells
@@ -346,13 +341,15 @@ class CsvSource(AbstractContextManager["CsvSource"]):
     ) -> None:
         """Write a new table as this file is written."""
         writer = CellWriter(self.name, self.options, self.text.encoding, alone=len(columns) == 1)
-        lines = [[writer.cell(name, "the column") for name in columns]]
-        rows = zip(*columns.values(), strict=True)
-        lines += [[writer.cell(str(value), "the text") for value in row] for row in rows]
-        newline = self.blocks.newline.decode()
-        text = "".join(self.options.delimiter.join(line) + newline for line in lines)
-        stream = compressed(LeftOpen(target), compression)
-        write_all(stream, self.text.mark + text.encode(self.text.encoding))
+        cell, rows = lru_cache(partial(writer.cell, what="the text")), zip(*columns.values(), strict=True)
+        head = (writer.cell(name, "the column") for name in columns)
+        lines = chain([head], (map(cell, map(str, row)) for row in rows))
+        newline, stream = self.blocks.newline.decode(), compressed(LeftOpen(target), compression)
+        write_all(stream, self.text.mark)
+        while text := "".join(
+            self.options.delimiter.join(line) + newline for line in islice(lines, TOGETHER)
+        ):
+            write_all(stream, text.encode(self.text.encoding))
         stream.close()
 
     def close(self) -> None:
@@ -387,7 +384,14 @@ class CsvBatch(TextBlock):
     def column(self, name: str, /) -> Any:
         """The texts of a column, as codes if `Source.batches` was asked to encode it."""
         cells = self.texts(self.names.index(name))
-        return cells.dictionary_encode() if name in self.encode else cells
+        if name not in self.encode:
+            return cells
+        import pyarrow as pa
+
+        codes, firsts = (pa.py_buffer(found) for found in _csv.numbered(*cells.buffers()[1:]))
+        known = cells.take(pa.Array.from_buffers(pa.int32(), len(firsts) // 4, [None, firsts]))
+        indices = pa.Array.from_buffers(pa.int32(), len(cells), [None, codes])
+        return pa.DictionaryArray.from_arrays(indices, known, safe=False)
 
     def texts(self, position: int) -> Any:
         """The texts of the column at `position`."""
@@ -395,7 +399,6 @@ class CsvBatch(TextBlock):
         return self._texts(starts, self.ends[:, position])
 
     def _cells(self) -> Positions:
-        """Where every cell begins."""
         return np.hstack([self.starts[:, None], self.ends[:, :-1] + 1])
 
     def rows(self) -> list[list[str]]:

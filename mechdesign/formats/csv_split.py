@@ -174,7 +174,6 @@ class Blocks:
         return cells, newline
 
     def __iter__(self) -> Iterator[TextBlock]:
-        """All blocks that have rows, once."""
         width = self._width = len(self.header)
         while self._rest or not self._ended:
             text, rows = self._next()

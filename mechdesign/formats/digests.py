@@ -192,7 +192,6 @@ class Census:
             self._merge()
 
     def _merge(self) -> None:
-        """Take what waits into the sample."""
         more, times = np.unique(np.concatenate([np.zeros(0, np.uint64), *self._more]), return_counts=True)
         values, place = np.unique(np.concatenate([self._values, more]), return_inverse=True)
         counts = np.bincount(place, np.concatenate([self._counts, times]), len(values)).astype(np.int64)

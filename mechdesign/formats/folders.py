@@ -9,11 +9,14 @@ from pathlib import Path
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
+from mechdesign.formats.urls import is_url, local
 
 
 def is_folder(source: PathLike) -> bool:
     """Whether a source is a folder, or a glob that is not the name of a file."""
-    return os.path.isdir(source) or (has_magic(os.fspath(source)) and not os.path.exists(source))
+    path = local(source)
+    magic = has_magic(os.fspath(path)) and not is_url(path)
+    return os.path.isdir(path) or (magic and not os.path.exists(path))
 
 
 def files_of(source: PathLike) -> tuple[Path, list[str]]:
@@ -21,7 +24,8 @@ def files_of(source: PathLike) -> tuple[Path, list[str]]:
 
     Names that begin with ``_`` or ``.`` are no data, as for Spark and pyarrow.
     """
-    name, whole = os.fspath(source), os.path.isdir(source)
+    name = os.fspath(local(source))
+    whole = os.path.isdir(name)
     base = Path(*takewhile(lambda part: whole or not has_magic(part), Path(name).parts))
     found = sorted(glob(os.path.join(escape(name), "**") if whole else name, recursive=True))
     names = {each: Path(each).relative_to(base).as_posix() for each in found}

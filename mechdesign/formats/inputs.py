@@ -13,9 +13,10 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,12 +24,10 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reading, reason, text_of
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of, write_all
+from mechdesign.formats.urls import BLOCK, Remote, is_url, local
 
 STANDARD = "-"
 """Names standard input among the inputs, and standard output among the outputs."""
-
-BLOCK = 1 << 20
-"""Bytes hashed or copied at a time."""
 
 PARQUET_MAGIC = b"PAR1"
 """First (and last) bytes of a Parquet file."""
@@ -50,11 +49,10 @@ _OTHER_KINDS = {
 @contextmanager
 def on_failure(undo: Callable[[], object]) -> Generator[None]:
     """Whatever ends the block early, an interruption, too: undo what it has begun, and let that go on."""
-    try:
+    with ExitStack() as begun:
+        begun.callback(undo)
         yield
-    except BaseException:
-        undo()
-        raise
+        begun.pop_all()
 
 
 class Cursor(io.RawIOBase):
@@ -81,30 +79,35 @@ class Cursor(io.RawIOBase):
 class OpenedFile:
     """A file that is open to be read, also by its `path`, as often as needed.
 
-    What can be read only once (standard input, which is called ``-``, or a pipe) is copied first, to a file without a
-    name in `folder`.
+    What can be read only once (standard input, which is called ``-``, or a pipe) or is at a URL is copied first, to a
+    file without a name in `folder`.
     """
 
     def __init__(self, path: PathLike, name: str | None = None, folder: Path | None = None) -> None:
-        standard = text_of(path) == STANDARD
+        path = local(text_of(path))
+        standard = path == STANDARD
         self.name = name or ("standard input" if standard else os.fspath(path))
         self.path = Path(path)
         if standard and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise InputError(f"{self.name} is closed; open it, or name a file to read")
         with reading(self.name), ExitStack() as opened:
+            if is_url(path):
+                self.path = self._copied(Remote(path).blocks(), folder, opened)
             # A pipe blocks until somebody writes to it, as it does for every program.
-            source = sys.stdin.buffer if standard else opened.enter_context(open(path, "rb", buffering=0))
+            source = (
+                sys.stdin.buffer if standard else opened.enter_context(open(self.path, "rb", buffering=0))
+            )
             if standard or not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
-                self.path = self._copied(source, folder, opened)
+                self.path = self._copied(iter(partial(_read, source, self.name), b""), folder, opened)
                 source = opened.enter_context(open(self.path, "rb", buffering=0))
             self.stream: BinaryIO = source
             self.close: Callable[[], None] = opened.pop_all().close
 
-    def _copied(self, source: BinaryIO, folder: Path | None, opened: ExitStack) -> Path:
+    def _copied(self, blocks: Iterator[bytes], folder: Path | None, opened: ExitStack) -> Path:
         try:
             copy = opened.enter_context(closing(NamelessFile(folder)))
             with open(copy.path, "wb", buffering=0) as sink:
-                while block := _read(source, self.name):
+                for block in blocks:
                     write_all(sink, block)
         except OSError as error:
             where = folder or "the folder of temporary files"
@@ -259,8 +262,6 @@ class TextInput:
 
 
 class _Recoded:
-    """Text of another encoding, as UTF-8."""
-
     def __init__(self, stream: Readable, encoding: str) -> None:
         self._stream = stream
         self._encoding = encoding
@@ -333,6 +334,4 @@ class TextOptions:
 
 def _require_character(what: str, text: str) -> None:
     if len(text) != 1 or not text.isascii() or text.isalnum() or text in _NEVER:
-        raise InputError(
-            f"{what} ({text!r}) must be one ASCII character, no letter, digit, line break or NUL"
-        )
+        raise InputError(f"{what} ({text!r}) must be one ASCII character, no letter, digit, line end or NUL")

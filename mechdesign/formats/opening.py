@@ -67,12 +67,10 @@ def packing_of(
             else f"the output is a {kind} file"
         )
         hint = f", or convert it (--format {other})" if same and kind and suffix in SUFFIXES[other] else ""
-        raise InputError(f"{path}: {so}; name it accordingly{hint}")
+        raise InputError(f"{target}: {so}; name it accordingly{hint}")
     packed = asked or packed
-    if not same and kind == "Parquet" and packed:
-        raise InputError(
-            f"{path}: a Parquet file is compressed inside, and cannot be packed with {packed} on top"
-        )
+    if (kind or source.kind) == "Parquet" and packed:
+        raise InputError(f"{target}: Parquet is compressed inside: it cannot be packed with {packed} on top")
     return packed
 
 

@@ -157,7 +157,6 @@ def _own(output: WrittenColumn, kind: Any) -> bool:
 
 
 def _note(output: WrittenColumn) -> dict[str, Any]:
-    """What pandas would note of a written column."""
     import pyarrow as pa
 
     note: dict[str, Any] = {"name": output.name, "field_name": output.name, "metadata": None}

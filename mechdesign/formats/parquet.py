@@ -102,7 +102,6 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
             self._flush()
 
     def _flush(self) -> None:
-        """Write what is pending as one row group."""
         import pyarrow as pa
 
         table = pa.Table.from_batches(self._pending).unify_dictionaries()
@@ -271,7 +270,6 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         self, target: BinaryIO, outputs: Sequence[Output], *, compression: Compression | None = None
     ) -> ParquetSink:
         """A Parquet file with the same types, metadata, compression and row groups."""
-        self._refuse(compression)
         return ParquetSink(self, target, outputs)
 
     def write_table(
@@ -285,15 +283,7 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._refuse(compression)
         pq.write_table(pa.table(dict(columns)), LeftOpen(target))
-
-    def _refuse(self, compression: Compression | None) -> None:
-        if compression:
-            raise InputError(
-                f"{self.name} is a Parquet file and so is the output: its columns are compressed as they are there; "
-                f"it cannot be packed with {compression} on top"
-            )
 
     def close(self) -> None:
         """Close the file, if it was opened here."""

@@ -173,14 +173,10 @@ def design(
     for each in several("after", after, "channels"):
         expected("each of after", each, Channel)
     started = time.perf_counter()
+    limits: dict[str, Any] = {"gap": gap, "time_limit": time_limit, "workers": workers}
+    search = Search(method=method, enumeration=enumerate, start=start, progress=progress, **limits)
     if bins is not None:
-        joint, said = binned_for(
-            joint, bins, time_limit, lambda table, **more: design(table, notion, **given | more)
-        )
-        if time_limit is not None:
-            given["time_limit"] = max(time_limit / 2, time_limit - (time.perf_counter() - started))
-        result = design(joint, notion, **given)
-        return replace(result, messages=(*said, *result.messages), seconds=time.perf_counter() - started)
+        return _in_bins(joint, notion, bins, search, given, started)
     if not allow_identifier:
         refuse_identifier(joint)
     joint = joint.protecting_each() if protect_each else joint
@@ -188,8 +184,6 @@ def design(
     whole, joint = joint, joint if release is None else joint.releasing(release)
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
-    limits: dict[str, Any] = {"gap": gap, "time_limit": time_limit, "workers": workers}
-    search = Search(method=method, enumeration=enumerate, start=start, progress=progress, **limits)
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
     options.check(mechanism)
     asked: dict[str, Any] = {
@@ -200,14 +194,7 @@ def design(
     wanted = Wanted(objective=objective, distance=distance, **asked)
     _check_objective(wanted, mechanism, options)
     stacked = is_stacked(whole, notion, after)
-    if confidence is None:
-        if unseen or known_shares is not None:
-            what = "unseen symbols" if unseen else "known shares"
-            raise InputError(
-                f"{what} need a confidence level: without one the table itself is the population"
-            )
-        rules = Rules(joint, notion, demands_of(whole, notion, after, joint) if stacked else None)
-    else:
+    if confidence is not None:
         if stacked:
             raise InputError(NOT_STACKED)
         if options != HeuristicOptions():
@@ -216,6 +203,11 @@ def design(
         need = lift_limits(notion).need_shares
         chosen = confidence_set(joint, confidence, shares=known_shares, estimate_shares=need, unseen=unseen)
         rules = PopulationRules(joint, notion, chosen=chosen)
+    elif unseen or known_shares is not None:
+        what = "unseen symbols" if unseen else "known shares"
+        raise InputError(f"{what} need a confidence level: without one the table itself is the population")
+    else:
+        rules = Rules(joint, notion, demands_of(whole, notion, after, joint) if stacked else None)
     if after:
         check_room(rules, after)
     if wanted.name != INFORMATION:
@@ -224,7 +216,21 @@ def design(
         made = _by_rules(rules, mechanism, search, options, fallback, started)
     if isinstance(rules, PopulationRules):
         return confident(made, rules, started)
-    return spending(made, rules, whole, after, time_limit) if after else made
+    return spending(made, rules, whole, after, search.time_limit) if after else made
+
+
+def _in_bins(
+    joint: Joint, notion: Notion, bins: Any, search: Search, given: dict[str, Any], started: float
+) -> Design:
+    """The design of the table in bins, which may have to be searched for; `given` is what `design` takes besides."""
+    binned, said = binned_for(
+        joint, bins, search.time_limit, lambda table, **more: design(table, notion, **given | more)
+    )
+    if search.time_limit is not None:
+        left = search.end(started) - time.perf_counter()
+        given["time_limit"] = max(search.time_limit / 2, left)
+    result = design(binned, notion, **given)
+    return replace(result, messages=(*said, *result.messages), seconds=time.perf_counter() - started)
 
 
 def _check_objective(wanted: Wanted, mechanism: str, options: HeuristicOptions) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,10 @@ LARGE_FROM, LARGE_MARGIN = 300, 1e-7
 LARGEST_DEVIATION = Fraction(1, 10**12)
 """How much an expected share may change where frequencies are kept: exact equality has no common denominator."""
 
+REACHES = (20.0, 15.0, 12.0, 10.0, 8.0, 5.0)
+"""Nats beyond which a budget counts as so many, to be tried in turn: exp(-20) is more than the simplex method leaves of
+a zero, but symbols of a share of 1e-7 need more. Bounds hold for the budgets as they are."""
+
 NOISE = 1e-11
 """Shares below this are what an interior point method leaves of a zero; they go to the largest of their row."""
 
@@ -48,7 +53,7 @@ MOST_TRIED, BISECTIONS = 20, 20
 LARGEST_VIOLATION = 1e-7
 """By how much the integers may miss a constraint of the user's own, in its own unit."""
 
-MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
 """Shares of the channel whose rows all are P(y), tried where integers miss a budget by a hair."""
 
 
@@ -75,19 +80,38 @@ class Plan:
     ) -> None:
         self.joint = rules.joint
         self.limits, self.search, self.convex = limits, search, convex
-        self.uncertain = rules.uncertain if isinstance(rules, PopulationRules) else None
         alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1
         self.rules = rules if alike else replace(rules, by_symbol=True)
+        self.uncertain, self._reach = None, math.inf
+        self._within(REACHES[0])
         self.reduced = self.rules.reduced
         self.table = self.reduced.joint
         small = self.reduced.is_reduced
         n = len(self.table.useful)
         self.cost = 1.0 - np.eye(n) if small else cost
         self.floor = np.array([float(share) for share in limits.stay[:n]])
-        self.allowed = None if limits.allowed.all() else limits.allowed
+        self.allowed = self._allowed([x for x, share in enumerate(limits.stay) if share == 1])
         constant = np.tile(self.table.p_x, (n, 1))
         self.spread = self.problem(0.0).spread() if convex is None else abs(convex.value(constant))
         self._end = math.inf if search.time_limit is None else time.monotonic() + search.time_limit
+
+    def _within(self, reach: float) -> None:
+        self._reach = reach
+        if isinstance(self.rules, PopulationRules):
+            self.uncertain = self.rules.within(reach)
+
+    def _allowed(self, always: Sequence[int] = ()) -> NDArray[np.bool_] | None:
+        """The pairs that are possible, None for all: symbols that `always` stay become no others, and no output lacks a
+        sensitive symbol none of whose lifts may be zero.
+        """
+        limits, allowed = self.rules.notion.limits, self.limits.allowed.copy()
+        if allowed.all() and not always:
+            return None
+        allowed[always] &= np.eye(len(allowed), dtype=np.bool_)[always]
+        bounded = limits.mean is None and min(limits.lower, limits.ratio) < math.inf
+        if bounded and self.uncertain is None and self.rules.rows is None:
+            allowed &= ((self.joint.p > 0.0) @ allowed).all(axis=0)
+        return allowed
 
     def problem(self, margin: float, **changes: Any) -> Assignment:
         """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
@@ -95,7 +119,7 @@ class Plan:
         n = len(self.table.useful)
         polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
         if self.uncertain is None:
-            polytope = self.rules.polytope(margin)
+            polytope = self.rules.polytope(margin, self._reach)
         made = Assignment(self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed)
         return replace(made, **changes)
 
@@ -112,9 +136,10 @@ class Plan:
         many = len(self.table.useful) >= LARGE_FROM or self.uncertain is not None
         first = LARGE_MARGIN if many else 0.0
         last = None
-        for margin in MARGINS:
+        for reach, margin in itertools.product(REACHES, MARGINS):
             if margin < first:
                 continue
+            self._within(reach)
             left = None if self._end == math.inf else max(self._end - time.monotonic(), 0.0)
             if self.convex is None:
                 gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
@@ -167,12 +192,13 @@ class Plan:
 
     def _candidates(self, shares: Array) -> Iterator[Channel]:
         """What the shares may be rounded to, best first."""
-        p = self.joint.p_x
-        shares = np.where(shares < NOISE * shares.max(axis=1)[:, None], 0.0, shares)
+        p, whole = self.joint.p_x, shares
+        shares = np.where(whole < NOISE * whole.max(axis=1)[:, None], 0.0, whole)
         if self.limits.keep:
             shares = _balanced(shares, p)
         for denominator in (DENOMINATOR, LARGEST_INTEGER):
             yield self._rounded(shares, denominator)
+        yield self._rounded(whole, LARGEST_INTEGER)  # rare symbols hang on as little as noise
         if self.allowed is None and not any(self.limits.stay):  # then any private channel will do
             masses = p if self.limits.keep else p @ shares
             for mix in MIXES:
@@ -186,13 +212,20 @@ class Plan:
         rows[np.arange(n), first] = denominator - rows.sum(axis=1)
         for x, share in enumerate(self.limits.stay):
             short = math.ceil(share * denominator) - int(rows[x, x])
-            if short > 0:  # the rounding of one or two units
-                rows[x, int(np.argmax(np.where(np.arange(n) == x, -1, rows[x])))] -= short
-                rows[x, x] += short
+            while short > 0:  # rounding, or the tolerance of the program
+                y = int(np.argmax(np.where(np.arange(n) == x, -1, rows[x])))
+                moved = min(short, int(rows[x, y]))
+                rows[x, [x, y]] += [moved, -moved]
+                short -= moved
         used = np.flatnonzero(rows.any(axis=0))
         labels = tuple(self.joint.useful.names[y] for y in used)
         integers = IntegerRows.from_array(rows[:, used])
         return Channel(self.joint.useful, labels, integers, denominator, self.joint)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether a constant output of the shares of the symbols, which is private, may be ruled out."""
+        return self.allowed is not None or any(self.limits.stay) or self.convex is not None
 
     def why_not(self) -> str:
         """Which symbol cannot stay as asked, and how often it can; or that the forbidden pairs leave nothing."""
@@ -200,10 +233,6 @@ class Plan:
         if self.convex is not None and self.convex.constraints:
             return "no private channel keeps to the constraints (with stay, forbid and frequencies as asked)"
         nothing = "no private channel does without the forbidden pairs; forbid fewer, or use a larger budget"
-        if (
-            limits.allowed.all()
-        ):  # then a constant output of the shares of the symbols is private and keeps all else
-            nothing = "the program of least cost lost its digits; give a smaller budget (30 nats are as good as any)"
         if not any(limits.stay):
             return nothing
         margin = 1e-9
@@ -217,11 +246,12 @@ class Plan:
             cost[x] = 1.0
             cost[x, x] = 0.0
             try:
-                found = self._assigned(margin, {"cost": cost, "floor": none})
+                allowed = self._allowed([x] if self.floor[x] == 1.0 else [])
+                found = self._assigned(margin, {"cost": cost, "floor": none, "allowed": allowed})
             except EmptyPolytope:
                 return nothing
             most = float(found.shares[x, x]) - margin
-            if most < self.floor[x]:
+            if most < self.floor[x] - 2.0 * margin:
                 symbol = int(np.flatnonzero(self.reduced.group == x)[0])
                 return (
                     f"stay: no private channel releases {quoted(names[symbol])} as it is with probability "
@@ -231,7 +261,7 @@ class Plan:
         for _ in range(BISECTIONS if len(names) <= LARGE_FROM else 0):
             middle = 0.5 * (low + high)
             try:
-                self._assigned(margin, {"floor": middle * self.floor})
+                self._assigned(margin, {"floor": middle * self.floor, "allowed": self._allowed()})
                 low = middle
             except EmptyPolytope:
                 high = middle

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -130,8 +131,9 @@ def _known(rules: Rules, search: Search, started: float) -> tuple[dict[str, Any]
         if now < end:
             until = now + rules.response_share * (end - now)
             solve = rules.solver(rules.margins[0], search, until)
-            weights, points, interrupted = respond(solve, p_x, groups, until)
-            channels.append((weights, points))
+            with suppress(SolverFailure):  # one incumbent less
+                weights, points, interrupted = respond(solve, p_x, groups, until)
+                channels.append((weights, points))
     known["incumbents"] = lambda: [*merged()[1], *channels]
     return known, -math.inf if interrupted else end, interrupted
 

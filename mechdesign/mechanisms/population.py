@@ -154,6 +154,20 @@ class PopulationRules(Rules):
         """The posteriors that are private for the whole set."""
         return uncertain_set(self.joint, self.notion, self.chosen)
 
+    def within(self, reach: float) -> UncertainSet:
+        """The same with at most `reach` nats below and for quotients, and with what larger budgets allow as `slack`."""
+        every, most = self.uncertain, math.exp(reach)
+        factors = {
+            "ratio": min(every.ratio, most) if math.isfinite(every.ratio) else math.inf,
+            "least": max(every.least, 1.0 / most) if every.least else 0.0,
+            # No lift is above 1 / P(s), so beside a lower side an upper one beyond that says nothing.
+            "most": math.inf if every.least and every.most > 1.0 / every.share_lower.min() else every.most,
+        }
+        slack = (
+            1.0 if factors["ratio"] < every.ratio else 2.0 / most if factors["least"] > every.least else 0.0
+        )
+        return replace(every, **factors, slack=slack)
+
     @property
     def has_faces(self) -> bool:
         """Not where outputs are released for symbols of no record, too."""

@@ -33,39 +33,49 @@ FEW_SENSITIVE = 3
 from 5 on the auxiliary variables were faster on every table tried."""
 
 
-def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope:
-    """The posteriors v that the notion allows: {v >= 0, sum v = 1, bounds on A v}."""
+def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0, reach: float = math.inf) -> Polytope:
+    """The posteriors v that the notion allows: {v >= 0, sum v = 1, bounds on A v}.
+
+    Sides beyond `reach` nats count as `reach` with a margin; without one their rows are there, but hold for every v.
+    """
     limits = notion.limits
     if limits.mean is not None:
         check_polytope(notion)
-        return _l1(joint, limits.upper, margin)
+        return _l1(joint, min(limits.upper, reach), margin)  # l1 is 2 at most
     blocks: list[tuple[float, float, float]] = []  # bounds of all lifts, and the coefficient of t
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
-        blocks.append((low_bound(limits.lower, margin), high_bound(limits.upper, margin), 0.0))
+        high = high_bound(limits.upper, margin, reach, joint.lift.max())
+        blocks.append((low_bound(limits.lower, margin, reach), high, 0.0))
     if math.isfinite(limits.ratio):
         # The two sets must share their rows, so the margin of the quotient is a distance between t and the
         # lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes every quotient smaller by 1 - m.
         least = min(margin, 0.5 * -math.expm1(-limits.ratio))
-        blocks += [(least, math.inf, -1.0), (-math.inf, 0.0, -high_bound(limits.ratio, 0.0))]
+        most = joint.lift.max() if limits.ratio > reach and not margin else 0.0
+        blocks += [(least, math.inf, -1.0), (-math.inf, most, -high_bound(min(limits.ratio, reach), 0.0))]
     lower, upper, auxiliary = np.repeat(np.array(blocks).T, len(joint.lift), axis=1)
     column = auxiliary[:, None] if math.isfinite(limits.ratio) else None
     return Polytope(np.vstack([joint.lift] * len(blocks)), lower, upper, column)
 
 
-def low_bound(budget: float, margin: float) -> float:
-    """exp(-budget), moved up by `margin` or down by `OUTWARDS`; 0 (no bound) for an infinite budget."""
+def low_bound(budget: float, margin: float, reach: float = math.inf) -> float:
+    """exp(-budget), moved up by `margin` (of itself; of 1 with a `reach`) or down by `OUTWARDS`; or 0."""
     if math.isinf(budget):
         return -math.inf
+    if budget > reach and not margin:
+        return 0.0
+    budget = min(budget, reach)
     bound = math.exp(-budget)
-    return (
-        bound + min(margin * bound, 0.5 * -math.expm1(-budget)) if margin > 0.0 else bound * (1.0 - OUTWARDS)
-    )
+    moved = margin * bound if math.isinf(reach) else margin
+    return bound + min(moved, 0.5 * -math.expm1(-budget)) if margin > 0.0 else bound * (1.0 - OUTWARDS)
 
 
-def high_bound(budget: float, margin: float) -> float:
-    """exp(budget), moved down by `margin` or up by `OUTWARDS`."""
+def high_bound(budget: float, margin: float, reach: float = math.inf, most: float = math.inf) -> float:
+    """exp(budget), moved down by `margin` or up by `OUTWARDS`; beyond `reach` nats, without margin, `most`."""
     if math.isinf(budget):
         return math.inf
+    if budget > reach and not margin:
+        return most
+    budget = min(budget, reach)
     bound = math.exp(budget)
     return bound - min(margin * bound, 0.5 * math.expm1(budget)) if margin > 0.0 else bound * (1.0 + OUTWARDS)
 
@@ -138,42 +148,56 @@ class Rows:
         """Whether some rows are inequalities between two linear functions of v."""
         return bool(self.differing.any()) or math.isfinite(self.ratio)
 
-    def polytope(self, margin: float) -> Polytope:
-        """{v : all rows}; an output may have no mass under rows without C = 1: their margin is a factor."""
+    def polytope(self, margin: float, reach: float = math.inf) -> Polytope:
+        """{v : all rows}; an output may have no mass under rows without C = 1: their margin is a factor.
+
+        Of `reach` as in `posteriors`.
+        """
         plain = ~self.differing[self.of] & (np.isfinite(self.lower) | np.isfinite(self.upper))
-        rows = [self.lift[plain]]
-        lower = [np.array([low_bound(side, margin) for side in self.lower[plain]])]
-        upper = [np.array([high_bound(side, margin) for side in self.upper[plain]])]
+        rows, most = [self.lift[plain]], self.lift.max()
+        lower = [np.array([low_bound(side, margin, reach) for side in self.lower[plain]])]
+        upper = [np.array([high_bound(side, margin, reach, most) for side in self.upper[plain]])]
         # A constant on both sides gives homogeneous rows a scale: sum v = 1.
-        positive, negative = self.opposed(~plain)
+        positive, negative, far = self.opposed(~plain, reach)
         size = (positive + negative).max(axis=1, initial=0.0)
         kept = (positive > negative).any(axis=1)
-        positive, negative, size = positive[kept], negative[kept], np.exp2(np.ceil(np.log2(size[kept])))
+        positive, negative, far = positive[kept], negative[kept], far[kept]
+        size = np.exp2(np.ceil(np.log2(size[kept])))
         rows.append((1.0 + margin) * positive - negative + size[:, None])
         lower.append(np.full(len(size), -np.inf))
-        upper.append(size if margin > 0.0 else size * (1.0 + OUTWARDS))
+        ends = size if margin > 0.0 else size * (1.0 + OUTWARDS)
+        upper.append(
+            np.where(far & (margin == 0.0), np.maximum(ends, rows[1].max(axis=1, initial=0.0)), ends)
+        )
         return Polytope(np.vstack(rows), np.concatenate(lower), np.concatenate(upper))
 
-    def opposed(self, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """The two sides of all inequalities ``positive v <= negative v`` of chosen rows, and of all quotients."""
+    def opposed(
+        self, chosen: NDArray[np.bool_], reach: float = math.inf
+    ) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """The two sides of all inequalities ``positive v <= negative v`` of chosen rows, and of all quotients.
+
+        With budgets up to `reach`, and which of them are beyond it.
+        """
         up = np.flatnonzero(chosen & np.isfinite(self.upper))
         low = np.flatnonzero(chosen & np.isfinite(self.lower))
         mass = self.mass[self.of]
-        positive = [self.lift[up], np.exp(-self.lower[low])[:, None] * mass[low]]
-        negative = [np.exp(self.upper[up])[:, None] * mass[up], self.lift[low]]
+        positive = [self.lift[up], np.exp(-np.minimum(self.lower[low], reach))[:, None] * mass[low]]
+        negative = [np.exp(np.minimum(self.upper[up], reach))[:, None] * mass[up], self.lift[low]]
+        far = [self.upper[up] > reach, self.lower[low] > reach]
         if math.isfinite(self.ratio):
             for a, b in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
                 s, t = np.nonzero(~np.eye(b - a, dtype=np.bool_))
                 positive.append(self.lift[a + s])
-                negative.append(math.exp(self.ratio) * self.lift[a + t])
-        return np.vstack(positive), np.vstack(negative)
+                negative.append(math.exp(min(self.ratio, reach)) * self.lift[a + t])
+                far.append(np.full(len(s), self.ratio > reach))
+        return np.vstack(positive), np.vstack(negative), np.concatenate(far)
 
     def needed(self, w: Array, unit: float) -> Array:
         """The weight that each column of `w` (n, k) needs on all entries to satisfy every row in spite of rounding.
 
         Entries are wrong by up to `unit`. A row that fails by e and has c to spare at a constant needs e / c.
         """
-        positive, negative = self.opposed(np.ones(len(self.of), dtype=np.bool_))
+        positive, negative, _ = self.opposed(np.ones(len(self.of), dtype=np.bool_))
         masses = w * self.p_x[:, None]
         spare = ((negative - positive) @ self.p_x)[:, None]
         size = ((positive + negative) @ self.p_x)[:, None]

@@ -115,11 +115,11 @@ class Rules:
         margins = (0.0,) if self.is_homogeneous else MARGINS
         return tuple(margin for margin in margins if margin >= min(least, margins[-1]))
 
-    def polytope(self, margin: float = 0.0) -> Polytope:
-        """Posteriors of the classes."""
+    def polytope(self, margin: float = 0.0, reach: float = math.inf) -> Polytope:
+        """Posteriors of the classes; see `posteriors`."""
         if self.rows is not None:
-            return self.rows.polytope(margin)
-        return posteriors(self.reduced.joint, self.notion, margin=margin)
+            return self.rows.polytope(margin, reach)
+        return posteriors(self.reduced.joint, self.notion, margin=margin, reach=reach)
 
     @cached_property
     def relaxation(self) -> Polytope:

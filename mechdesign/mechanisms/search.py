@@ -67,11 +67,14 @@ class Search:
                 "enumerate pycddlib-exact needs the full pycddlib with GMP, which is not installed: pip uninstall "
                 "pycddlib-standalone, install libcdd-dev and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
             )
-        if not 0.0 <= number("gap", self.gap, "of at least 0") < math.inf:
+        object.__setattr__(self, "gap", number("gap", self.gap, "of at least 0"))
+        if not 0.0 <= self.gap < math.inf:
             raise InputError(f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)")
-        if self.time_limit is not None and not number("time_limit", self.time_limit, "of seconds") >= 0.0:
-            raise InputError(f"time_limit ({self.time_limit!r}) must be a number of seconds, at least 0")
-        if self.workers < 1:
+        if self.time_limit is not None:
+            object.__setattr__(self, "time_limit", number("time_limit", self.time_limit, "of seconds"))
+            if not self.time_limit >= 0.0:
+                raise InputError(f"time_limit ({self.time_limit!r}) must be a number of seconds, at least 0")
+        if number("workers", self.workers, "of threads") < 1:
             raise InputError(f"workers ({self.workers!r}) must be at least 1")
 
     def end(self, started: float, share: float = 1.0) -> float:

@@ -1,7 +1,7 @@
 """What a mechanism needs of a table, batch by batch: numbers, the cells they lie in, and exact sums of groups.
 
 Numbers are the doubles nearest to their text. Sums are exact: each double is an integer of 53 bits times a
-power of two, and integers of equal power are added by group as two halves, which doubles count without error.
+power of two, which is added by group as three digits of fixed places, which doubles count without error.
 Memory grows with the groups and the individuals, not with the records' other columns; medians and other order
 statistics keep every value in a file.
 """
@@ -10,13 +10,13 @@ statistics keep every value in a file.
 # pyright: basic
 from __future__ import annotations
 
-import io
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import IO, Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +37,15 @@ TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1
 SPILLED = 1 << 24
 """Bytes of values, or of who is in which group, that are kept in memory."""
 
-HALF = 26
-"""Bits of the lower half of a mantissa: 2^27 halves of a batch still add up below 2^53."""
+DIGIT = 26
+"""Bits of a digit of a sum: 2^25 of them, some with a carry, still add up below 2^53."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 Indices = NDArray[np.int64]
+
+Multiples: TypeAlias = tuple[list[int], Fraction]
+"""Exact numbers, as whole multiples of a unit."""
 
 
 class BadCell(InputError):
@@ -163,16 +166,14 @@ class _Spilled:
 
     def __init__(self, *kinds: str) -> None:
         self.kinds, self.sizes = [np.dtype(kind) for kind in kinds], list[int]()
-        self.file: IO[bytes] = io.BytesIO()
+        with ExitStack() as open_files:
+            self.file = open_files.enter_context(tempfile.SpooledTemporaryFile(SPILLED))
+            weakref.finalize(self, open_files.pop_all().close)
 
     def add(self, *arrays: NDArray[Any]) -> None:
         self.sizes.append(len(arrays[0]))
         for kind, array in zip(self.kinds, arrays, strict=True):
-            self.file.write(array.astype(kind).tobytes())
-        if isinstance(self.file, io.BytesIO) and self.file.tell() > SPILLED:
-            kept, self.file = self.file, tempfile.TemporaryFile()  # noqa: SIM115
-            weakref.finalize(self, self.file.close)
-            self.file.write(kept.getbuffer())
+            self.file.write(array.astype(kind, copy=False).tobytes())
 
     def __iter__(self) -> Iterator[list[Any]]:
         self.file.seek(0)
@@ -188,8 +189,11 @@ class Groups:
         self._groups = Numbering()
         self._people = Numbering()
         self._sizes = np.zeros(0, dtype=np.int64)
-        self._halves: dict[int, list[Codes]] = {}
+        self._digits: dict[int, Codes] = {}
         self._seen = _Spilled("i4", "i4")
+
+    def __len__(self) -> int:
+        return len(self._groups)
 
     @property
     def keys(self) -> list[tuple[str, ...]]:
@@ -199,7 +203,7 @@ class Groups:
     @property
     def sizes(self) -> list[int]:
         """Records of each group."""
-        return self._sizes.tolist()
+        return self._sizes[: len(self)].tolist()
 
     def add(
         self,
@@ -218,64 +222,66 @@ class Groups:
         every = group
         if left_out is not None:
             group, values = group[~left_out], values[~left_out]
-        local, inverse = np.arange(len(self._groups)), group
+        local, inverse = np.arange(len(self)), group
         if local.size > values.size:
             local, inverse = np.unique(group, return_inverse=True)
-        self._sizes = _grown(self._sizes, len(self._groups))
+        self._sizes = _grown(self._sizes, len(self))
         self._sizes[local] += np.bincount(inverse, minlength=local.size)
         if self._values is not None:
             self._values.add(group, values)
             return every
-        mantissa, exponent = np.frexp(values)
-        whole = np.ldexp(mantissa, 53).astype(np.int64)
-        lowest = int(exponent.min(initial=0))
-        for power in (np.flatnonzero(np.bincount(exponent - lowest)) + lowest).tolist():
-            kept = np.flatnonzero(exponent == power)
-            parts = whole[kept]
-            high, low = parts >> HALF, parts & ((1 << HALF) - 1)
-            sums = self._halves.setdefault(power, [np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)])
-            for k, half in enumerate((high, low)):
-                sums[k] = _grown(sums[k], len(self._groups))
-                added = np.bincount(inverse[kept], weights=half.astype(np.float64), minlength=local.size)
-                sums[k][local] += added.astype(np.int64)
+        whole, exponent = _wholes(values)
+        places, shift = np.divmod(exponent, DIGIT)
+        lowest, mask = int(places.min(initial=0)), (1 << DIGIT) - 1
+        # Both halves start at a place of their own; the upper one is a place and a bit above the lower one.
+        low = (whole & (2 * mask + 1)) << shift
+        high = (whole >> (DIGIT + 1)) << (shift + 1)
+        digits = (low & mask, (low >> DIGIT) + (high & mask), high >> DIGIT)
+        for place in (np.flatnonzero(np.bincount(places - lowest)) + lowest).tolist():
+            kept = places == place
+            for k, digit in enumerate(digits, start=place):
+                sums = self._digits[k] = _grown(self._digits.get(k, np.zeros(0, np.int64)), len(self))
+                weights = (digit[kept] * np.sign(values[kept])).astype(np.float64)
+                sums[local] += np.bincount(inverse[kept], weights, local.size).astype(np.int64)
         return every
 
-    def totals(self) -> Iterator[Fraction]:
+    def totals(self) -> Multiples:
         """The exact sum of each group."""
-        finest = min(self._halves, default=53) - 53
-        sums = [0] * len(self._groups)
-        for power, (high, low) in self._halves.items():
-            shift = power - 53 - finest
-            for g, (a, b) in enumerate(zip(high.tolist(), low.tolist(), strict=True)):
-                sums[g] += ((a << HALF) + b) << shift
-        unit = Fraction(2) ** finest
-        return (total * unit for total in sums)
+        first, sums = min(self._digits, default=0), [0] * len(self)
+        for place, digits in self._digits.items():
+            shift = (place - first) * DIGIT
+            own = _grown(digits, len(self))[: len(self)].tolist()
+            sums = [total + (digit << shift) for total, digit in zip(sums, own, strict=True)]
+        return sums, Fraction(2) ** (first * DIGIT)
 
-    def ranked(self, ranks: Callable[[int], tuple[int, int]]) -> list[Fraction]:
+    def ranked(self, ranks: Callable[[int], tuple[int, int]]) -> Multiples:
         """For each group the mean of the two values of these places in its order, from 1; 0 for an empty group."""
-        starts = np.cumsum(self._sizes) - self._sizes
-        placed, free = np.empty(int(self._sizes.sum())), starts.copy()
+        sizes = self._sizes[: len(self)]
+        starts = np.cumsum(sizes) - sizes
+        placed, free = np.empty(int(sizes.sum())), starts.copy()
         for group, values in self._values or ():
             order = np.argsort(group, kind="stable")
-            local, first, sizes = np.unique(group[order], return_index=True, return_counts=True)
-            placed[np.arange(order.size) + np.repeat(free[local] - first, sizes)] = values[order]
-            free[local] += sizes
-        answers: list[Fraction] = []
-        for start, size in zip(starts.tolist(), self.sizes, strict=True):
-            places = np.array(ranks(size)) - 1
+            local, first, many = np.unique(group[order], return_index=True, return_counts=True)
+            placed[np.arange(order.size) + np.repeat(free[local] - first, many)] = values[order]
+            free[local] += many
+        middle = np.zeros((2, len(self)))
+        for g, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
             if size:
-                own = placed[start : start + size]
+                places, own = np.array(ranks(size)) - 1, placed[start : start + size]
                 own.partition(places)
-                answers.append(sum(map(Fraction, own[places].tolist()), Fraction(0)) / 2)
-            else:
-                answers.append(Fraction(0))
-        return answers
+                middle[:, g] = own[places]
+        whole, exponent = _wholes(middle)
+        first = int(exponent.min(initial=0))
+        pairs = zip(
+            *((np.sign(middle).astype(np.int64) * whole).tolist()), *(exponent - first).tolist(), strict=True
+        )
+        return [(a << j) + (b << k) for a, b, j, k in pairs], Fraction(2) ** (first - 1)
 
     def most_answers(self, *, single: bool = False) -> int | None:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""
         if not self._seen.sizes:
             return None
-        many = len(self._groups)
+        many = len(self)
         pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
         for people, group in self._seen:
             pairs[end : (end := end + group.size)] = (
@@ -292,5 +298,11 @@ class Groups:
 
 
 def _grown(array: Codes, size: int) -> Codes:
-    """The array with zeros up to this size."""
-    return array if array.size >= size else np.pad(array, (0, size - array.size))
+    """The array with zeros up to this size, and further ones to grow into."""
+    return array if array.size >= size else np.pad(array, (0, max(size, 2 * array.size) - array.size))
+
+
+def _wholes(values: Floats) -> tuple[Indices, Indices]:
+    """The magnitudes of doubles as whole numbers, each times a power of two."""
+    mantissa, exponent = np.frexp(np.abs(values))
+    return np.ldexp(mantissa, 53).astype(np.int64), np.where(values == 0, 0, exponent - 53).astype(np.int64)

@@ -105,19 +105,22 @@ def gap_problem(query: Query) -> GapProblem:
             "optimal thresholds need finite domains (use finite(...) or integers(lo, hi)); "
             "for intervals use design_quantizer with layout 'widest' or 'levels'"
         )
+    if sum(block.count for block in blocks) == 1:  # no sums, so no common unit
+        alone = tuple(contributions(blocks[0]))
+        return GapProblem(query, alone, (np.arange(len(alone))[None],))
     unit = lattice_unit(blocks)
     answers = base_sums(blocks, unit)
     fibres: list[Indices] = []
     for k, block in enumerate(blocks):
         bases = None if answers is None else base_sums(others(linear, k), unit)
-        steps = np.array([int(v * unit) for v in contributions(block)], dtype=np.int64)
-        known = sum(f.size for f in fibres)
-        if answers is None or bases is None or bases.size * steps.size + known > LARGEST_FIBRES:
+        steps, known = [int(v * unit) for v in contributions(block)], sum(f.size for f in fibres)
+        if answers is None or bases is None or bases.size * len(steps) + known > LARGEST_FIBRES:
             raise InputError(
-                f"the query has more than {LARGEST_FIBRES:,} answers on its fibres, too many to list; coarser values "
-                "(a common unit for weights and domains) make it smaller, and design_quantizer needs no list"
+                f"the query has more than {LARGEST_FIBRES:,} answers on its fibres, or answers of more than 18 digits "
+                "in their common unit, too many to list; coarser values (a common unit for weights and domains) make "
+                "it smaller, and design_quantizer needs no list"
             )
-        fibres.append(np.searchsorted(answers, bases[:, None] + steps[None, :]))
+        fibres.append(np.searchsorted(answers, bases[:, None] + np.array(steps)))
     values = tuple(Fraction(v, unit) for v in ([] if answers is None else answers.tolist()))
     return GapProblem(query, values, tuple(fibres))
 

@@ -3,12 +3,8 @@
 Every function counts symbols (**bits**) and is about X unless it says otherwise; ask for
 ``joint.reverse`` to swap X and Y.
 
-Sources: Farokhi 2020 (Non-stochastic hypothesis testing), eq. (1) to (5); Farokhi 2019 (Noiseless
-privacy), eq. (1) to (9); Nair 2013 for maximin information.
-
-Farokhi and Ding 2020 (Measuring information leakage in non-stochastic brute-force guessing): what an
-adversary who guesses gains. Its Proposition 3(e), that the maximal leakage of unrelated pairs adds up, is false: it
-is only superadditive: Proposition 4 on the product has the exact value.
+Sources: Farokhi 2020 (Non-stochastic hypothesis testing), eq. (1) to (5); Farokhi 2019 (Noiseless privacy), eq. (1) to
+(9); Nair 2013 for maximin information; Farokhi and Ding 2020 (brute-force guessing), whose Proposition 3(e) is false.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """How many outputs a budget of epsilon bits allows, and what so many outputs promise.
 
-Only K = floor(2^epsilon) matters to noiseless privacy and to indistinguishability (theory.md, section
-6). A double epsilon near log2 of an integer is on one side of it or on the other, and no double
-arithmetic can tell; interval arithmetic can, because 2^epsilon is irrational unless epsilon is an
-integer. All promises follow from K, the most outputs on a fibre, with the corrections of theory.md
-(sections 6 and 9). They hold for product ranges: the data of one individual do not limit what the
-others' can be.
+Only K = floor(2^epsilon) matters (theory.md, section 6), and interval arithmetic tells it. All promises follow from K,
+the most outputs on a fibre, corrected, for product ranges: nobody's data limit the others'.
 """
 
 from __future__ import annotations

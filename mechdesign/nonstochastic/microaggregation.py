@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ LARGEST_VALUE = 1e120
 
 NEAR = 256
 """Further values whose sums are taken at once."""
+
+FINE = 64
+"""Costs of weighted cells are cut off this many bits below the least that is not zero: totals are off by less than
+2^-40 of themselves, however far apart the values are."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -87,15 +92,14 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
     return Partition(smallest=smallest, distortion=distortion, **made)
 
 
-def squared_errors(values: Floats, weights: Floats | None = None) -> Callable[[Indices, Indices], Any]:
+def squared_errors(values: Floats) -> Callable[[Indices, Indices], Any]:
     """The squared error of the cell values[start:end], by end and start, from sums of some more digits than doubles."""
     away = (values - values[values.size // 2]).astype(np.longdouble)
-    mass = np.ones(values.size) if weights is None else weights
-    sums = [np.append(np.longdouble(0), np.cumsum(part)) for part in (mass, mass * away, mass * away**2)]
+    moments, squares = (np.append(np.longdouble(0), np.cumsum(part)) for part in (away, away**2))
 
     def cost(end: Indices, start: Indices) -> Any:
-        total, moment, square = (part[end] - part[start] for part in sums)
-        return np.maximum(square - moment**2 / np.where(total > 0, total, 1), 0)
+        moment, square = (part[end] - part[start] for part in (moments, squares))
+        return np.maximum(square - moment**2 / np.maximum(end - start, 1), 0)
 
     return cost
 
@@ -129,6 +133,15 @@ def best_edges(values: Floats, smallest: int) -> list[int]:
     return edges[::-1]
 
 
-def best_cells(values: Floats, weights: Floats, cells: int) -> list[int]:
-    """As `best_edges`, of at most so many cells of any size, for weighted values."""
-    return least_cells(squared_errors(values, weights), values.size, cells)[-1][0]
+def best_cells(values: Sequence[Fraction], weights: Sequence[Fraction], cells: int) -> list[int]:
+    """As `best_edges`, of at most so many cells of any size, for weighted values; in integers, see `FINE`."""
+    given = (np.array(part, dtype=object) for part in (values, weights))
+    x, mass = (part * math.lcm(*(value.denominator for value in part)) // 1 for part in given)
+    sums = [np.append(0, np.cumsum(part)) for part in (mass, mass * x, mass * x**2)]
+    shift = FINE + int(sums[0][-1]).bit_length()
+
+    def cost(end: Indices, start: Indices) -> Any:
+        total, moment, square = (part[end] - part[start] for part in sums)
+        return ((square * total - moment**2) << shift) // np.where(total > 0, total, 1)
+
+    return least_cells(cost, len(values), cells)[-1][0]

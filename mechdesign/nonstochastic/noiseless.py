@@ -6,9 +6,7 @@ counted, attained by a witness where it is exact, and never taken from a theorem
 The outputs of several mechanisms on one fibre are at most the product of their numbers (Theorem 6).
 
 Quantisers are designed from two numbers, the query's range R and its sensitivity S: every fibre lies in an interval
-of length at most S, so the designs hold for every query. Theorem 8 allows q <= 2^epsilon R / S equal cells; that is
-false, because an interval of length S can straddle one cell more (theory.md, section 9). An interval of length S
-meets at most min(q, ceil(q S / R) + 1) of q equal cells, and this is attained.
+of length at most S, which meets at most min(q, ceil(q S / R) + 1) of q equal cells (corrected: theory.md, section 9).
 """
 
 from __future__ import annotations

@@ -247,9 +247,12 @@ def least_distortion(
         )
     if line:
         # One individual can bring about every answer, so any cells will do if they are few enough.
-        values, masses = (np.array([float(v) for v in part]) for part in (problem.values, exact.weights))
-        edges = best_cells(values, masses, allowed.outputs)
-        gaps, bound, optimal = [e - 1 for e in edges[1:-1]], float(exact.total(edges)), True
+        edges = best_cells(problem.values, exact.weights, allowed.outputs)
+        gaps, bound, optimal = (
+            [e - 1 for e in edges[1:-1]],
+            float(exact.total(edges)) * (1.0 - 2.0**-40),
+            True,
+        )
     else:
         gaps, bound, optimal = _distortion_by_milp(problem, allowed.outputs, exact, time_limit)
         edges, bound = edges_of(gaps, size), bound / float(sum(exact.weights))

@@ -8,12 +8,13 @@ is compared with them without rounding.
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +38,7 @@ class EvenThresholds(Sequence[Fraction]):
     def __len__(self) -> int:
         return self.number
 
-    @overload
-    def __getitem__(self, place: int) -> Fraction: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Fraction, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Fraction | tuple[Fraction, ...]:
+    def __getitem__(self, place: Any) -> Any:
         places = range(self.number)[place]
         if isinstance(places, range):
             return tuple(self.first + k * self.step for k in places)
@@ -157,12 +152,18 @@ class Quantizer:
 
     def place(self, value: Fraction) -> int:
         """As `cell`, for an answer in the range."""
+        return self.placing(Fraction(1, value.denominator))(value.numerator)
+
+    def placing(self, unit: Fraction) -> Callable[[int], int]:
+        """The function that gives the cell of so many units, in whole numbers alone."""
         cuts = self.thresholds
         if not isinstance(cuts, EvenThresholds):
-            return bisect_right(cuts, value)
-        # floor((value - first) / step) + 1, without the fractions between.
-        (n, d), (a, b), (s, t) = (v.as_integer_ratio() for v in (value, cuts.first, cuts.step))
-        return min(max((n * b - a * d) * t // (d * b * s) + 1, 0), cuts.number)
+            least = [math.ceil(t / unit) for t in cuts]
+            return lambda many: bisect_right(least, many)
+        (u, v), (a, b), (s, t) = (each.as_integer_ratio() for each in (unit, cuts.first, cuts.step))
+        # floor((many * unit - first) / step) + 1
+        slope, base, whole = u * b * t, a * v * t, v * b * s
+        return lambda many: min(max((many * slope - base) // whole + 1, 0), cuts.number)
 
     def cells(self, answers: Any) -> NDArray[np.int64]:
         """Indices of the cells of an array of doubles, exact for each double.

@@ -1,10 +1,7 @@
 """Discrete uncertain variables: their marginal, joint and conditional ranges.
 
-An uncertain variable is a mapping on a set Omega without any probability (Farokhi and Ding 2020,
-section II, after Nair 2013). All that matters of a discrete pair (X, Y) is its joint range
-[[X, Y]]: the pairs (x, y) that can occur together. `JointRange` keeps it as a sparse boolean
-incidence over encoded values, so that a million pairs are no burden; joint ranges can be restricted,
-chained and multiplied.
+An uncertain variable is a mapping without any probability (Farokhi and Ding 2020, section II, after Nair 2013). All
+that matters of a discrete pair (X, Y) is its joint range [[X, Y]]: the pairs (x, y) that can occur together.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,22 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Numbering
+from mechdesign.formats.cells import Numbering, encode
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.nonstochastic import information
-from mechdesign.nonstochastic.answering import usable_records
+from mechdesign.nonstochastic.answering import numbers_of, usable_records
 from mechdesign.nonstochastic.hypothesis import TestingProblem
+from mechdesign.nonstochastic.levels import log2_above
+from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.ranges import JointRange
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
 
 Indices = NDArray[np.int64]
+
+CELL = ("from", "to", "values", "released")
+"""What is said of a cell: its smallest and its largest value, how many there are, and their mean."""
 
 LISTED = 6
 """Values of the worst attribute that are named."""
@@ -92,7 +98,7 @@ def measure_table(
             "values": worst.n_values,
         },
         "feature": _feature(table, joint, x, feature) if feature else None,
-        "hypothesis": _hypothesis(table, y, *hypothesis) if hypothesis else None,
+        "hypothesis": tested_hypothesis(table, y, *hypothesis) if hypothesis else None,
         "zero_error": _zero_error(joint) if zero_error else None,
     }
 
@@ -127,19 +133,19 @@ def _feature(
     }
 
 
-def _hypothesis(
+def tested_hypothesis(
     table: Mapping[str, Sequence[str]], y: Sequence[str], column: str, value: str
 ) -> dict[str, Any]:
+    """What the outputs tell of the hypothesis that a column has a value, and the best test, which is consistent."""
     holds = [text == value for text in table[column]]
     if all(holds) or not any(holds):
         often = "always" if holds[0] else "never"
         raise InputError(
             f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be tested"
         )
-    outputs = _cross(table, y)
+    pairs = set(zip(map(_text, _cross(table, y)), holds, strict=True))
     problem = TestingProblem(
-        frozenset(out for out, held in zip(outputs, holds, strict=True) if held),
-        frozenset(out for out, held in zip(outputs, holds, strict=True) if not held),
+        *(frozenset(out for out, held in pairs if held is side) for side in (True, False))
     )
     return {
         "column": column,
@@ -148,4 +154,28 @@ def _hypothesis(
         "telling": len(problem.telling),
         "epsilon": "inf" if problem.epsilon is None else float(problem.epsilon),
         **{name: getattr(problem, name) for name in ("privacy", "performance_bound", "leakage")},
+        "yes": sorted(problem.null - problem.alternative),
+        "no": sorted(problem.alternative - problem.null),
+    }
+
+
+def partition_column(
+    path: PathLike, column: str, epsilon: object, missing: str, *, text: TextOptions | None = None
+) -> dict[str, Any]:
+    """The epsilon-identifiable partition, of least mean squared error, of the numbers that occur in a column."""
+    texts = read_text_columns(path, {"x": (column,)}, missing, text=text)[0][column]
+    numbers = numbers_of(encode(texts, column), column)
+    values = np.unique(numbers.values[numbers.codes])
+    found = identifiable_partition(values, epsilon)
+    last = np.cumsum(found.sizes) - 1
+    cells = (values[last - found.sizes + 1], values[last], found.sizes, found.representatives)
+    return {
+        "x": column,
+        "values": values.size,
+        "smallest_cell": found.smallest,
+        "identifiability": log2_above(Fraction(values.size, int(found.sizes.min()))),
+        **{name: getattr(found, name) for name in ("maximal_leakage", "distortion")},
+        "cells": [
+            dict(zip(CELL, row, strict=True)) for row in zip(*(part.tolist() for part in cells), strict=True)
+        ],
     }

@@ -1,24 +1,7 @@
 """Zero-error communication through a channel that is known by its joint range alone (bits).
 
-C0 is the largest number of bits per use that no adversary can confuse. Facts used, with proofs:
-
-- One use: the largest set of inputs of which no two share an output (independence number of the
-  confusability graph); k uses: the same for the k-fold product, divided by k. These are lower
-  bounds; Farokhi and Ding 2020, Remark 2, calls the first C0 itself, which the pentagon refutes.
-- Fractional cover (Shannon 1956): weights c_y >= 0 with sum of c_y over [[Y|x]] >= 1 for every x.
-  Products of covers cover the product channel, and a code meets every conditional range at most
-  once, so C0 <= log2 sum c_y. Any rational cover proves this bound exactly.
-- c_y = 1 / min_x |Y|x| is a cover: C0 <= L0(Y;X). One y with the smallest |X|y| and one for every
-  other x is a cover: C0 <= L*(X -> Y).
-- C0 <= sup of L0s(X';Y') over sub-ranges X' of X, as Farokhi 2019 (Noiseless privacy, Prop. 2)
-  says, though its proof takes the range of a code for a product. Take for X' the support of an
-  optimal packing w: every x in X' is covered exactly (complementary slackness), so
-  |X'| = sum_y c_y |X'|y| >= min_y |X'|y| sum c_y, and L0(Y';X') >= log2 sum c_y as above. So the
-  cover bound is at most this one. The full range alone is no bound (a hub and its leaves).
-- Theta (Lovász 1979): C0 <= log2 theta of the confusability graph, and theta is at most the fractional
-  cover by cliques of the graph. Any matrix that is one on the diagonal and between inputs that are never
-  confused proves the bound by its largest eigenvalue, which is bounded here in ball arithmetic. For the
-  pentagon it is sqrt(5), what five codewords of two uses attain.
+C0 is the largest number of bits per use that no adversary can confuse: at least what codes carry, at most a fractional
+cover (Shannon 1956) and the theta number (Lovász 1979). Proofs are in docs/ranges-theory.md.
 """
 
 # Python-flint has no complete types.

@@ -31,7 +31,7 @@ from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 REMEMBERED = 1 << 22
 """Different identifiers that are remembered (63 MB at worst), so that memory does not grow with the data."""
 
-SLOTS, PART = 1 << 16, 1 << 20
+SLOTS, PART = 1 << 16, 1 << 17
 """Of a table of hashes at its beginning, and of it at a time."""
 
 Hashes = NDArray[np.uint64]
@@ -78,7 +78,9 @@ class Seen:
             at, self._used = _rowhash.look(*table, *given)
             if at == len(hashes):
                 return new, found
-            old, size = copy(self), min(4 * len(self._keys), self._room * 5 // 4 + 1)
+            # The last two sizes at once, for both would be in memory while one is copied to the other.
+            old, size, last = copy(self), 4 * len(self._keys), self._room * 5 // 4 + 1
+            size = size if 2 * size < last else last
             self._keys, self._codes, self._used = np.zeros(size, np.uint64), np.zeros(size, np.int32), 0
             for known in old.entries():
                 self._walk(*known, self._room)

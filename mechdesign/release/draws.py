@@ -77,8 +77,8 @@ class Key:
     def derived(self, *labels: str) -> Key:
         """A key for one purpose (keyed BLAKE2b of the labels): it tells nothing of this key or of other purposes."""
         digest = hashlib.blake2b(key=self.secret, digest_size=KEY_BYTES, person=b"mechdesign key")
-        for label in labels:
-            digest.update(_prefixed(label.encode()))
+        for text in map(str.encode, labels):
+            digest.update(len(text).to_bytes(_WORD_BYTES, "big") + text)
         return Key(digest.digest())
 
 
@@ -223,7 +223,3 @@ def words_at(key: Key, numbers: Integers) -> Words:
 def _attempt(key: Key, attempt: int) -> Key:
     """The key of a record's first word, and those of the further ones that it needs if words are rejected."""
     return key.derived("attempt", str(attempt)) if attempt else key
-
-
-def _prefixed(text: bytes) -> bytes:
-    return len(text).to_bytes(_WORD_BYTES, "big") + text

@@ -44,10 +44,8 @@ class Sampler:
         self._starts = integers.indptr
         self._outputs = integers.indices
         # Cumulated integers of each row, over its positive entries (modular sums: rows are below 2**62).
-        lengths, running = (
-            np.diff(integers.indptr),
-            np.cumsum(integers.values.view(np.uint64), dtype=np.uint64),
-        )
+        lengths = np.diff(integers.indptr)
+        running = np.cumsum(integers.values.view(np.uint64), dtype=np.uint64)
         before = np.concatenate([np.zeros(1, np.uint64), running])[integers.indptr[:-1]]
         self._above = (running - np.repeat(before, lengths)).view(np.int64)
         self._steps = int(lengths.max(initial=1) - 1).bit_length()

@@ -116,7 +116,8 @@ def write_report(
 
     made = design if isinstance(design, Design) else None
     channel = expected("design", design, Channel, "; and no Design") if made is None else made.channel
-    if curve is not None and not 0.0 <= number("curve", curve, "of seconds") < math.inf:
+    seconds = None if curve is None else number("curve", curve, "of seconds")
+    if seconds is not None and not 0.0 <= seconds < math.inf:
         raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
     check_report(path, force=overwrite, pictures=not public)
     notion, joint = promise_of(channel), channel.joint
@@ -129,7 +130,7 @@ def write_report(
     elif made is None or joint is None:
         raise InputError("the channel is public: nothing internal can be said of it; give public=True")
     else:
-        found = internal_report(made, joint, seconds=curve)
+        found = internal_report(made, joint, seconds=seconds)
     save_report(attributed(found, channel, ()), path, overwrite=overwrite)
 
 

@@ -24,7 +24,6 @@ from mechdesign.report.sentences import population_sentences
 from mechdesign.report.wording import about, achieved_text, at_most, count, picked, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable
 
 NAMELESS = "the sensitive column"
 
@@ -131,6 +130,7 @@ def summary_report(
     said += [] if verdict is None else [worst_text(verdict.worst)]
     shares = [float(share) for secret in joint.secrets for share in secret.p_s]
     ranges = zip(asked.sensitive_symbols, shares, belief_ranges(channel, joint), strict=True)
+    own = allowed_sides(joint.sensitive, notion) if notion.own else []
     every = guarantees(found.achieved.eps_l, found.achieved.eps_u)
     known = {f"every_{name}": value for name, value in every.items()} | {
         "max_log_lift_ratio": found.achieved.eps_ldp
@@ -140,7 +140,7 @@ def summary_report(
         achieved=asdict(found.achieved),
         used=None if found.used is None else asdict(found.used),
         worst=None if verdict is None else asdict(verdict.worst),
-        allowed=_allowed(notion, joint.sensitive),
+        allowed=tuple((math.exp(-lower), math.exp(upper)) for lower, upper in own),
         beliefs=tuple(r.Belief(name, before, low, high) for name, before, (low, high) in ranges),
     )
     if population is not None:
@@ -194,12 +194,6 @@ def full_report(
         codebook=tuple(meanings),
         absent=absent,
     )
-
-
-def _allowed(notion: Notion, sensitive: Variable) -> tuple[tuple[float, float], ...]:
-    """The smallest and largest lift of each symbol, where some have budgets of their own."""
-    sides = allowed_sides(sensitive, notion) if notion.own else []
-    return tuple((math.exp(-lower), math.exp(upper)) for lower, upper in sides)
 
 
 def names_of(asked: r.Asked) -> tuple[str, str]:

@@ -154,14 +154,10 @@ def plot(shown: Any, ax: Any = None) -> Any:
         case Audit() | Composition():
             names = ["eps_ldp", "eps_u", "eps_l"]
             axes.barh(names, [getattr(shown.achieved, name) for name in names], color="0.55")
-            said = (
-                f"{len(shown.alone)} releases together"
-                if isinstance(shown, Composition)
-                else shown.notion.text
-            )
-            said += (
-                "" if isinstance(shown, Composition) else ": satisfied" if shown.satisfied else ": VIOLATED"
-            )
+            if isinstance(shown, Composition):
+                said = f"{len(shown.alone)} releases together"
+            else:
+                said = f"{shown.notion.text}: {'satisfied' if shown.satisfied else 'VIOLATED'}"
             axes.set_xlabel(f"achieved (nats); {said}")
         case Comparison():
             plots.draw_panel(axes, plots.PANELS[0], shown.rows, plots.series(shown.rows))

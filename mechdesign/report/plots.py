@@ -147,7 +147,7 @@ def new_figure(*, figsize: tuple[float, float], layout: str) -> Any:
     return import_module("matplotlib.figure").Figure(figsize=figsize, layout=layout)
 
 
-def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) -> Any:
+def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
     """Three panels side by side as a `matplotlib.figure.Figure`, without a window."""
     wide = 11.0 if all(row.cost is None for row in rows) else 16.0
     figure = new_figure(figsize=(wide, 4.3), layout="constrained")
@@ -167,8 +167,6 @@ def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) ->
     said = f"{', '.join(fallen)}: {WHY_FALLING}" if fallen else None
     looks = {"ncols": min(4, len(named)), "frameon": False, "title": said, "title_fontsize": "small"}
     figure.legend(list(named.values()), list(named), loc="outside lower center", **looks)
-    if title is not None:
-        figure.suptitle(title)
     return figure
 
 

@@ -11,9 +11,11 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
+from mechdesign.nonstochastic.claims import VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
-from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism, guarantee_record
+from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
+from mechdesign.nonstochastic.sizes import released_number
 from mechdesign.report.plots import new_figure, save_figure, settings
 from mechdesign.report.wording import (
     about,
@@ -27,7 +29,7 @@ from mechdesign.report.wording import (
     percent,
     picked,
 )
-from mechdesign.sanitise.quantized import Quantised, released_number
+from mechdesign.sanitise.quantized import Quantised
 from mechdesign.sanitise.quantized_check import CheckedRelease
 
 SCOPE = (
@@ -139,10 +141,14 @@ def ranges_text(measured: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", paragraph(SCOPE)])
 
 
+def _some(names: Sequence[str], many: int) -> str:
+    left = many - len(names[:MOST_ROWS])
+    return ", ".join(map(label, names[:MOST_ROWS])) + (f" and {left:,} more" if left else "")
+
+
 def _guessing(measured: Mapping[str, Any]) -> list[str]:
     worst, feature = measured["worst_attribute"], measured["feature"]
-    shown, left = ", ".join(map(label, worst["some"])), worst["merged"] - len(worst["some"])
-    shown += f" and {left:,} more" if left else ""
+    shown = _some(worst["some"], worst["merged"])
     lines = [
         paragraph(f"maximal leakage L* {at_most(measured['maximal_leakage'])}: the worst feature merges {shown}, "
                   f"the values compatible with the output {label(worst['output'])}, and tells all others apart."),
@@ -164,10 +170,8 @@ def _guessing(measured: Mapping[str, Any]) -> list[str]:
 def _hypothesis(tested: Mapping[str, Any] | None) -> list[str]:
     if tested is None:
         return []
-    name, outputs = (
-        f"{label(tested['column'])} = {label(tested['value'])} against the rest",
-        tested["outputs"],
-    )
+    name = f"{label(tested['column'])} = {label(tested['value'])} against the rest"
+    outputs = tested["outputs"]
     if tested["epsilon"] == "inf":
         return [f"  {name}: none of {count(outputs, 'output')} settles it"]
     private = f"epsilon-private for epsilon up to {at_least(tested['epsilon'])}"
@@ -177,7 +181,28 @@ def _hypothesis(tested: Mapping[str, Any] | None) -> list[str]:
         paragraph(f"{name}: {tested['telling']:,} of {count(outputs, 'output')} settle it; {private}."),
         f"  Priv {at_least(tested['privacy'])}; performance of any test at most "
         f"{at_most(tested['performance_bound'])}; L0(Y;H) {at_most(tested['leakage'])}",
+        *(
+            item(f"the best test says {said} at {_some(tested[said], len(tested[said]))}")
+            for said in ("yes", "no")
+            if tested[said]
+        ),
     ]
+
+
+def hypothesis_text(tested: Mapping[str, Any]) -> str:
+    """The report of `nonstochastic hypothesis`, without a final newline."""
+    return "\n".join(["Testing a hypothesis (bits)", *_hypothesis(tested), "", paragraph(SCOPE)])
+
+
+def partition_text(made: Mapping[str, Any]) -> str:
+    """The report of `nonstochastic partition`, without a final newline."""
+    cells, shown = made["cells"], [["from", "to", "values", "released"]]
+    said = f"{count(made['values'], 'value')} in {count(len(cells), 'cell')} of at least {made['smallest_cell']:,}"
+    so = f"epsilon-identifiable from {at_most(made['identifiability'])} bits on"
+    loss = f"maximal leakage L* {at_most(made['maximal_leakage'])} bits, mean squared error {about(made['distortion'])}"
+    shown += [[about(float(number)) for number in cell.values()] for cell in cells[:MOST_ROWS]]
+    more = [f"  .. and {len(cells) - MOST_ROWS:,} more; --json has all"] if len(cells) > MOST_ROWS else []
+    return "\n".join([_flush(f"{label(made['x'])}: {said}, so {so}; {loss}."), "", *aligned(shown), *more])
 
 
 def _capacity(bounds: Mapping[str, Any] | None) -> list[str]:

@@ -9,17 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mechdesign.core.files import PathLike, replacing
+from mechdesign.core.files import PathLike
+from mechdesign.nonstochastic.claims import VerifiedMechanism
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, epsilon_for
-from mechdesign.nonstochastic.mechanism_file import TOLD, VerifiedMechanism
+from mechdesign.nonstochastic.mechanism_file import TOLD
 from mechdesign.nonstochastic.noiseless import LAYOUTS
+from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.report import blocks as b
 from mechdesign.report import ranges as r
 from mechdesign.report.plots import COLOURS, PAGE, inline_svg, new_figure, settings
-from mechdesign.report.record import to_json
 from mechdesign.report.wording import about, at_most
-from mechdesign.report.writing import HTML, check_report, markdown
-from mechdesign.sanitise.quantized import sized_quantizer
+from mechdesign.report.writing import HTML, check_report, document_text, save_text
 
 BANNER = "Nothing here is computed from anybody's value; sizes of groups and numbers of answers are, which are public."
 
@@ -33,17 +33,11 @@ def save_mechanism_report(
     """Write the report as HTML, Markdown or JSON by its ending, whole or not at all."""
     check_report(path, force=overwrite)
     ending = Path(path).suffix.lower()
-    if ending == ".json":
-        said = {"format": "mechdesign.mechanism-report", "version": 1, **r.verdict_record(found)}
-        text = to_json(said | {"sizes": r.budget_rows(found), "errors": _errors(found)}) + "\n"
-    elif ending == HTML:
-        from mechdesign.report.html import html_page
-
-        text = html_page(_document(found, source, _picture))
-    else:
-        text = markdown(_document(found, source, lambda *_: ()))
-    with replacing(path, force=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    said = {"format": "mechdesign.mechanism-report", "version": 1, **r.verdict_record(found)}
+    said |= {"sizes": r.budget_rows(found), "errors": _errors(found)}
+    pictures: Callable[..., Sequence[b.Block]] = _picture if ending == HTML else lambda *_: ()
+    text = document_text(said, lambda: _document(found, source, pictures), ending)
+    save_text(path, text, overwrite=overwrite)
 
 
 def _document(found: VerifiedMechanism, source: str, draw: Callable[..., Sequence[b.Block]]) -> b.Document:

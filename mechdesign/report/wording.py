@@ -15,6 +15,7 @@ from mechdesign.core.numbers import at_most as at_most
 from mechdesign.core.numbers import budget as budget
 from mechdesign.core.numbers import factor_at_least as factor_at_least
 from mechdesign.core.numbers import factor_at_most as factor_at_most
+from mechdesign.core.numbers import order_of
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -115,7 +116,7 @@ def plain(value: Any) -> Any:
         return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        return {key if isinstance(key, str) else f"{key:g}": plain(item) for key, item in items}
+        return {key if isinstance(key, str) else order_of(key): plain(item) for key, item in items}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in cast("Sequence[Any]", value)]
     return value

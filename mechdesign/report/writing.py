@@ -6,9 +6,10 @@ Markdown has the tables of GitHub, and leaves pictures to their tables of number
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.report import blocks as b
@@ -29,21 +30,31 @@ def check_report(
     check_target(path, force=force, sources=sources)
 
 
-def report_text(report: Report, ending: str) -> str:
-    """The report in the format of this ending."""
+def document_text(record: Mapping[str, Any], document: Callable[[], b.Document], ending: str) -> str:
+    """The document in the format of this ending, or its record where that is JSON."""
     if ending == ".json":
-        return to_json({"format": FORMAT, "version": VERSION, **asdict(report)}) + "\n"
+        return to_json(record) + "\n"
     if ending == HTML:
         from mechdesign.report.html import html_page
 
-        return html_page(document_of(report))
-    return markdown(document_of(report))
+        return html_page(document())
+    return markdown(document())
+
+
+def report_text(report: Report, ending: str) -> str:
+    """The report in the format of this ending."""
+    record = {"format": FORMAT, "version": VERSION, **asdict(report)}
+    return document_text(record, lambda: document_of(report), ending)
 
 
 def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> None:
     """Write the report, whole or not at all."""
     check_report(path, force=overwrite, pictures=report.before is not None)
-    text = report_text(report, Path(path).suffix.lower())
+    save_text(path, report_text(report, Path(path).suffix.lower()), overwrite=overwrite)
+
+
+def save_text(path: PathLike, text: str, *, overwrite: bool) -> None:
+    """Write a report, whole or not at all."""
     with replacing(path, force=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 

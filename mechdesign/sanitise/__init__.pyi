@@ -1,10 +1,8 @@
 from .apply import Applied, sanitise_file
-from .clusters import sanitise_dask, sanitise_spark
-from .frames import sanitise
 from .keys import Key, create_key, read_key
 from .options import Policy
 from .sklearn import ReleaseTransformer
-from .streams import engine_errors, spark_errors
+from .streams import engine_errors, sanitise, sanitise_dask, sanitise_spark, spark_errors
 
 __all__ = [
     "Applied",

@@ -24,12 +24,14 @@ from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
+from mechdesign.formats.urls import is_url, local, place_of
 from mechdesign.release.drawing import LABEL, REMEMBERED
+from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
 from mechdesign.sanitise.ledger import Ledger, begins
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
-from mechdesign.sanitise.plan import FileChannel, refuse_inner
+from mechdesign.sanitise.plan import refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.shuffling import shuffle_file
 from mechdesign.sanitise.target import Target
@@ -44,7 +46,7 @@ def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]
         place = real_path(output)
         if begins(place, TAG.encode()):
             raise InputError(
-                f"{os.fspath(output)} holds the key of a job, which is never overwritten; give another name"
+                f"{os.fspath(output)} holds the key of a job, which is never overwritten; name another"
             )
         for what, path in vital:
             there = place.exists() and Path(path).exists()
@@ -119,6 +121,7 @@ class Run:
             sides=self.sides.paths,
             private=() if self.sides.internal is None else (self.sides.internal,),
             leftover=job is not None and job.unfinished(self.target),
+            again=done is not None,
         ) as out:
             while True:
                 census = Census()
@@ -218,7 +221,7 @@ _CODEBOOK = (
 
 @takes(FileKeywords)
 def sanitise_file(
-    channel: FileChannel | Sequence[FileChannel],
+    channel: Releasable | Sequence[Releasable],
     source: PathLike,
     target: PathLike,
     *,
@@ -246,7 +249,7 @@ def sanitise_file(
 
     Parameters
     ----------
-    channel : FileChannel, or several
+    channel : Releasable, or several
     source, target : path
         CSV (as it is, or compressed with gzip or Zstandard) or Parquet: what it is shows in its first bytes, and the
         target is of the same kind unless `format` says otherwise. A CSV target is compressed if its name ends in .gz or
@@ -264,8 +267,8 @@ def sanitise_file(
     manifest, internal_manifest, codebook : path, optional
         Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
     channel_files : sequence of paths
-        The files that the channels were read from: their hashes go into the internal manifest, their places and the
-        job files that earlier versions left beside them into the ledger.
+        The files that the channels were read from: their hashes go into the internal manifest, their places into the
+        ledger.
     force : bool
         Whether existing files are replaced.
     strict : bool
@@ -290,7 +293,11 @@ def sanitise_file(
         raise InputError("a codebook says what labels mean, and other forms need none")
     recipe = Recipe.of(channel, asked)
     sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
-    folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent
+    source, target = local(source), local(target)
+    outside = os.fspath(target) == STANDARD or is_url(target)
+    if is_url(target) and is_url(source) and place_of(source) == place_of(target):
+        raise InputError(f"{target} is the input file itself; write to another file")
+    folder = None if outside else Path(target).absolute().parent
     # The input is read twice: to hash it, and to write it.
     first: Progress | None = progress and (lambda done, total: progress(done, 2 * total))
     with (
@@ -307,5 +314,5 @@ def sanitise_file(
         reading = asdict(text or TextOptions())
         run = Run(recipe, guarded, table, target, how, folder, sides, force, strict, reading, progress)
         if ledger is not None and not isinstance(ledger, Ledger):
-            ledger = Ledger(ledger, channels=channel_files)
+            ledger = Ledger(ledger)
         return run.write(ledger)

@@ -1,9 +1,10 @@
 """Sanitised frames of Spark and Dask: each partition by itself, with the draws of one machine.
 
-The order within each partition is an error where it tells of X; which records share a partition is not looked at. One
-identifier with two symbols, or one row number twice, is found where both records are in one batch of Spark, or one
-partition of Dask. The key travels inside the function, which no plan, graph, report or log shows; where the network is
-not trusted, turn on ``spark.network.crypto.enabled``, or connect Dask with ``tls://``.
+The order within each partition is an error where it tells of X, and so is a kept column that stands for X there; which
+records share a partition is not looked at. One identifier with two symbols, or one row number twice, is found where
+both records are in one batch of Spark, or one partition of Dask. The key travels inside the function, which no plan,
+graph, report or log shows; where the network is not trusted, turn on ``spark.network.crypto.enabled``, or connect
+Dask with ``tls://``.
 """
 
 # pyspark, dask, pandas and pyarrow tell too little of their types for the strict mode.
@@ -16,11 +17,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from mechdesign.sanitise.frames import sanitise, sanitised
+from mechdesign.sanitise.frames import look_at, sanitised
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
-
-sanitise_spark = sanitise_dask = sanitise
-"""Names from the time when clusters had functions of their own."""
 
 
 def on_spark(frame: Any, recipe: Recipe, header: Sequence[Any]) -> Any:
@@ -44,6 +42,8 @@ def on_spark(frame: Any, recipe: Recipe, header: Sequence[Any]) -> Any:
         drawer = Drawer(recipe, header)
         for batch in batches:
             yield sanitised(batch, drawer)
+            look_at(batch, drawer)
+        drawer.refuse_twins("a partition: ")
         drawer.refuse_order("a partition: ")
 
     return frame.mapInArrow(sanitise_partition, StructType(fields))
@@ -76,6 +76,8 @@ class _PartitionWork:
     def __call__(self, part: Any, numbers: Any = None) -> Any:
         drawer = Drawer(self._recipe, self._header)
         released = sanitised(part, drawer, numbers=numbers)
+        look_at(part, drawer)
+        drawer.refuse_twins("a partition: ")
         drawer.refuse_order("a partition: ")
         return released
 

@@ -1,26 +1,19 @@
-"""What a ledger holds of a release, and the job files (version 1) of earlier versions, which had the same to say."""
+"""What a ledger holds of a release."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from mechdesign.core.documents import Digest, FileDocument, Matching, Record, read_document
-from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, real_path
+from mechdesign.core.documents import Digest, Record
 
-RUNNING, FINISHING, DONE = "running", "finishing", "done"
+FINISHING, DONE = "finishing", "done"
 
 Settings: TypeAlias = dict[str, Any]
 """Plain JSON values: whatever decides, beside data, channels and draws, which bytes are written."""
 
-Check = Annotated[str, Matching("[0-9a-f]{32}", "a hash in hexadecimal digits")]
 Natural = Annotated[int, Field(ge=0)]
 
 
@@ -85,54 +78,3 @@ class Entry(Record):
         """Whether both write the same bytes."""
         mine, others = ([(d.use, d.job, d.draw) for d in entry.drawn] for entry in (self, other))
         return self.file == other.file and mine == others and self.settings == other.settings
-
-
-class OldRun(Record):
-    """A run of a job file."""
-
-    id: str
-    target: str
-    draw: Natural
-    dataset: Digest
-    uses: tuple[Use, ...]
-    settings: Settings = Field(default_factory=dict)
-    fresh: bool = False
-    versions: dict[str, str] = Field(default_factory=dict)
-    state: Literal["running", "finishing", "done"] = "running"
-    started: str
-    finished: str | None = None
-    output: Digest | None = None
-    records: Natural | None = None
-
-
-class OldJob(FileDocument):
-    """A job file."""
-
-    FORMAT: ClassVar[str] = "mechdesign.job"
-    WHAT: ClassVar[str] = "job file"
-
-    identity: tuple[str, ...]
-    key_file: str
-    key_check: Check
-    key_since: Natural = 0
-    runs: tuple[OldRun, ...] = ()
-
-
-ELSEWHERE, FOLDER = ".elsewhere", ".jobs"
-"""Endings of what earlier versions left beside a channel file: notes of jobs in other places, and the folder itself."""
-
-
-def old_jobs(channel: PathLike) -> Iterator[tuple[Path, OldJob]]:
-    """The job files beside a channel file and beside its copies.
-
-    The channel's own folder holds nothing but jobs, so a file there that cannot be read is told. The other folders
-    belong to copies of the channel, if they do at all, and may hold any files.
-    """
-    real = real_path(channel)
-    beside = real.with_name(real.name + FOLDER)
-    places = [beside, *real.parent.glob(f"*{FOLDER}"), *Path(channel).parent.glob(f"*{FOLDER}")]
-    paths = [path for place in places for path in sorted(place.glob("*.json"))]
-    paths += [Path(os.fsdecode(note.read_bytes())) for note in sorted(beside.glob(f"*{ELSEWHERE}"))]
-    for path in dict.fromkeys(map(real_path, paths)):
-        with suppress(*(() if path.parent == beside else (InputError,))):
-            yield path, read_document(path, OldJob)

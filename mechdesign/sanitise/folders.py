@@ -24,15 +24,7 @@ import numpy as np
 
 from mechdesign.core.documents import Digest, FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import (
-    EXISTS,
-    PathLike,
-    open_locked,
-    part_of,
-    real_path,
-    reason,
-    sync_folder,
-)
+from mechdesign.core.files import EXISTS, PathLike, open_locked, part_of, real_path, reason, sync_folder
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.compression import compression_named
@@ -40,11 +32,12 @@ from mechdesign.formats.digests import Content
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.inputs import TextOptions, on_failure
 from mechdesign.formats.opening import SUFFIXES, open_source
+from mechdesign.formats.urls import is_url, local
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
 from mechdesign.sanitise.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.sanitise.ledger import NAME, OLD, Ledger, begins
+from mechdesign.sanitise.ledger import NAME, Ledger
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.sanitise.target import keep_stoppable, uninterrupted
 
@@ -82,22 +75,13 @@ class ProvisionalLedger(Ledger):
     published. A rehearsal ends with `Rehearsed` where a release would be entered and its files get their names.
     """
 
-    def __init__(
-        self,
-        path: PathLike,
-        stage: Path,
-        final: Path,
-        channels: Sequence[PathLike],
-        *,
-        rehearsal: bool,
-        key: Key | None,
-    ) -> None:
+    def __init__(self, path: PathLike, stage: Path, final: Path, *, rehearsal: bool, key: Key | None) -> None:
         self.stage, self.final, self._rehearsal = stage, final, rehearsal
         self.entered: list[Entry] = []
         self._taken: set[str] = set()
-        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path) or begins(Path(path), OLD)):
+        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path)):
             path = Ledger(stage / f".{NAME}", key=key).path
-        super().__init__(path, channels=() if rehearsal else channels, key=key)
+        super().__init__(path, key=key)
 
     def last_of(self, db: Connection, target: str) -> Entry | None:
         """The latest release to a place."""
@@ -143,9 +127,12 @@ def sanitise_path(
     `key_from` is the key of the ledger, where it is kept elsewhere.
     """
     ledger: PathLike | None = how["ledger"]
+    source, target = local(source), local(target)
     if ledger is None and key_from is not None:
         raise InputError("--key-from is the key of a ledger: leave --insecure-seed out")
     if is_folder(source):
+        if is_url(target):
+            raise InputError(f"{target}: of URLs, single files are written; release the files one by one")
         sides = [how.pop(name, None) is not None for name in ("manifest", "internal_manifest", "codebook")]
         if ledger is None or how.get("fresh_draw") or any(sides):
             raise InputError(
@@ -155,17 +142,16 @@ def sanitise_path(
         return _sanitise_folder(channels, source, target, key_from, dry_run=dry_run, **how)
     if not dry_run:
         if key_from is not None:
-            how["ledger"] = Ledger(ledger, channels=how["channel_files"], key=key_from)
+            how["ledger"] = Ledger(ledger, key=key_from)
         return sanitise_file(channels, source, target, **how)
     if ledger is None:
         raise InputError("--dry-run asks the ledger: leave --insecure-seed out")
     with TemporaryDirectory() as scratch:
-        book = ProvisionalLedger(ledger, Path(scratch), Path(scratch), (), rehearsal=True, key=key_from)
+        book = ProvisionalLedger(ledger, Path(scratch), Path(scratch), rehearsal=True, key=key_from)
         return _applied(channels, source, target, how | {"ledger": book})
 
 
 def _applied(channels: Sequence[Any], source: PathLike, target: PathLike, how: dict[str, Any]) -> Applied:
-    """A release, or what it would be."""
     try:
         return sanitise_file(channels, source, target, **how)
     except Rehearsed as done:
@@ -275,17 +261,15 @@ def _staged(
     stage = part_of(final)
     try:
         stage.mkdir(mode=base.stat().st_mode & 0o777 | 0o700, exist_ok=True)
-        lock = open_locked(
-            stage / MARKER, busy=f"another job is writing {target}; wait until it has finished"
-        )
+        lock = open_locked(stage / MARKER, busy=f"another job is writing {target}; wait until it finishes")
     except OSError as error:
         raise InputError(f"{target} cannot be written: {reason(error)}") from None
     try:
         old = final.with_name(ASIDE.format(final.name))
         if old.exists() and not dry_run:  # of a run that was killed while names changed
             shutil.rmtree(old) if final.exists() else old.rename(final)
-        held, paths = _held(final, target), how.get("channel_files", ())
-        book = ProvisionalLedger(how["ledger"], stage, final, paths, rehearsal=dry_run, key=key)
+        held = _held(final, target)
+        book = ProvisionalLedger(how["ledger"], stage, final, rehearsal=dry_run, key=key)
         with on_failure(book.withdraw):
             yield book, held
     except InputError as error:

@@ -13,7 +13,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,7 @@ from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
-from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
-from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
+from mechdesign.sanitise.plan import Plan, lookalikes, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
 from mechdesign.sanitise.shuffling import random_words
 from mechdesign.sanitise.writing import uses_of
@@ -75,82 +74,11 @@ def _arrow_schema(frame: Any) -> Any:
     return frame.head(0).to_arrow().schema if hasattr(frame, "to_arrow") else None
 
 
-@takes(ReleaseKeywords)
-def sanitise(
-    frame: Any,
-    channel: FileChannel | Sequence[FileChannel],
-    *,
-    first_row: int = 0,
-    **options: Unpack[ReleaseKeywords],
-) -> Any:
-    """The frame with each channel's X replaced by draws of Y; a new frame, and the old one stays as it is.
-
-    Rows, their order, the index, and the other columns stay; a released column of categories is one of
-    categories, with all labels. The draw of a record depends on nothing but the key, the channel, and the record's
-    identity: its place in the frame, a number in a column, or the text of identifiers. So the same record gets the
-    same draw here, in a file, on Spark and on Dask, if key and identity are the same.
-
-    A key belongs to one data set: records of two data sets with the same row numbers under the same key would have
-    draws that depend on each other. The guarantee covers the released column alone: other columns that stay in the
-    frame and tell of S or X void it.
-
-    Parameters
-    ----------
-    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of polars, DuckDB, Spark or Dask
-        Lazy tables come back lazy, need a key, and are released batch by batch whenever they are read; what is wrong
-        with a record, and columns or an order that tell of X, are errors then (see `engine_errors`). Without `identity`
-        and `row_numbers` their rows must have an order that stays: that of a file or table, filtered and projected, or
-        in DuckDB one by ORDER BY without ties; those of Spark have none. A DuckDB relation comes back on a connection
-        of its own; one made by ``connection.cursor()`` can be written to the database that it is read from.
-    channel : Channel or sequence of Channel
-        Each with columns of its own.
-    first_row : int
-        Row number of the first record where the frame is a part of a table, and neither `identity` nor `row_numbers`
-        is given.
-
-    Raises
-    ------
-    InputError
-        If this is no such frame, a column is not there or would stay and must not, a record has a symbol that the
-        policy refuses, or no identity. The message names the column or the record.
-    """
-    import narwhals as nw
-
-    asked = ReleaseOptions(**options)
-    if first_row and (asked.identifiers or asked.row_numbers is not None):
-        raise InputError(
-            "first_row numbers records by their place, but identity or row_numbers say what identifies them"
-        )
-    recipe = Recipe.of(channel, asked)
-    on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
-    if on_cluster or nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
-        from mechdesign.sanitise.streams import sanitise_lazy
-
-        return sanitise_lazy(frame, recipe, first_row)
-    header = header_of(frame)
-    columns = arrow_columns(frame)
-    if asked.ledger is None:
-        drawer = Drawer(recipe, header)
-        released = _weighed(frame, columns, drawer, first_row)
-        if asked.insecure_seed is None and not first_row and len(frame):
-            _warn_of_draws(columns, len(frame), drawer)
-        return released
-    if first_row:
-        raise InputError(
-            "a ledger knows whole tables; name what identifies a record with identity in place of first_row"
-        )
-    return by_ledger(
-        columns, len(frame), recipe, header, lambda drawer: _weighed(frame, columns, drawer, 0), asked.ledger
-    )
-
-
-def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int) -> Any:
+def weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int) -> Any:
     """The released frame; refuses columns that give the released one away, and warns of an order that does."""
     released = sanitised(frame, drawer, first_row=first_row)
     look_at(frame, drawer)
-    drawer.refuse_twins()
-    if (told := drawer.ordered()) is not None:
-        warnings.warn(str(InputError(told)), stacklevel=4)
+    heed(drawer, 5)
     if not drawer.recipe.options.shuffle:
         return released
     key = drawer.recipe.keys[0].derived("order")
@@ -160,6 +88,13 @@ def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int)
     plain = type(getattr(frame, "index", None)).__name__ == "RangeIndex" and frame.index.name is None
     mixed = _rows(released, order)
     return mixed.reset_index(drop=True) if plain else mixed
+
+
+def heed(drawer: Drawer, level: int) -> None:
+    """Refuse columns that give the released one away, and warn of an order that does."""
+    drawer.refuse_twins()
+    if (told := drawer.ordered()) is not None:
+        warnings.warn(str(InputError(told)), stacklevel=level)
 
 
 def _rows(frame: Any, at: Integers) -> Any:
@@ -189,7 +124,7 @@ FIRST = 16
 """Records that tell the beginning of a table, which may be a part of it, from another part."""
 
 
-def _warn_of_draws(columns: Sequence[Any], records: int, drawer: Drawer) -> None:
+def warn_of_draws(columns: Sequence[Any], records: int, drawer: Drawer) -> None:
     """Warn where this process has drawn for the same records before, or with the same row numbers for others."""
     content, recipe = _HASHER.content(columns, records), drawer.recipe
     how = (check_of(recipe.keys[0]), *recipe.options.identifiers)
@@ -272,10 +207,6 @@ def arrow_columns(frame: Any) -> list[Any]:
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             columns.append(pa.nulls(len(frame)))
     return columns
-
-
-sanitise_frame = sanitise
-"""The name of `sanitise` in `mechdesign`, where ``mechdesign.sanitise`` is the package."""
 
 
 def header_of(frame: Any) -> list[Any]:

@@ -34,9 +34,8 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
 
     A record that is drawn independently k times tells at most k times as much.
     """
-    from mechdesign.auditing.demands import (
-        log_upper,
-    )  # exact logarithms take as long to import as a small job
+    # Exact logarithms take as long to import as a small job.
+    from mechdesign.auditing.demands import log_upper
 
     columns = list(zip(*rows, strict=True))
     return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)

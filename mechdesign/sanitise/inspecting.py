@@ -13,9 +13,10 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, open_source
+from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.evidence import Crossing
 from mechdesign.sanitise.options import ReleaseOptions
-from mechdesign.sanitise.plan import FileChannel, sensitive_of
+from mechdesign.sanitise.plan import sensitive_of
 
 VALUES = 1 << 16
 """Different values from which on a column is not looked at any more: it names individuals, or has to be coarser."""
@@ -78,7 +79,7 @@ class Inspection:
 
 
 def inspect_file(
-    channel: FileChannel,
+    channel: Releasable,
     source: PathLike,
     *,
     sensitive: Sequence[str] = (),

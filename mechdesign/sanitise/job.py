@@ -29,6 +29,7 @@ from mechdesign.core.files import PathLike, holds, real_path
 from mechdesign.core.numbers import at_most, listed
 from mechdesign.formats.digests import Content
 from mechdesign.formats.inputs import STANDARD, on_failure
+from mechdesign.formats.urls import Remote, is_url, place_of
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
@@ -103,6 +104,12 @@ class Job:
 
     def __post_init__(self, content: Content | None) -> None:
         check_uses(self.uses)
+        for path in self.channel_files:
+            if (old := real_path(f"{os.fspath(real_path(path))}.jobs")).is_dir():
+                raise InputError(
+                    f"{old} has releases of a version before the first, which no ledger knows: remove it if its draws "
+                    "need not be kept"
+                )
         # As they come back from the file: lists for tuples.
         self.settings = json.loads(canonical(self.settings))
         self._started = _now()
@@ -113,7 +120,7 @@ class Job:
         """Find the draws of this data set, which shows in its bytes or else in its content."""
         with self.ledger.reading() as db:
             self.drawn = self._found(db, content)
-            self.keys = tuple(self.ledger.key_of(drawn, db) for drawn in self.drawn)
+        self.keys = tuple(map(self.ledger.key_of, self.drawn))
 
     def _found(self, db: Connection, content: Content | None) -> tuple[Drawn, ...]:
         released = [entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)]
@@ -122,7 +129,6 @@ class Job:
         return tuple(self._drawn(use, place, released, content) for use, place in pairs)
 
     def _is_mine(self, entry: Entry, content: Content | None) -> bool:
-        """Whether a release belongs to the job of this data set."""
         if entry.identity != self.identity or self.identity:
             return entry.identity == self.identity
         same = content is not None and entry.ordered == content.ordered
@@ -164,9 +170,11 @@ class Job:
         the same thing again need not do it.
         """
         run = self._last(target)
-        if run is None or not all(Path(path).is_file() for path in (target, *sides)):
+        if run is None or not run.same_release(self.entry(target, None, 0)):
             return None
-        if not run.same_release(self.entry(target, None, 0)) or not holds(run.target, run.output):
+        if not (Remote(target).holds(run.output) if is_url(target) else holds(run.target, run.output)):
+            return None
+        if not all(Path(path).is_file() for path in sides) and not is_url(target):
             return None
         if run.state == FINISHING:
             self.done(run)
@@ -181,7 +189,7 @@ class Job:
         if os.fspath(target) == STANDARD:
             return None
         with self.ledger.reading() as db:
-            return self.ledger.last_of(db, os.fspath(real_path(target)))
+            return self.ledger.last_of(db, place_of(target))
 
     def entry(
         self,
@@ -195,7 +203,7 @@ class Job:
         standard = os.fspath(target) == STANDARD
         return Entry(
             id=secrets.token_hex(8),
-            target=STANDARD if standard else os.fspath(real_path(target)),
+            target=STANDARD if standard else place_of(target),
             source=self.source,
             state=FINISHING,
             started=self._started,
@@ -292,7 +300,8 @@ class Job:
         """Enter a release and give its files their names; what fails is taken back, unless it may have been seen."""
 
         def take_back() -> None:
-            if entry.target != STANDARD and not holds(entry.target, entry.output):
+            seen = entry.target == STANDARD or is_url(entry.target)  # it may be
+            if not seen and not holds(entry.target, entry.output):
                 # The first error is the one to tell; an entry too many does no harm.
                 with suppress(InputError), self.ledger.changing() as db:
                     if self._continued is None:

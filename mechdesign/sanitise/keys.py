@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, reason, sync_folder
+from mechdesign.core.files import PathLike, reading, reason, sync_folder
 from mechdesign.release.draws import KEY_BYTES, Key
 
 TAG = "mechdesign-key-1:"
@@ -62,31 +62,22 @@ def read_key(path: PathLike) -> Key:
     message repeats what it holds.
     """
     name = f"the key file {os.fspath(path)}"
-    try:
-        # A pipe under this name must not make the job wait for somebody to write to it.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(descriptor, "rb") as stream:
-            mode = os.fstat(stream.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise InputError(f"{name} is no ordinary file")
-            # Windows keeps permissions in access lists, of which the mode shows next to nothing.
-            if sys.platform != "win32" and mode & 0o077:
-                raise InputError(
-                    f"{name} can be read by others (mode {stat.S_IMODE(mode):04o}), who could undo the release; "
-                    f"close it: chmod 600 {os.fspath(path)}"
-                )
-            data = stream.read(_LARGEST)
-    except FileNotFoundError:
-        raise InputError(f"{name} is not there") from None
-    except IsADirectoryError:
-        raise InputError(f"{name} is a folder") from None
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {reason(error)}") from None
+    # A pipe under this name must not make the job wait for somebody to write to it.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+    with reading(name), open(path, "rb", opener=lambda file, _: os.open(file, flags)) as stream:
+        mode = os.fstat(stream.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{name} is no ordinary file")
+        # Windows keeps permissions in access lists, of which the mode shows next to nothing.
+        if sys.platform != "win32" and mode & 0o077:
+            raise InputError(
+                f"{name} can be read by others (mode {stat.S_IMODE(mode):04o}), who could undo the release; "
+                f"close it: chmod 600 {os.fspath(path)}"
+            )
+        data = stream.read(_LARGEST)
     line = _LINE.fullmatch(data.decode("latin-1"))
     if line is None:
-        raise InputError(
-            f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hexadecimal digits)"
-        )
+        raise InputError(f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hex digits)")
     return Key(bytes.fromhex(line[1]))
 
 
@@ -101,16 +92,11 @@ def key_of_draw(key: Key, draw: int) -> Key:
 
 
 def key_at(path: PathLike) -> Key:
-    """The key of a key file; says what to do with what was one in earlier versions."""
+    """The key of a key file, which is not named by the key itself."""
     if _SECRET.fullmatch(os.fspath(path)) and not os.path.lexists(path):
         raise InputError(
             "the key is the name of no file; if it is the key itself, which no message repeats, give it as "
             "Key(bytes.fromhex(..)) or write it to a file (create_key)"
-        )
-    if Path(path).suffix == ".json":
-        raise InputError(
-            f"{os.fspath(path)} is named like a job file of an earlier version: give it as the ledger (ledger=), which "
-            "reads it in, or name a key file"
         )
     return read_key(path)
 
@@ -132,7 +118,5 @@ def key_from(where: str) -> Key:
         raise InputError(f"--key-from {where}: there is no open file descriptor to read from") from None
     found = _HEX.fullmatch(text)
     if found is None:
-        raise InputError(
-            f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, in small letters)"
-        )
+        raise InputError(f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, lower case)")
     return Key(bytes.fromhex(found[1]))

@@ -14,21 +14,20 @@ import os
 import secrets
 import sqlite3
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 
-from mechdesign.core.documents import canonical, read_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, real_path, reason
 from mechdesign.core.integers import Integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
 from mechdesign.formats.inputs import on_failure
 from mechdesign.release.draws import Key
-from mechdesign.sanitise.entries import RUNNING, Drawn, Entry, OldJob, old_jobs
+from mechdesign.sanitise.entries import Drawn, Entry
 from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
 
 NAME = "ledger.db"
@@ -37,10 +36,10 @@ FOLDER_MODE, FILE_MODE = 0o700, 0o600
 PATIENCE = 30.0
 """Seconds to wait for other processes, each of which has the ledger for milliseconds."""
 
-KEY_SUFFIX, SUFFIX = ".key", ".ledger"
+KEY_SUFFIX = ".key"
 
-MAGIC, OLD = b"SQLite format 3\x00", b"{"
-"""How a ledger and how a job file of an earlier version begins."""
+MAGIC = b"SQLite format 3\x00"
+"""How a ledger begins."""
 
 APPLICATION, VERSION = 0x6D64_6C67, 1
 """What SQLite's own header says of the file: the letters mdlg, and the version of the tables."""
@@ -58,8 +57,8 @@ CREATE TABLE keys (job TEXT PRIMARY KEY, path TEXT NOT NULL, fingerprint TEXT NO
 CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT NULL, release TEXT NOT NULL,
                     nonce BLOB NOT NULL, records BLOB NOT NULL, symbols BLOB NOT NULL);
 """
-"""Of a release its entry as JSON; of a data set its sample; of a job with a key of its own where that lies; of records
-by identifier their hash and, encrypted, the number of their symbol."""
+"""Of a release its entry as JSON; of a data set its sample; where the key of the ledger lies; of records by identifier
+their hash and, encrypted, the number of their symbol."""
 
 _OWN = "SELECT fingerprint FROM keys WHERE job = ''"
 
@@ -78,26 +77,16 @@ def default_path() -> Path:
 class Ledger:
     """A ledger and its key; opening it makes both where they are not there."""
 
-    def __init__(
-        self, path: PathLike | None = None, *, channels: Sequence[PathLike] = (), key: Key | None = None
-    ) -> None:
-        """With the job files that earlier versions have left beside channel files, which are read in.
-
-        A `key` that is given is kept elsewhere: none lies beside the ledger.
-        """
+    def __init__(self, path: PathLike | None = None, *, key: Key | None = None) -> None:
+        """A `key` that is given is kept elsewhere: none lies beside the ledger."""
         self._given = key
         given = default_path() if path is None else Path(path)
         self.path = real_path(given)
         if self.path.is_dir() or not self.path.name:
             raise InputError(f"{given} is a folder; give the name of a file for the ledger (--ledger)")
-        old = begins(self.path, OLD)
-        if old:
-            self.path, given = self.path.with_suffix(SUFFIX), self.path
         self.key_path = self.path.with_name(self.path.name + KEY_SUFFIX)
         self._open()
         self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
-        jobs = [(given, read_document(given, OldJob))] if old else []
-        self._import([*jobs, *(job for channel in channels for job in old_jobs(channel))])
 
     def _open(self) -> None:
         try:
@@ -112,9 +101,7 @@ class Ledger:
                     )
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, FILE_MODE))
             elif self.path.stat().st_size and not begins(self.path, MAGIC):
-                raise InputError(
-                    f"{self.path} is not a ledger (no SQLite file); give another name (--ledger)"
-                )
+                raise InputError(f"{self.path} is not a ledger (no SQLite file); name another (--ledger)")
         except OSError as error:
             raise self._refused(reason(error)) from None
         if self._is_ready():
@@ -206,30 +193,15 @@ class Ledger:
             raise self._refused(why) from None
 
     def _refused(self, why: str) -> InputError:
-        return InputError(
-            f"the ledger {self.path} cannot be written: {why}; name another place for it (--ledger)"
-        )
+        return InputError(f"the ledger {self.path} cannot be written: {why}; name another place (--ledger)")
 
     def file_hash(self, sha256: str, reading: str = "") -> str:
         """A data set's bytes, and how they are read, as the ledger knows them."""
         return self.key.derived("ledger", "file", sha256, reading).secret.hex()[:32]
 
-    def key_of(self, drawn: Drawn, db: sqlite3.Connection) -> Key:
-        """The key of a draw: derived from that of the ledger, but for jobs of earlier versions."""
-        row = db.execute("SELECT path, fingerprint FROM keys WHERE job = ?", (drawn.job,)).fetchone()
-        if row is None:
-            return key_of_draw(self.key.derived("job", drawn.job), drawn.draw)
-        if not os.path.lexists(row[0]):
-            raise InputError(
-                f"the key file {row[0]} of an earlier release of these records is gone, and another key would draw "
-                "them a second time, which can tell far more than one release: put it back"
-            )
-        key = read_key(row[0])
-        if check_of(key) != row[1]:
-            raise InputError(
-                f"the key file {row[0]} is not the one of the earlier release; put the right one back"
-            )
-        return key_of_draw(key, drawn.draw)
+    def key_of(self, drawn: Drawn) -> Key:
+        """The key of a draw."""
+        return key_of_draw(self.key.derived("job", drawn.job), drawn.draw)
 
     @staticmethod
     def releases(db: sqlite3.Connection) -> list[Entry]:
@@ -282,37 +254,14 @@ class Ledger:
         if len(hashes):
             nonce = secrets.token_bytes(NONCE)
             symbols = _ciphered(key, nonce, codes.astype("<i4", copy=False).tobytes())
-            which, records = (
-                (drawn.job, drawn.use.channel, drawn.draw, entry.id),
-                hashes.astype("<u8", copy=False),
-            )
-            row = (*which, nonce, records.data, symbols)
+            which = drawn.job, drawn.use.channel, drawn.draw, entry.id
+            row = (*which, nonce, hashes.astype("<u8", copy=False).data, symbols)
             db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     @staticmethod
     def sample(db: sqlite3.Connection, unordered: str) -> bytes:
         """The sample of a data set that was released."""
         return db.execute("SELECT sample FROM samples WHERE unordered = ?", (unordered,)).fetchone()[0]
-
-    def _import(self, jobs: Sequence[tuple[Path, OldJob]]) -> None:
-        """Enter the releases of old job files, each once."""
-        with self.reading() as db:
-            seen = {entry.id for entry in self.releases(db)} if jobs else set[str]()
-        runs = [(path, job, run) for path, job in jobs for run in job.runs if run.state != RUNNING]
-        runs = [each for each in runs if each[2].id not in seen]
-        if not runs:
-            return
-        with self.changing() as db:
-            for path, job, run in runs:
-                lost = run.draw < job.key_since  # an earlier version began a new key when one was gone
-                name = f"old {job.key_check}{' lost' * lost}"
-                place = f"{path.with_name(job.key_file)}{' (lost)' * lost}"
-                db.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", (name, place, job.key_check))
-                told = run.model_dump(exclude={"draw", "dataset", "uses", "records"})
-                drawn = tuple(Drawn(use=use, job=name, draw=run.draw) for use in run.uses)
-                file = self.file_hash(run.dataset, canonical(run.settings.get("text") or {}))
-                records = run.records or 0
-                self.enter(db, Entry(**told, identity=job.identity, drawn=drawn, file=file, records=records))
 
 
 def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:

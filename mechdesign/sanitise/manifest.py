@@ -102,9 +102,7 @@ def voids(manifest: Manifest) -> list[str]:
     useful = [name for use in uses for name in use.columns]
     plain = [name for name in dict.fromkeys(useful) if name in columns and name not in names]
     if plain:
-        told.append(
-            f"{_named(plain)} left in the data beside the released values, which protect nothing then."
-        )
+        told.append(f"{_named(plain)} left in the data beside the released values, which protect nothing.")
     others = [name for name in columns if name not in (*names, *kept_private, *plain)]
     if others:
         tell = "it tells" if len(others) == 1 else "they tell"
@@ -140,9 +138,7 @@ def voids(manifest: Manifest) -> list[str]:
         "the same records: with another key, from another copy of the data, or in another job."
     )
     if identity:
-        told.append(
-            f"A record is known by {listed(identity)}: records that share it share their random numbers."
-        )
+        told.append(f"A record is known by {listed(identity)}: records that share it share random numbers.")
         told += [_CHANGES[use.changed] for use in uses[:1] if use.changed in _CHANGES]
     return told
 

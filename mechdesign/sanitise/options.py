@@ -34,6 +34,9 @@ class _Shared(TypedDict, total=False):
     policy: Policy | None
     identity: ColumnNames | None
     keep_sensitive: bool
+    drop: ColumnNames
+    keep: ColumnNames
+    keep_order: bool
     insecure_seed: int | None
     changed: str
     fresh_draw: bool
@@ -51,10 +54,7 @@ class FileKeywords(_Shared, total=False):
     columns: Mapping[str, str] | None
     into: AddedNames | None
     correlated: ColumnNames
-    drop: ColumnNames
-    keep: ColumnNames
     shuffle: bool
-    keep_order: bool
 
 
 class StepKeywords(_Shared, _Keyed, total=False):
@@ -164,9 +164,7 @@ class ReleaseOptions:
         if self.fresh_draw and self.ledger is None:
             raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
         if self.changed != REFUSE and not self.identity:
-            raise InputError(
-                f"changed={self.changed} is about records that are known by identity; name their column"
-            )
+            raise InputError(f"changed={self.changed} is about records known by identity; name their column")
         if self.ledger is not None and self.row_numbers is not None:
             raise InputError(
                 "a ledger knows the same data by their order or by identity; give the column as identity, in place of "
@@ -255,7 +253,6 @@ def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def _with_parameters(doc: str, names: Sequence[str]) -> str:
-    """A docstring with the parameters of these names at the end of its own."""
     text = inspect.cleandoc(doc)
     at = next((text.index(end) for end in ("\n\nAttributes\n", "\n\nRaises\n") if end in text), len(text))
     lines = inspect.cleandoc(ReleaseOptions.__doc__ or "").splitlines()

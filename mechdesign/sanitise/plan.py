@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
@@ -80,9 +80,6 @@ def _plain(name: Any, endings: bool) -> str:
     return "".join(words).removesuffix("s" * endings) or "".join(words)
 
 
-FileChannel: TypeAlias = Releasable
-
-
 @dataclass(frozen=True)
 class OutputColumn:
     """A column of the output."""
@@ -118,15 +115,13 @@ class Plan:
         return tuple(column.name for column in self.columns if column.release is not None)
 
 
-def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions) -> Plan:
+def make_plan(channels: Sequence[Releasable], header: Sequence[str], options: ReleaseOptions) -> Plan:
     """Decide what happens to each column of a table."""
     inside, secret = _useful(channels, header, options), secret_columns(channels, options)
     useful = [name for names in inside for name in names]
     for name in useful:
         if name in secret:
-            raise InputError(
-                f"the column {quoted(name)} cannot stand for a sensitive and a useful column at once"
-            )
+            raise InputError(f"the column {quoted(name)} cannot be sensitive and useful at once")
     renamed = [name for name in secret if name in options.renamed.values()]
     for name in (*options.correlated, *renamed, *options.identifiers, *options.drop, *options.kept):
         require_column(name, header)
@@ -146,19 +141,15 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: R
     known = [*useful, *secret, *options.correlated, *options.drop, *options.kept]
     looks = () if options.keep_sensitive else lookalikes(header, secret, known)
     other = () if options.into is not None else lookalikes(header, useful, known, endings=False)
-    for what, (name, like) in (
-        *(("sensitive", each) for each in looks),
-        *(("useful", each) for each in other),
-    ):
+    for name, like in (*looks, *other):
+        what = "sensitive" if like in secret else "useful"
         raise InputError(
             f"the column {quoted(name)} looks like the {what} column {quoted(like)} and would stay in the output; "
             "leave it out (--drop), or keep it knowingly (--keep)"
         )
     notices = [_CANNOT_TELL] if any(channel.sensitive is None for channel in channels) else []
     if options.into is not None:
-        notices.append(
-            f"{listed(useful)} stays in the output beside the released column: no release yet, remove it first"
-        )
+        notices.append(f"{listed(useful)} stays beside the released column: no release yet, remove it first")
     notices += [_SEVERAL] if len(channels) > 1 else []
     private = {*secret, *options.correlated} - {*replaced}
     return Plan(
@@ -171,9 +162,8 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: R
 
 
 def _useful(
-    channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions
+    channels: Sequence[Releasable], header: Sequence[str], options: ReleaseOptions
 ) -> list[tuple[str, ...]]:
-    """The useful columns of each channel, by their names in the table."""
     variables = [each for channel in channels for each in (channel.useful, channel.sensitive)]
     known = list(dict.fromkeys(name for each in variables if each is not None for name in each.columns))
     unknown = [name for name in options.renamed if name not in known]
@@ -196,12 +186,12 @@ def _useful(
     return inside
 
 
-def secret_columns(channels: Sequence[FileChannel], options: ReleaseOptions) -> list[str]:
+def secret_columns(channels: Sequence[Releasable], options: ReleaseOptions) -> list[str]:
     """The sensitive columns of the channels, by their names in the table."""
     return list(dict.fromkeys(name for each in channels for name in sensitive_of(each, options) or ()))
 
 
-def sensitive_of(channel: FileChannel, options: ReleaseOptions) -> tuple[str, ...] | None:
+def sensitive_of(channel: Releasable, options: ReleaseOptions) -> tuple[str, ...] | None:
     """The sensitive columns of a channel, by their names in the table; None where it does not say."""
     if channel.sensitive is None:
         return None
@@ -243,9 +233,7 @@ def _layout(
     return tuple(columns)
 
 
-_CANNOT_TELL = (
-    "the channel does not say which columns are sensitive: see for yourself that none is in the output"
-)
+_CANNOT_TELL = "the channel does not say which columns are sensitive: see that none is in the output"
 
 _SEVERAL = (
     "several columns of a record are released: each keeps its own promise, "

@@ -23,12 +23,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.inputs import STANDARD, TextOptions
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
-from mechdesign.nonstochastic.domains import (
-    Domain,
-    IntervalDomain,
-    finite,
-    interval,
-)
+from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, interval
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
 from mechdesign.nonstochastic.mechanism_file import OUTSIDE, QUERY, TOLD, MechanismFile, Outside
 from mechdesign.nonstochastic.noiseless import LAYOUTS
@@ -57,33 +52,28 @@ def check_options(options: QuantizeOptions) -> None:
     """Raise InputError if options contradict each other."""
     if re.fullmatch(QUERY.pattern, options.query, re.ASCII) is None:
         raise InputError(f"query ({quoted(options.query)}) must be {QUERY.wanted}")
-    if options.outside not in OUTSIDE:
-        raise InputError(f"outside ({quoted(options.outside)}) must be one of {', '.join(OUTSIDE)}")
-    if options.query == "count" and options.outside in TOLD:
-        raise InputError(f"a record counts as 0 or 1: there is nothing outside to {options.outside}")
-    if options.layout not in LAYOUTS:
-        raise InputError(f"layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}")
-    if options.query == "identity" and options.group_by:
-        raise InputError(
-            "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by record"
-        )
-    if options.domain is not None and options.query == "count":
-        raise InputError("--domain is not for --query count: a record counts as 0 or 1")
-    if options.query != "count" and options.equals is not None:
-        raise InputError(f"--equals is for --query count, not for {options.query}")
-    if options.query == "count" and options.range_text is not None:
-        raise InputError("--range is not for --query count: a record counts as 0 or 1")
+    query, column, counts = options.query, quoted(options.column), options.query == "count"
     names = [*options.group_by, *((options.individual,) if options.individual else ())]
-    if options.column in names:
-        raise InputError(
-            f"the column {quoted(options.column)} cannot be released and be a group or individual too"
-        )
-    if options.query != "identity":
-        made = (RECORDS, f"{options.query.replace(':', '_')}_{options.column}")
-        if clash := [name for name in options.group_by if name in made]:
-            raise InputError(
-                f"the group column {quoted(clash[0])} has the name of a column of the output; rename it"
-            )
+    made = (RECORDS, f"{query.replace(':', '_')}_{options.column}")
+    clash = [name for name in options.group_by if name in made and query != "identity"]
+    wrong = {
+        f"outside ({quoted(options.outside)}) must be one of {', '.join(OUTSIDE)}": options.outside
+        not in OUTSIDE,
+        f"a record counts as 0 or 1: there is nothing outside to {options.outside}": counts
+        and options.outside in TOLD,
+        f"layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}": options.layout
+        not in LAYOUTS,
+        "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by "
+        "record": query == "identity" and options.group_by,
+        "--domain is not for --query count: a record counts as 0 or 1": counts and options.domain is not None,
+        f"--equals is for --query count, not for {query}": options.equals is not None and not counts,
+        "--range is not for --query count: a record counts as 0 or 1": counts
+        and options.range_text is not None,
+        f"the column {column} cannot be released and be a group or individual too": options.column in names,
+        f"the group column {', '.join(map(quoted, clash))} has the name of a column of the output; rename it": clash,
+    }
+    for message in (said for said, is_so in wrong.items() if is_so):
+        raise InputError(message)
 
 
 def parse_range(text: str | None, query: str) -> IntervalDomain:
@@ -137,18 +127,10 @@ def compare_budgets(
                 source, target, replace(options, epsilon=epsilon), text=text, progress=progress, force=True
             )
             sizes = [m.quantizer for m in done.mechanism.mechanisms]
-            rows.append(
-                {
-                    "epsilon": epsilon,
-                    "outputs": done.mechanism.guarantee["outputs"],
-                    "total_epsilon": done.total_epsilon,
-                    "levels": max(q.levels for q in sizes),
-                    "possible_error": float(max(q.worst_error for q in sizes)),
-                    "worst_error": done.worst_error,
-                    "mean_error": done.mean_error,
-                    "relative_error": done.relative_error,
-                }
-            )
+            row = {"epsilon": epsilon, "outputs": done.mechanism.guarantee["outputs"]}
+            row |= {"total_epsilon": done.total_epsilon, "levels": max(q.levels for q in sizes)}
+            row |= {"possible_error": float(max(q.worst_error for q in sizes))}
+            rows.append(row | {n: getattr(done, n) for n in ("worst_error", "mean_error", "relative_error")})
     return rows
 
 
@@ -221,11 +203,6 @@ def quantise_table(
         return replace(made, epsilon=epsilon_for(share))
 
     done = release_table(
-        designed,
-        source,
-        target,
-        individual=options.individual,
-        equals=options.equals,
-        **writing,
+        designed, source, target, individual=options.individual, equals=options.equals, **writing
     )
     return replace(done, notices=(*filter(None, notices), *done.notices))

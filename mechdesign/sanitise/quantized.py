@@ -9,14 +9,12 @@ exact sums in memory.
 # pyright: basic
 from __future__ import annotations
 
-import math
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from functools import cache
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,33 +28,17 @@ from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
+from mechdesign.formats.urls import is_url, local
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of, usable_records
-from mechdesign.nonstochastic.domains import FiniteDomain, exact_number, finite
-from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
-from mechdesign.nonstochastic.mechanism_file import (
-    TOLD,
-    MechanismFile,
-    Outside,
-    SizedQuantizer,
-    build_query,
-    guarantee_record,
-    ranks_of,
-    read_verified,
-)
-from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, design_quantizer
-from mechdesign.nonstochastic.optimise_thresholds import most_levels, thresholds_for
+from mechdesign.nonstochastic.claims import guarantee_record, read_verified
+from mechdesign.nonstochastic.domains import FiniteDomain
+from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, Outside, ranks_of
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.queries import LinearQuery
+from mechdesign.nonstochastic.sizes import released_number, sized_quantizer
 from mechdesign.sanitise.target import Target
 
 RECORDS = "records"
 """Header of the number of records of each group."""
-
-THRESHOLDS = ("optimal", "most", "given")
-"""Ways to place thresholds that are no layout of equal cells: of least squared error, the most, or listed ones."""
-
-LARGEST_DOUBLE = Fraction(sys.float_info.max)
-"""Released numbers are doubles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +105,8 @@ def release_table(
 
     `keep` are files that are still needed and never overwritten.
     """
-    standard = os.fspath(target) == STANDARD
+    source, target = local(source), local(target)
+    standard = os.fspath(target) == STANDARD or is_url(target)
     beside = asked.get("mechanism_path") or (None if standard else f"{os.fspath(target)}.mechanism.json")
     folder = None if standard else Path(target).absolute().parent
     if beside and Path(beside).absolute() == Path(target).absolute():
@@ -140,7 +123,10 @@ def release_table(
     ):
         mechanism = designed(table)
         run = Answering(mechanism, table, asked.get("column"), asked.get("equals"), asked.get("progress"))
-        packing, individual = asked.get("compression") or packing_of(table, target), asked.get("individual")
+        packing, individual = (
+            packing_of(table, target, None, asked.get("compression")),
+            asked.get("individual"),
+        )
         if mechanism.query == "identity":
             run.identity(out.part, packing, individual)
         else:
@@ -314,38 +300,43 @@ class Answering:
             self.records += len(rows)
         self._refuse_none()
         self.each = self._most(groups)
-        answers, names, sizes = self._answers(groups, marked), groups.keys, groups.sizes
+        (kept, answers), names, sizes = self._answers(groups, marked), groups.keys, groups.sizes
         self.answers = len(answers)
         if not answers:
             raise InputError(f"{self.table.name}: no value lies in the range, and nothing is left to answer")
-        columns: dict[str, Any] = {key: [names[g][k] for g in answers] for k, key in enumerate(keys)}
-        columns |= {RECORDS: [sizes[g] for g in answers], self.mechanism.answer: [*answers.values()]}
+        columns: dict[str, Any] = {key: [names[g][k] for g in kept] for k, key in enumerate(keys)}
+        columns |= {RECORDS: [sizes[g] for g in kept], self.mechanism.answer: answers}
         with open(target, "wb") as stream:
             self.table.write_table(stream, columns, compression=packing)
 
-    def _answers(self, groups: Groups, marked: set[int]) -> dict[int, float | str | None]:
-        """What is released for each group of some records; a `marked` one, with a value outside the range, is empty."""
-        query, sizes = self.mechanism.query, groups.sizes
-        ordered = ranks_of(query, 1) != (0, 0)
-        answers = groups.ranked(lambda size: ranks_of(query, size)) if ordered else groups.totals()
-        released: dict[int, float | str | None] = {}
-        shown: dict[tuple[int, int], float] = {}
-        pairs: list[tuple[float, float]] = []
-        for g, (answer, size) in enumerate(zip(answers, sizes, strict=True)):
+    def _answers(self, groups: Groups, marked: set[int]) -> tuple[list[int], list[float | str | None]]:
+        """The groups of some records, and what is released for them; a `marked` one, with a value outside, is empty."""
+        query, ordered = self.mechanism.query, ranks_of(self.mechanism.query, 1) != (0, 0)
+        many, unit = groups.ranked(lambda size: ranks_of(query, size)) if ordered else groups.totals()
+        kept, released = list[int](), list[float | str | None]()
+        answers, errors = np.zeros((2, len(groups)))
+        times = np.ones(len(groups), dtype=np.int64)
+
+        @cache
+        def placing(size: int) -> tuple[int, int, Callable[[int], int], Callable[[int], float]]:
+            quantizer, own = self._quantizer(size), unit / size if query == "mean" else unit
+            shown = cache(lambda cell: float(released_number(query, quantizer, cell)))
+            return *own.as_integer_ratio(), quantizer.placing(own), shown
+
+        for g, (total, size) in enumerate(zip(many, groups.sizes, strict=True)):
+            times[g] = size > 0 and g not in marked
             if size == 0:
                 continue
-            quantizer = self._quantizer(size)
-            if g in marked:
-                released[g] = None if self.table.kind == "Parquet" else ""
-                continue
-            answer = answer / size if query == "mean" else answer
-            place = size, quantizer.place(answer)
-            if place not in shown:
-                shown[place] = float(released_number(query, quantizer, place[1]))
-            released[g] = shown[place]
-            pairs.append((float(answer), abs(shown[place] - float(answer))))
-        self._tell(*np.array(pairs).reshape(-1, 2).T, times=np.ones(len(pairs), dtype=np.int64))
-        return released
+            kept.append(g)
+            up, down, place, shown = placing(size)
+            if times[g]:
+                released.append(shown(place(total)))
+                answers[g] = total * up / down
+                errors[g] = abs(released[-1] - answers[g])
+            else:
+                released.append(None if self.table.kind == "Parquet" else "")
+        self._tell(answers, errors, times)
+        return kept, released
 
     def _quantizer(self, size: int) -> Quantizer:
         """The thresholds for groups of this size, laid out by the rule of the file where it has none."""
@@ -379,11 +370,8 @@ class Answering:
                 f"{' and others' if len(self.new) > 5 else ''}; they were laid out and certified by the same rule"
             )
         return Quantised(
-            records=self.records,
-            answers=self.answers,
-            column=self.column,
+            **{name: getattr(self, name) for name in ("records", "answers", "column", "moved")},
             outside=self.beyond,
-            moved=self.moved,
             mean_error=self.errors / max(self.answers, 1),
             worst_error=self.worst,
             relative_error=self.errors / self.amount if self.amount else 0.0,
@@ -394,63 +382,3 @@ class Answering:
             sha256=sha256,
             notices=tuple(notices),
         )
-
-
-def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None = None) -> SizedQuantizer:
-    """Thresholds for another size of group, by the layout and within the budget of a mechanism; `told` gets notices."""
-    named = mechanism.provenance.get("layout")
-    if named not in (*LAYOUTS, *THRESHOLDS):
-        raise InputError(
-            f"the mechanism has no thresholds for groups of {size} and does not say its layout; design anew"
-        )
-    query = build_query(mechanism.query, size, mechanism.domain)
-    lo, hi = query.range
-    if max(abs(lo), abs(hi)) > LARGEST_DOUBLE:
-        raise InputError(
-            f"the {mechanism.query} of {size:,} values up to {float(mechanism.domain.hi):g} can be beyond all doubles "
-            f"({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
-        )
-    outputs = outputs_allowed(mechanism.epsilon) - (mechanism.outside in TOLD)
-    if not outputs:
-        raise InputError(
-            f"to {mechanism.outside} what lies outside the range is one output, and epsilon allows no other: "
-            "raise it to 1 bit or more"
-        )
-    # A record that counts as 0 or 1 has two outputs at most, and finer cells would tell nothing more.
-    outputs = min(outputs, 2) if mechanism.query == "count" else outputs
-    epsilon = epsilon_for(outputs)
-    # Thresholds may be placed for some values of a range, and are counted for all of it.
-    points = mechanism.provenance.get("points")
-    space = finite(points) if points else mechanism.domain
-    if named in LAYOUTS:
-        quantizer = design_quantizer(query, epsilon, layout=cast("Layout", named)).quantizer
-    elif named == "given":
-        cuts = [exact_number("a threshold", t) for t in mechanism.provenance.get("thresholds", ())]
-        quantizer = Quantizer(lo, hi, tuple(t for t in cuts if lo < t <= hi))
-    elif not isinstance(query, LinearQuery) or not isinstance(space, FiniteDomain):
-        raise InputError(
-            f"{named} thresholds are for the identity, mean or sum of a finite domain (--domain); another query gets "
-            "its thresholds by --layout"
-        )
-    else:
-        weights, found = mechanism.provenance.get("weights"), build_query(mechanism.query, size, space)
-        best = most_levels(found, epsilon) if named == "most" else thresholds_for(found, epsilon, weights)
-        quantizer = replace(best.quantizer, lo=lo, hi=hi)
-        if not best.optimal and told is not None:
-            told.append(f"the thresholds for groups of {size} may not be the best ones: {best.because}")
-    made = mechanism.certified(size, quantizer)
-    if made.certificate.outputs > outputs_allowed(mechanism.epsilon):
-        raise InputError(
-            f"with these thresholds one individual can bring about {made.certificate.outputs} outputs, and "
-            f"{outputs_allowed(mechanism.epsilon)} are allowed; leave some out, or raise the budget"
-        )
-    return made
-
-
-def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:
-    """What is released for a cell: its middle, or the middle of the whole numbers in it for a count."""
-    if query != "count":
-        return quantizer.midpoint(cell)
-    below, above = quantizer.edge(cell), quantizer.edge(cell + 1)
-    last = math.floor(above) if cell == quantizer.levels - 1 else math.ceil(above) - 1
-    return Fraction(math.ceil(below) + last, 2)

@@ -14,8 +14,10 @@ from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
-from mechdesign.nonstochastic.mechanism_file import MechanismFile, read_verified
-from mechdesign.sanitise.quantized import RECORDS, apply_mechanism, released_number
+from mechdesign.nonstochastic.claims import read_verified
+from mechdesign.nonstochastic.mechanism_file import MechanismFile
+from mechdesign.nonstochastic.sizes import released_number
+from mechdesign.sanitise.quantized import RECORDS, apply_mechanism
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from mechdesign.formats.cells import Encoded, arrow_offsets, encode, require_col
 from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
 from mechdesign.release.policies import MARGINAL
+from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.evidence import LEVEL, Order, Twins, decisive
 from mechdesign.sanitise.keys import key_at
 from mechdesign.sanitise.options import ReleaseOptions
-from mechdesign.sanitise.plan import FileChannel, OutputColumn, Plan, make_plan, secret_columns
+from mechdesign.sanitise.plan import OutputColumn, Plan, make_plan, secret_columns
 from mechdesign.tables.columns import UnknownSymbol, encode_for, own_values
 
 Codes = NDArray[np.integer[Any]]
@@ -32,16 +34,16 @@ Codes = NDArray[np.integer[Any]]
 class Recipe:
     """Channels, their keys, and columns; travels to other processes (with the keys in it, which no text shows)."""
 
-    channels: tuple[FileChannel, ...]
+    channels: tuple[Releasable, ...]
     keys: tuple[Key, ...]
     options: ReleaseOptions
     keyless: bool = False
 
     @classmethod
-    def of(cls, channel: FileChannel | Sequence[FileChannel], options: ReleaseOptions) -> Recipe:
+    def of(cls, channel: Releasable | Sequence[Releasable], options: ReleaseOptions) -> Recipe:
         """The recipe of what a user asks for."""
         given: Any = channel
-        channels: tuple[FileChannel, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+        channels: tuple[Releasable, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,)
         if not channels:
             raise InputError("give at least one channel")
         for each in channels:
@@ -72,11 +74,8 @@ class Recipe:
     @property
     def replaced(self) -> list[str]:
         """Columns that the release takes the place of."""
-        names, called = (
-            [name for channel in self.channels for name in channel.useful.columns],
-            self.options.columns,
-        )
-        return [(called or {}).get(name, name) for name in names if self.options.into is None]
+        names, called = (each.useful.columns for each in self.channels), self.options.renamed
+        return [called.get(name, name) for name in chain(*names)] if self.options.into is None else []
 
     def plan(self, header: Sequence[Any]) -> Plan:
         """What happens to each column of a table."""
@@ -89,7 +88,7 @@ class Recipe:
         return plan
 
 
-def without_table(channel: FileChannel, options: ReleaseOptions) -> FileChannel:
+def without_table(channel: Releasable, options: ReleaseOptions) -> Releasable:
     """A channel as far as draws need it: what is sent to other machines has no joint table in it."""
     joint = getattr(channel, "joint", None)
     if joint is None:
@@ -259,7 +258,6 @@ def stands_for(plan: Plan, column: OutputColumn) -> int:
 
 
 def _identifiers(column: Any, name: str) -> Any:
-    """The text of every identifier, as a pyarrow array."""
     texts = simple_texts(column)
     if texts is None:
         cells = encode(column, name)
@@ -302,7 +300,6 @@ def _numbered(column: Any, name: str) -> NumberedRecords:
 
 
 def _named(records: Records, position: int) -> str:
-    """How a message calls a record."""
     if isinstance(records, Identifiers):
         return f"the record {records.named(position)}"
     if isinstance(records, RowNumbers):

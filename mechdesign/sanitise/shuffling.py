@@ -91,7 +91,6 @@ def _shuffled(parts: Iterable[Any], key: Key, buckets: int, folder: Path | None)
 
 
 def _gathered(parts: Iterable[Any]) -> Iterator[Any]:
-    """The batches as tables of about `ROOM` bytes."""
     import pyarrow as pa
 
     waiting, size = list[Any](), 0

@@ -15,9 +15,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 if find_spec("sklearn") is None:
-    raise ImportError(
-        "ReleaseTransformer needs scikit-learn, which is not installed: pip install 'mechdesign[sklearn]'"
-    )
+    raise ImportError("ReleaseTransformer needs scikit-learn: pip install 'mechdesign[sklearn]'")
 
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import (
@@ -37,7 +35,7 @@ from mechdesign.notions import Notion
 from mechdesign.release.drawing import LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
-from mechdesign.sanitise.frames import arrow_columns, by_ledger, header_of, sanitised
+from mechdesign.sanitise.frames import arrow_columns, by_ledger, header_of, heed, look_at, sanitised
 from mechdesign.sanitise.options import ColumnNames, ReleaseOptions, StepKeywords, takes
 from mechdesign.sanitise.recipe import Drawer, DrawnColumn, Recipe
 from mechdesign.tables.columns import positions_of, rebuild
@@ -67,15 +65,13 @@ class LearningTable:
         kept = [name for name in self.names if name not in names]
         if len(kept) == len(self.names):
             return self
-        if self.is_array:
-            return LearningTable(tuple(kept), self.data[:, [self.names.index(name) for name in kept]])
-        return LearningTable(
-            tuple(kept), self.data.select(kept) if hasattr(self.data, "select") else self.data[kept]
-        )
+        data: Any = self.data.select(kept) if hasattr(self.data, "select") else None
+        at = [self.names.index(name) for name in kept]
+        data = self.data[:, at] if self.is_array else self.data[kept] if data is None else data
+        return LearningTable(tuple(kept), data)
 
 
 def _names(columns: ColumnNames | None) -> tuple[str, ...]:
-    """One column, several or none, as a tuple."""
     if columns is None:
         return ()
     return (columns,) if isinstance(columns, str) else tuple(columns)
@@ -124,7 +120,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     `identity` and `key` where data overlap (train and test folds of the same people, nightly runs), or where single
     records are served.
 
-    Neither an order nor a column that gives the useful one away is looked for here: see `sanitise` and `inspect`.
+    A kept column that gives the useful one away in what is transformed is refused (unless in `keep`), and an order that
+    does warned of (unless `keep_order`), as `sanitise` does.
 
     A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the joint table: keep it
     as a key file is kept.
@@ -144,7 +141,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         As for `design`.
     missing : {"refuse", "symbol", "drop"}
         What a missing cell does when the table is counted, as for `Joint.from_table`.
-    form, policy, key, ledger, identity, row_numbers, keep_sensitive, insecure_seed
+    form, policy, key, ledger, identity, row_numbers, keep_sensitive, drop, keep, keep_order,
+    insecure_seed
         As for `sanitise`, see `__init__`. Without a key `fit` makes a new one. A posterior draw in an array of numbers
         is a number again. `keep_sensitive` keeps the columns of S.
 
@@ -219,7 +217,13 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             recipe = replace(recipe, keys=(Key.fresh(),))
 
         def release(drawer: Drawer) -> Any:
-            return released_array(table, drawer) if table.is_array else sanitised(table.data, drawer)
+            released = released_array(table, drawer) if table.is_array else sanitised(table.data, drawer)
+            if table.is_array:
+                drawer.look(len(table.data), lambda step: lambda name: table.column(name)[::step])
+            else:
+                look_at(table.data, drawer)
+            heed(drawer, 4)
+            return released
 
         if recipe.options.ledger is None:
             return release(Drawer(recipe, table.names))
@@ -248,7 +252,6 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return tags
 
     def _table(self, X: Any, *, reset: bool) -> LearningTable:
-        """The columns of X, its shape and names checked as scikit-learn does."""
         # What has no named columns is for scikit-learn to make an array of.
         if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "schema")):
             table = LearningTable(tuple(header_of(X)), X)
@@ -268,7 +271,6 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return self.missing != "refuse" or (policy is not None and policy.null != REFUSE)
 
     def _released_by(self) -> Channel | PathLike | None:
-        """The channel, also where it was given in the place of a notion."""
         return self.notion if self.channel is None and isinstance(self.notion, Channel) else self.channel
 
     def _designed(self, table: LearningTable, y: Any) -> Channel:
@@ -305,7 +307,6 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return target
 
     def _sensitive_columns(self) -> list[str]:
-        """The columns of X that hold S."""
         if self.sensitive is not None:
             return list(_names(self.sensitive))
         variable = self.channel_.sensitive if self._released_by() is not None else None

@@ -1,4 +1,7 @@
-"""Sanitised lazy tables, polars LazyFrames and DuckDB relations batch by batch: with the draws of frames and files."""
+"""Sanitised tables of every kind; lazy ones, polars LazyFrames and DuckDB relations, batch by batch.
+
+Those get the draws of frames and files.
+"""
 
 # duckdb, polars and pyarrow tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
@@ -9,15 +12,97 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
+from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.clusters import on_dask, on_spark
-from mechdesign.sanitise.frames import all_different, look_at, sanitised
+from mechdesign.sanitise.frames import (
+    all_different,
+    arrow_columns,
+    by_ledger,
+    header_of,
+    look_at,
+    sanitised,
+    warn_of_draws,
+    weighed,
+)
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.recipe import Drawer, Recipe, without_table
 from mechdesign.sanitise.writing import uses_of
+
+
+@takes(ReleaseKeywords)
+def sanitise(
+    frame: Any,
+    channel: Releasable | Sequence[Releasable],
+    *,
+    first_row: int = 0,
+    **options: Unpack[ReleaseKeywords],
+) -> Any:
+    """The frame with each channel's X replaced by draws of Y; a new frame, and the old one stays as it is.
+
+    Rows, their order, the index, and the other columns stay; a released column of categories is one of
+    categories, with all labels. The draw of a record depends on nothing but the key, the channel, and the record's
+    identity: its place in the frame, a number in a column, or the text of identifiers. So the same record gets the
+    same draw here, in a file, on Spark and on Dask, if key and identity are the same.
+
+    A key belongs to one data set: records of two data sets with the same row numbers under the same key would have
+    draws that depend on each other. The guarantee covers the released column alone: other columns that stay in the
+    frame and tell of S or X void it.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of polars, DuckDB, Spark or Dask
+        Lazy tables come back lazy, need a key, and are released batch by batch whenever they are read; what is wrong
+        with a record, and columns or an order that tell of X, are errors then (see `engine_errors`). Without `identity`
+        and `row_numbers` their rows must have an order that stays: that of a file or table, filtered and projected, or
+        in DuckDB one by ORDER BY without ties; those of Spark have none. A DuckDB relation comes back on a connection
+        of its own; one made by ``connection.cursor()`` can be written to the database that it is read from.
+    channel : Channel or sequence of Channel
+        Each with columns of its own.
+    first_row : int
+        Row number of the first record where the frame is a part of a table, and neither `identity` nor `row_numbers`
+        is given.
+
+    Raises
+    ------
+    InputError
+        If this is no such frame, a column is not there or would stay and must not, a record has a symbol that the
+        policy refuses, or no identity. The message names the column or the record.
+    """
+    import narwhals as nw
+
+    asked = ReleaseOptions(**options)
+    if first_row and (asked.identifiers or asked.row_numbers is not None):
+        raise InputError(
+            "first_row numbers records by their place, but identity or row_numbers identify them"
+        )
+    recipe = Recipe.of(channel, asked)
+    on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
+    if on_cluster or nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
+        return _lazily(frame, recipe, first_row)
+    header = header_of(frame)
+    columns = arrow_columns(frame)
+    if asked.ledger is None:
+        drawer = Drawer(recipe, header)
+        released = weighed(frame, columns, drawer, first_row)
+        if asked.insecure_seed is None and not first_row and len(frame):
+            warn_of_draws(columns, len(frame), drawer)
+        return released
+    if first_row:
+        raise InputError("a ledger knows whole tables; give identity in place of first_row")
+    return by_ledger(
+        columns, len(frame), recipe, header, lambda drawer: weighed(frame, columns, drawer, 0), asked.ledger
+    )
+
+
+sanitise_frame = sanitise_spark = sanitise_dask = sanitise
+"""The name in `mechdesign`, where ``mechdesign.sanitise`` is the package, and those from the time when clusters had
+functions of their own."""
+
 
 LAZY = "a lazy table"
 """In the place of a path."""
@@ -37,7 +122,9 @@ def engine_errors() -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:
+    except (
+        Exception
+    ) as error:  # each engine has a class of its own for it, and none of them need be installed
         found = _OURS.findall(str(error))
         if not found or isinstance(error, InputError):
             raise
@@ -64,9 +151,7 @@ def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
     if options.ledger is None:
         return lean
     if not options.identifiers:
-        raise InputError(
-            "a ledger knows the records of a lazy table by identifiers alone: name them with identity"
-        )
+        raise InputError("a ledger knows records of a lazy table by identifiers alone: name them (identity)")
     uses = uses_of(recipe, recipe.plan(header), header)
     identity, fresh = options.identifiers, options.fresh_draw
     job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=LAZY)
@@ -76,8 +161,7 @@ def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
     return replace(lean, keys=job.keys)
 
 
-def sanitise_lazy(frame: Any, recipe: Recipe, first_row: int) -> Any:
-    """The released table, of the same kind."""
+def _lazily(frame: Any, recipe: Recipe, first_row: int) -> Any:
     lazy, spark, dask = (hasattr(frame, a) for a in ("collect_schema", "mapInArrow", "map_partitions"))
     header = all_different(list(frame.collect_schema() if lazy else frame.columns))
     recipe = lazy_recipe(recipe, header)
@@ -145,14 +229,23 @@ class _Readable:
 _IN_ORDER = re.compile(r"PROJECTION|FILTER|UNION|RANGE|READ_\w+|\w*SCAN|STREAMING_\w+|LIMIT")
 """Steps of DuckDB that keep the order of insertion."""
 
-_MIXED = re.compile(r"^\s*(?:[A-Z]+ JOIN\b|(?:AGGREGATE|UNIQUE)\[maintain_order: false)", re.MULTILINE)
-"""Steps of polars after which the order may be another one every time."""
+_KEEPING = re.compile(
+    r"\s*(?:DF \[|(?!PYTHON)\w+ SCAN \[|PROJECT |ESTIMATED ROWS|SORT BY|FILTER |FROM$|SELECT \[|WITH_COLUMNS:$|\[|"
+    r"SLICE|(?:END )?(?:UNION(?!\[maintain_order: false)|HCONCAT)|PLAN \d+:$|EXPLODE |UNPIVOT |UNNEST |ROW INDEX|"
+    r"(?:AGGREGATE|UNIQUE)\[maintain_order: true|CACHE\[|hint\.|$)"
+)
+"""Lines of a plan of polars, all of them of steps that keep the order; what is not known may change it."""
+
+_LOSING = re.compile(
+    r"\.(?:shuffle|sample\w*|\w*unique|mode|value_counts|(?:top|bottom)_k\w*|map\w*|python\w*)\("
+)
+"""Expressions of polars whose rows may stand in another order, or be other ones, every time."""
 
 
 def _ordered(frame: Any) -> bool:
-    """Whether records can be known by their place, which they have the next time, too."""
     if hasattr(frame, "collect_schema"):
-        return not _MIXED.search(frame.explain(optimized=False))
+        plan: str = frame.explain(optimized=False)
+        return all(map(_KEEPING.match, plan.splitlines())) and not _LOSING.search(plan)
     setting = frame.query("mechdesign", "select current_setting('preserve_insertion_order')")
     return setting.fetchall()[0][0] and all(map(_in_order, json.loads(frame.explain(format="json"))))
 

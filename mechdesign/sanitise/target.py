@@ -35,6 +35,7 @@ from mechdesign.core.files import (
     sync_folder,
 )
 from mechdesign.formats.inputs import BLOCK, STANDARD, on_failure
+from mechdesign.formats.urls import Remote, is_url
 
 ASKED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a program to stop; SIGKILL does not ask."""
@@ -61,9 +62,9 @@ class CutOff(MechdesignError):
     `exit_code` is that of the signal.
     """
 
-    def __init__(self, stop: Stopped | KeyboardInterrupt, name: str) -> None:
+    def __init__(self, stop: Stopped | KeyboardInterrupt, what: str) -> None:
         signum = stop.signum if isinstance(stop, Stopped) else signal.SIGINT
-        super().__init__(f"{_what(signum)}; the reader of {name} has got only a part of the release")
+        super().__init__(f"{_what(signum)}; {what}")
         self.exit_code = FATAL + signum
 
 
@@ -72,8 +73,6 @@ def _what(signum: int) -> str:
 
 
 class _Stop:
-    """The handler inside `stoppable`, until the work is done."""
-
     done = False
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
@@ -129,7 +128,6 @@ def keep_stoppable() -> None:
 
 @contextmanager
 def _handlers(handler: Any) -> Generator[dict[int, Any]]:
-    """Install a handler for every signal that is not ignored; gives those that were there."""
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for signum in ASKED:
@@ -155,8 +153,9 @@ class Target:
     """``with Target(path) as target:`` write to `target.part`, then call `target.commit`.
 
     Leaving the block in any other way removes the temporary files and leaves what was there before. ``-`` is standard
-    output: what is written reaches it in one go, only when all is well and complete. Of the sides some may be
-    `private`: for the owner.
+    output: what is written reaches it in one go, only when all is well and complete. So it does a URL, before the
+    sides have their names; `again` says that the same bytes are there. Of the sides some may be `private`: for the
+    owner.
     """
 
     _file: NamelessFile | None = None
@@ -170,8 +169,13 @@ class Target:
         sides: Sequence[PathLike] = (),
         private: Sequence[PathLike] = (),
         leftover: bool = False,
+        again: bool = False,
     ) -> None:
         self._standard = os.fspath(path) == STANDARD
+        self._remote = Remote(path) if is_url(path) else None
+        for side in filter(is_url, sides):
+            raise InputError(f"{side}: only data are written to a URL; name a local file")
+        self._again = again
         self.name = "standard output" if self._standard else os.fspath(path)
         self._given = Path(path)
         self._path = real_path(path)
@@ -186,9 +190,9 @@ class Target:
         self._ours: list[Path] = []
 
     def __enter__(self) -> Target:
-        if self._standard:
-            if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
-                raise InputError("standard output is closed; open it, or name a file to write to")
+        if self._standard and sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InputError("standard output is closed; open it, or name a file to write to")
+        if self._standard or self._remote:
             with self._refusals():
                 self._file = NamelessFile()
             self.part = self._file.path
@@ -219,15 +223,24 @@ class Target:
                 with open(part, "rb+") as stream:
                     os.fsync(stream.fileno())
         # This takes milliseconds; a signal in the middle would leave work for the next run to mend.
+        if self._remote:  # this takes its time
+            self._check_free()
+            before()
+            before = nothing
+            try:
+                self._remote.publish(self.part, force=self._force or self._again)
+            except (KeyboardInterrupt, Stopped) as stop:
+                raise CutOff(stop, f"{self.name} is there whole or not at all: start again") from None
         with uninterrupted(last=not self._standard):
             before()
             with self._refusals():
-                self._check_free()
+                if not self._remote:
+                    self._check_free()
                 for side, part in written.items():
                     self._rename(part, real_path(side))
                     # The output must not reach the disk before what belongs to it.
                     sync_folder(real_path(side).parent)
-                if not self._standard:
+                if self._file is None:
                     self._rename(self.part, self._path)
                     sync_folder(self._path.parent)
             if not self._standard:
@@ -250,7 +263,7 @@ class Target:
                     while rest:
                         rest = rest[os.write(sink, rest) :]
         except (KeyboardInterrupt, Stopped) as stop:
-            raise CutOff(stop, self.name) from None
+            raise CutOff(stop, f"the reader of {self.name} has got only a part of the release") from None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._discard()
@@ -258,10 +271,12 @@ class Target:
             raise InputError(self._refused(error)) from error
 
     def _parts(self) -> tuple[Path, ...]:
-        return (*([] if self._standard else [self.part]), *self._sides.values())
+        return (*([self.part] if self._file is None else []), *self._sides.values())
 
     def _check_free(self) -> None:
-        if not self._standard:
+        if self._remote:
+            self._remote.check_free(force=self._force or self._again)
+        elif not self._standard:
             check_target(self._given, force=self._force, sources=self._sources)
 
     def _check_names(self) -> None:
@@ -270,9 +285,7 @@ class Target:
         for side in self._named:
             check_target(side, force=self._replace_sides, sources=self._sources)
             if real_path(side) in taken:
-                raise InputError(
-                    f"{side} would be written twice; choose another name for one of the two files"
-                )
+                raise InputError(f"{side} would be written twice; choose another name for one of the two")
             taken.add(real_path(side))
 
     def _take(self, part: Path) -> None:
@@ -298,7 +311,6 @@ class Target:
         self._ours.remove(part)
 
     def _discard(self) -> None:
-        """Remove the temporary files that are still ours, and let go of the locks."""
         descriptors, self._locks = [*self._locks.values()], {}
         if sys.platform == "win32":  # which removes no open file
             while descriptors:

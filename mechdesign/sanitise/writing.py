@@ -115,22 +115,25 @@ def write_release(
         for key, texts in drawer.labels.items()
     }
 
+    def released(batch: Batch, first: int) -> list[Any]:
+        try:
+            found = drawer.draw(lambda at: batch.column(header[at]), batch.num_rows, first_row=first)
+        except BadRecord as error:
+            error.position += first
+            raise
+        except InputError as error:
+            raise InputError(f"{table.name}: {error}") from None
+        drawer.look(batch.num_rows, lambda step: batch.some(step).column)
+        if look is not None:
+            look(batch)
+        codes = {key: arrow_integers(found[key].codes.astype(np.int32, copy=False)) for key in kinds}
+        return [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
+
     def drawn(batches: Iterable[tuple[float, Batch]]) -> Iterator[tuple[float, Batch, list[Any]]]:
         first = 0
         for share, batch in batches:
-            try:
-                found = drawer.draw(lambda at: batch.column(header[at]), batch.num_rows, first_row=first)  # noqa: B023
-            except BadRecord as error:
-                error.position += first
-                raise
-            except InputError as error:
-                raise InputError(f"{table.name}: {error}") from None
+            yield share, batch, released(batch, first)
             first += batch.num_rows
-            drawer.look(batch.num_rows, lambda step: batch.some(step).column)  # noqa: B023
-            if look is not None:
-                look(batch)
-            codes = {key: arrow_integers(found[key].codes.astype(np.int32, copy=False)) for key in kinds}
-            yield share, batch, [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
 
     read = ((table.position / table.size, batch) for batch in table.batches(encode=symbols, read=identifiers))
     try:
@@ -144,9 +147,8 @@ def write_release(
                 # Cells of a Parquet file are escaped as they are written.
                 sink.write(batch.escaped() if how.escape and isinstance(batch, CsvBatch) else batch, written)
                 advance(share)
-    except (
-        BadRecord
-    ) as error:  # its line may have to be looked for in the file, of which nobody reads any more
+    except BadRecord as error:
+        # Its line may have to be looked for in the file, of which nobody reads any more.
         raise InputError(f"{table.where(error.position)}: {error.what}") from None
     return sink.records
 

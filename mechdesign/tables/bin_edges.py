@@ -210,7 +210,7 @@ def least_cells(
 ) -> list[tuple[list[int], float]]:
     """For 1 to `most` cells of things 0 to `size` the edges of least total cost(end, start), and this cost."""
     ends = np.arange(1, size + 1)
-    best, before = np.append(0.0, cost(ends, 0 * ends)), list[Places]()
+    best, before = np.append(0, cost(ends, 0 * ends)), list[Places]()
     found: list[tuple[list[int], float]] = []
     for cells in range(1, min(most, size) + 1):
         if cells > 1:
@@ -219,7 +219,7 @@ def least_cells(
                 return best[start] + cost(end, start)
 
             before.append(np.append(0, row_minima(total, ends, 0 * ends, ends - 1)))
-            best = np.append(0.0, total(ends, before[-1][1:]))
+            best = np.append(0, total(ends, before[-1][1:]))
         edges = [size]
         for starts in reversed(before):
             edges.append(int(starts[edges[-1]]))

@@ -53,7 +53,7 @@ def changed(path: str, value, good: dict = GOOD) -> dict:
     return hashed(document)
 
 
-def refuse(tmp_path, content: bytes | str, message: str) -> None:
+def assert_refused(tmp_path, content: bytes | str, message: str) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
     with pytest.raises(InputError, match=message) as caught:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import open_source
 
 Rows = Sequence[Sequence[str]]
 
@@ -21,6 +22,12 @@ def csv_text(rows: Rows, **options: str | int) -> str:
     sink = io.StringIO(newline="")
     csv.writer(sink, **{"lineterminator": "\n", **options}).writerows(rows)
     return sink.getvalue()
+
+
+def rows_of(path: str | Path, text: TextOptions | None = None) -> list[list[str]]:
+    """The header of a data file, and its rows, as texts."""
+    with open_source(path, text) as source:
+        return [list(source.header), *(list(row) for batch in source.batches() for row in batch.rows())]
 
 
 def _zstd(data: bytes) -> bytes:

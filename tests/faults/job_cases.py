@@ -74,7 +74,7 @@ def read_table(path: Path) -> list[list[str]]:
         return list(csv.reader(stream))
 
 
-def check_release(source: Path, target: Path) -> None:
+def assert_release(source: Path, target: Path) -> None:
     """Not a row lost, doubled or moved, nothing but the useful column changed, and that as the channel may."""
     before, after = read_table(source), read_table(target)
     assert len(after) == len(before)
@@ -84,7 +84,7 @@ def check_release(source: Path, target: Path) -> None:
         assert new[1] in SYMBOLS[old[1]]
 
 
-def check_manifest(target: Path) -> None:
+def assert_manifest(target: Path) -> None:
     """The manifest is the one of these very bytes."""
     manifest = json.loads(target.with_name(f"{target.name}.manifest.json").read_text())
     assert manifest["output"] == hashlib.sha256(target.read_bytes()).hexdigest()

@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from tests.cases.channel_documents import GOOD, D, changed, hashed, refuse
+from tests.cases.channel_documents import GOOD, D, assert_refused, changed, hashed
 
 
 def test_the_good_file_is_read(tmp_path):
@@ -148,7 +148,7 @@ def test_the_good_file_is_read(tmp_path):
     ],
 )
 def test_a_wrong_value_is_named(tmp_path, path, value, message):
-    refuse(tmp_path, json.dumps(changed(path, value)), message)
+    assert_refused(tmp_path, json.dumps(changed(path, value)), message)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_wrong_value_is_named(tmp_path, path, value, message):
 def test_an_edit_breaks_the_hash(tmp_path, tamper):
     document = copy.deepcopy(hashed(GOOD))
     tamper(document)
-    refuse(
+    assert_refused(
         tmp_path,
         json.dumps(document),
         r"the sha256 does not match the content: the file was edited or damaged",
@@ -176,14 +176,14 @@ def test_an_edit_breaks_the_hash(tmp_path, tamper):
 
 
 def test_a_missing_hash_is_named(tmp_path):
-    refuse(tmp_path, json.dumps(GOOD), r"the channel file has no 'sha256'")
+    assert_refused(tmp_path, json.dumps(GOOD), r"the channel file has no 'sha256'")
 
 
 def test_every_truncation_is_refused(tmp_path):
     text = json.dumps(hashed(GOOD), indent=1)
     for end in range(1, len(text) - 1, 7):
-        refuse(tmp_path, text[:end], r"is truncated|is not a channel file")
-    refuse(tmp_path, text[: len(text) // 2], r"is truncated: it ends in the middle \(line \d+\)")
+        assert_refused(tmp_path, text[:end], r"is truncated|is not a channel file")
+    assert_refused(tmp_path, text[: len(text) // 2], r"is truncated: it ends in the middle \(line \d+\)")
 
 
 def test_every_changed_byte_is_noticed(tmp_path):
@@ -192,7 +192,7 @@ def test_every_changed_byte_is_noticed(tmp_path):
     for position in range(0, len(text), 3):
         if text[position] not in ' \n"':
             replacement = "7" if text[position] != "7" else "8"
-            refuse(tmp_path, text[:position] + replacement + text[position + 1 :], r"bad\.json")
+            assert_refused(tmp_path, text[:position] + replacement + text[position + 1 :], r"bad\.json")
 
 
 @pytest.mark.parametrize(
@@ -223,12 +223,12 @@ def test_every_changed_byte_is_noticed(tmp_path):
     ],
 )
 def test_what_is_no_json_object_is_refused(tmp_path, content, message):
-    refuse(tmp_path, content, message)
+    assert_refused(tmp_path, content, message)
 
 
 def test_a_number_beyond_the_doubles_is_refused(tmp_path):
     text = json.dumps(hashed(GOOD)).replace("0.5", "1e999")
-    refuse(tmp_path, text, r"holds a number that no channel file can hold")
+    assert_refused(tmp_path, text, r"holds a number that no channel file can hold")
 
 
 def test_a_pickle_is_not_executed(tmp_path):
@@ -236,7 +236,7 @@ def test_a_pickle_is_not_executed(tmp_path):
         def __reduce__(self):
             return (os.mkdir, (str(tmp_path / "exploded"),))
 
-    refuse(tmp_path, pickle.dumps(Bomb()), r"is a Python pickle, which is never opened")
+    assert_refused(tmp_path, pickle.dumps(Bomb()), r"is a Python pickle, which is never opened")
     assert not (tmp_path / "exploded").exists()
 
 
@@ -268,4 +268,6 @@ def test_an_enormous_file_is_refused_unread(tmp_path):
 def test_many_long_integers_are_refused(tmp_path):
     """Each is as long as Python parses (4300 digits); they are not written out in the message."""
     document = changed("rows", [[10**4299] * 200] * 2)
-    refuse(tmp_path, json.dumps(document), r"row 'Sales': entry 1 \(an integer of 14281 bits\) is not")
+    assert_refused(
+        tmp_path, json.dumps(document), r"row 'Sales': entry 1 \(an integer of 14281 bits\) is not"
+    )

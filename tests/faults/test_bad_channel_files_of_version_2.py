@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mechdesign.channel.channel import Channel
-from tests.cases.channel_documents import GOOD, D, changed, hashed, refuse
+from tests.cases.channel_documents import GOOD, D, assert_refused, changed, hashed
 
 THIRDS = [["1/3", "2/3"], ["1/3", "2/3"]]
 
@@ -126,7 +126,7 @@ def test_the_second_version_is_read_and_written(tmp_path):
     ],
 )
 def test_a_wrong_value_of_version_2_is_named(tmp_path, path, value, message):
-    refuse(tmp_path, json.dumps(changed(path, value, SECOND)), message)
+    assert_refused(tmp_path, json.dumps(changed(path, value, SECOND)), message)
 
 
 BINS = {
@@ -183,4 +183,4 @@ def test_bins_are_read_and_written_and_lose_the_table_in_a_public_file(tmp_path)
     ],
 )
 def test_wrong_bins_are_named(tmp_path, path, value, message):
-    refuse(tmp_path, json.dumps(changed(path, value, BINNED)), message)
+    assert_refused(tmp_path, json.dumps(changed(path, value, BINNED)), message)

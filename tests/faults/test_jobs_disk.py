@@ -12,8 +12,8 @@ from tests.faults.job_cases import (
     APPLY,
     LEDGER,
     Nursery,
-    check_manifest,
-    check_release,
+    assert_manifest,
+    assert_release,
     leftovers,
     states,
     write_folder,
@@ -122,8 +122,8 @@ def test_a_place_where_no_ledger_can_be_kept(mounted, folder):
     assert not (folder / "elsewhere.csv").exists()
     ended = mounted.run(folder, *command)
     assert ended.status == 0, ended.err
-    check_release(folder / "in.csv", folder / "elsewhere.csv")
-    check_manifest(folder / "elsewhere.csv")
+    assert_release(folder / "in.csv", folder / "elsewhere.csv")
+    assert_manifest(folder / "elsewhere.csv")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

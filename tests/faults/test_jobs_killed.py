@@ -24,8 +24,8 @@ from tests.faults.job_cases import (
     ROOT,
     Ended,
     Nursery,
-    check_manifest,
-    check_release,
+    assert_manifest,
+    assert_release,
     copy_folder,
     entries,
     keys,
@@ -82,7 +82,7 @@ def begun(nursery, memory) -> Path:
     """A folder whose job has released ref.csv, which all further runs of the job must equal."""
     folder = write_folder(memory / "begun", ROWS)
     ok(nursery.run(folder, *APPLY, "in.csv", "ref.csv"))
-    check_release(folder / "in.csv", folder / "ref.csv")
+    assert_release(folder / "in.csv", folder / "ref.csv")
     return folder
 
 
@@ -106,24 +106,24 @@ def phase(folder: Path) -> str:
     return "writing" if part.exists() and part.stat().st_size else "before writing"
 
 
-def check_after_kill(folder: Path, reference: str | None = None) -> None:
+def assert_whole_after_kill(folder: Path, reference: str | None = None) -> None:
     """Whatever has its final name is complete."""
     out = folder / "out.csv"
     if out.exists():
         if reference is None:
-            check_release(folder / "in.csv", out)
+            assert_release(folder / "in.csv", out)
         else:
             assert out.read_bytes() == (folder / reference).read_bytes()
-        check_manifest(out)
+        assert_manifest(out)
         assert (folder / "internal.json").exists()
 
 
-def check_resumed(nursery: Nursery, folder: Path, command: tuple[str, ...], reference: str) -> None:
+def assert_resumed(nursery: Nursery, folder: Path, command: tuple[str, ...], reference: str) -> None:
     """The same command succeeds, clears everything away, and gives the draws of the job."""
     key = keys(folder)
     ended = ok(nursery.run(folder, *command))
     assert (folder / "out.csv").read_bytes() == (folder / reference).read_bytes()
-    check_manifest(folder / "out.csv")
+    assert_manifest(folder / "out.csv")
     assert leftovers(folder) == []
     assert keys(folder) == key
     (digits,) = (text.strip().split(":")[-1] for text in key)
@@ -150,8 +150,8 @@ def kills(nursery: Nursery, begun: Path, place: Path, times: int, seed: int) -> 
         assert ended.status in (KILLED, 0), ended.err
         if ended.status == KILLED:
             phases[phase(folder)] += 1
-            check_after_kill(folder, "ref.csv")
-            check_resumed(nursery, folder, COMMAND, "ref.csv")
+            assert_whole_after_kill(folder, "ref.csv")
+            assert_resumed(nursery, folder, COMMAND, "ref.csv")
         else:  # what was usual on a busy machine comes too late on an idle one
             usual = min(usual, ended.seconds)
         shutil.rmtree(folder)
@@ -186,7 +186,7 @@ def test_kills_while_other_kinds_of_files_are_written(nursery, place, compressed
         target, reference = "out.csv.gz", "ref.csv.gz"
     usual = ok(nursery.run(start, *APPLY, compressed, reference)).seconds
     if target == "out.csv.gz":
-        check_release(start / "in.csv", start / reference)
+        assert_release(start / "in.csv", start / reference)
     for i, share in enumerate((0, 0.1, 0.3)):
         folder = link_folder(start, place / str(i))
         request = {"after": share * usual, "when": str(folder / f".{target}.part")}
@@ -221,8 +221,7 @@ every = pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.s
 def drawn_by_hand(folder: Path, identity: str | None) -> list[str]:
     """What the key of the job draws for the records of in.csv."""
     ledger, entry = Ledger(folder / LEDGER), entries(folder)[-1]
-    with ledger.reading() as db:
-        key = ledger.key_of(entry.drawn[0], db)
+    key = ledger.key_of(entry.drawn[0])
     rows = read_table(folder / "in.csv")[1:]
     identifiers = None if identity is None else [row[0] for row in rows]
     return list(CHANNEL.apply([row[1] for row in rows], key=key, identity=identifiers))
@@ -241,9 +240,9 @@ def test_kills_right_before_every_change_of_a_file(nursery, small, place, identi
         folder = link_folder(bare, place / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         phases[phase(folder)] += 1
-        check_after_kill(folder)
+        assert_whole_after_kill(folder)
         ok(nursery.run(folder, *command))
-        check_release(folder / "in.csv", folder / "out.csv")
+        assert_release(folder / "in.csv", folder / "out.csv")
         assert [row[1] for row in read_table(folder / "out.csv")[1:]] == drawn_by_hand(folder, identity)
         assert leftovers(folder) == []
     # A walk in steps need not meet the few changes of the last phase.
@@ -265,7 +264,7 @@ def test_kills_right_before_every_change_of_a_fresh_draw(nursery, small, place, 
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         if any(run.drawn[0].draw == 1 and run.state == "done" for run in entries(folder)):
             continue  # it was complete, and the same command would ask for one draw more
-        check_after_kill(folder)
+        assert_whole_after_kill(folder)
         ok(nursery.run(folder, *command))
         assert (folder / "out.csv").read_bytes() == expected
         assert {run.drawn[0].draw for run in entries(folder)} == {0, 1}
@@ -308,7 +307,7 @@ def test_signals_that_ask(nursery, begun, place, signum, message):
         ended = nursery.run(folder, *COMMAND, signal=signum, **request)
         assert leftovers(folder) == []
         if ended.status in (0, -signum):  # all was done; the signal may come while Python ends
-            check_release(folder / "in.csv", folder / "out.csv")
+            assert_release(folder / "in.csv", folder / "out.csv")
             continue
         asked += 1
         assert (ended.status, ended.err) == (128 + signum, f"mechdesign: error: {message}\n")

@@ -17,8 +17,8 @@ from tests.faults.job_cases import (
     LEDGER,
     Ended,
     Nursery,
-    check_manifest,
-    check_release,
+    assert_manifest,
+    assert_release,
     copy_folder,
     entries,
     leftovers,
@@ -58,7 +58,7 @@ def folder(template, tmp_path) -> Path:
     return copy_folder(template, tmp_path / "folder")
 
 
-def refused(ended: Ended, *words: str) -> None:
+def assert_refused(ended: Ended, *words: str) -> None:
     """One line with these words, exit code 2."""
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("mechdesign: error: ")
@@ -84,7 +84,7 @@ def together(nurseries, folder: Path, *commands: tuple[str, ...]) -> list[Ended]
 def test_a_target_that_another_process_writes(nursery, folder):
     lock = open_locked(part_of(folder / "out.csv"), busy="")
     try:
-        refused(
+        assert_refused(
             nursery.run(folder, *APPLY, "in.csv", "out.csv"), "another job is writing out.csv; wait until"
         )
     finally:
@@ -101,9 +101,9 @@ def test_two_jobs_on_one_target(nurseries, template, tmp_path):
         assert 0 in {one.status for one in ended}
         for one in ended:
             if one.status:
-                refused(one, "out.csv")
+                assert_refused(one, "out.csv")
         assert (folder / "out.csv").read_bytes() == (folder / "ref.csv").read_bytes()
-        check_manifest(folder / "out.csv")
+        assert_manifest(folder / "out.csv")
         assert leftovers(folder) == []
 
 
@@ -113,7 +113,7 @@ def test_two_first_runs_of_one_job(nurseries, template, tmp_path):
         folder = write_folder(tmp_path / str(i), 1000)
         ended = together(nurseries, folder, (*APPLY, "in.csv", "a.csv"), (*APPLY, "in.csv", "b.csv"))
         assert [one.status for one in ended] == [0, 0], ended
-        check_release(folder / "in.csv", folder / "a.csv")
+        assert_release(folder / "in.csv", folder / "a.csv")
         assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
         runs = entries(folder)
         assert sorted(Path(run.target).name for run in runs) == ["a.csv", "b.csv"]
@@ -146,7 +146,7 @@ def test_an_input_that_grows_while_it_is_read(nursery, folder):
             stream.write("1,a,x\n")
 
     ended = while_changing(append, lambda: nursery.run(folder, *APPLY, "in.csv", "out.csv"))
-    refused(
+    assert_refused(
         ended, "in.csv changed while it was read, and nothing was written; start again when it is complete"
     )
     assert not (folder / "out.csv").exists()
@@ -161,7 +161,7 @@ def test_an_input_that_is_replaced_while_it_is_read(nursery, folder):
         os.replace(folder / "new.csv", folder / "in.csv")
 
     ended = while_changing(replace, lambda: nursery.run(folder, *APPLY, "in.csv", "out.csv"))
-    refused(ended, "in.csv changed while it was read")
+    assert_refused(ended, "in.csv changed while it was read")
     assert not (folder / "out.csv").exists()
     assert leftovers(folder) == []
 
@@ -170,7 +170,7 @@ def test_an_input_that_is_replaced_while_it_is_read(nursery, folder):
 def test_a_gzip_that_breaks_off(nursery, folder, share):
     data = gzip.compress((folder / "in.csv").read_bytes())
     (folder / "in.csv.gz").write_bytes(data[: int(share * len(data))])
-    refused(nursery.run(folder, *APPLY, "in.csv.gz", "out.csv"), "in.csv.gz")
+    assert_refused(nursery.run(folder, *APPLY, "in.csv.gz", "out.csv"), "in.csv.gz")
     assert not (folder / "out.csv").exists()
     assert leftovers(folder) == []
 
@@ -182,7 +182,7 @@ def test_a_parquet_file_that_breaks_off(nursery, folder):
     pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "in.csv"), folder / "in.parquet")
     data = (folder / "in.parquet").read_bytes()
     (folder / "in.parquet").write_bytes(data[: len(data) // 2])
-    refused(nursery.run(folder, *APPLY, "in.parquet", "out.parquet"), "in.parquet")
+    assert_refused(nursery.run(folder, *APPLY, "in.parquet", "out.parquet"), "in.parquet")
     assert not (folder / "out.parquet").exists()
     assert leftovers(folder) == []
 
@@ -190,7 +190,7 @@ def test_a_parquet_file_that_breaks_off(nursery, folder):
 def test_a_key_that_others_can_read(nursery, folder):
     key = folder / f"{LEDGER}.key"
     key.chmod(0o644)
-    refused(
+    assert_refused(
         nursery.run(folder, *APPLY, "in.csv", "out.csv"), "can be read by others (mode 0644)", "chmod 600"
     )
     key.chmod(0o600)
@@ -201,7 +201,9 @@ def test_a_key_that_is_gone(nursery, folder):
     (folder / f"{LEDGER}.key").unlink()
     for more in ((), ("--fresh-draw",)):
         ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", *more)
-        refused(ended, "of the ledger is gone", "put it back", "or begin another ledger (--ledger FILE)")
+        assert_refused(
+            ended, "of the ledger is gone", "put it back", "or begin another ledger (--ledger FILE)"
+        )
     assert not (folder / "out.csv").exists()
     ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", "--ledger", "other.db")
     assert ended.status == 0, ended.err
@@ -219,7 +221,7 @@ def test_a_key_that_is_gone(nursery, folder):
 def test_a_damaged_ledger(nursery, folder, edit, words):
     ledger = folder / LEDGER
     ledger.write_bytes(edit(ledger.read_bytes()))
-    refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), "ledger.db", words)
+    assert_refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), "ledger.db", words)
     assert not (folder / "out.csv").exists()
 
 
@@ -244,7 +246,7 @@ def test_the_same_again_has_nothing_to_do(nursery, folder):
     assert ended.status == 0, ended.err
     assert (out.stat().st_mtime_ns, out.stat().st_ino) == before
     out.write_text("something else")
-    refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), "out.csv exists", "--force")
+    assert_refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), "out.csv exists", "--force")
     assert out.read_text() == "something else"
 
 
@@ -259,4 +261,4 @@ def test_standard_input_and_output(nursery, folder):
 
 def test_standard_output_gets_nothing_of_a_job_that_fails(nursery, folder):
     (folder / "in.csv").write_text(table(ROWS) + "1,unknown,x\n")
-    refused(nursery.run(folder, *APPLY, "in.csv", "-"), "unknown")
+    assert_refused(nursery.run(folder, *APPLY, "in.csv", "-"), "unknown")

@@ -23,7 +23,7 @@ SECONDS = 0.5
 FEW, MANY = 40, 500
 
 
-def check(seed: int, most_s: int, most_x: int, least: float = 0.01) -> None:
+def assert_private_and_good(seed: int, most_s: int, most_x: int, least: float = 0.01) -> None:
     rng = np.random.default_rng([11, seed])
     joint = random_table(rng, most_s, most_x)
     notion = random_notion(rng, least)
@@ -39,13 +39,13 @@ def check(seed: int, most_s: int, most_x: int, least: float = 0.01) -> None:
 
 @pytest.mark.parametrize("seed", range(FEW))
 def test_what_is_emitted_is_private_and_nearly_as_good_as_the_float_design(seed):
-    check(seed, most_s=6, most_x=16, least=0.05)
+    assert_private_and_good(seed, most_s=6, most_x=16, least=0.05)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(FEW, FEW + MANY))
 def test_what_is_emitted_is_private_and_nearly_as_good_on_many_tables(seed):
-    check(seed, most_s=8, most_x=30)
+    assert_private_and_good(seed, most_s=8, most_x=30)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -79,7 +79,7 @@ def test_budgets_near_the_largest_never_let_a_violation_out(epsilon):
         assert found.nmi > 0.3
 
 
-def agree_with_cdd(seed: int, most_s: int, most_x: int, gap: float) -> None:
+def assert_agreement_with_cdd(seed: int, most_s: int, most_x: int, gap: float) -> None:
     """No bound below a value that somebody reaches, no value below the optimum by more than the gap asked for.
 
     Float cddlib can lose vertices, which only lowers its value: both inequalities hold all the same.
@@ -100,13 +100,13 @@ def agree_with_cdd(seed: int, most_s: int, most_x: int, gap: float) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_the_bound_is_never_below_the_optimum(seed):
-    agree_with_cdd(seed, most_s=4, most_x=9, gap=1e-4)
+    assert_agreement_with_cdd(seed, most_s=4, most_x=9, gap=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(25, 325))
 def test_the_bound_is_never_below_the_optimum_on_hundreds_of_tables(seed):
-    agree_with_cdd(seed, most_s=5, most_x=12, gap=[1e-3, 1e-4, 1e-5][seed % 3])
+    assert_agreement_with_cdd(seed, most_s=5, most_x=12, gap=[1e-3, 1e-4, 1e-5][seed % 3])
 
 
 @pytest.mark.parametrize("seed", range(12))

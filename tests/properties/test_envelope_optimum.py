@@ -61,7 +61,7 @@ def exact_marginal(joint: Joint) -> list[fmpq]:
     return [fmpq(sum(column), joint.total) for column in zip(*joint.counts, strict=True)]
 
 
-def check_decomposition(found: Envelope, polytope: Polytope, target: np.ndarray) -> None:
+def assert_decomposition(found: Envelope, polytope: Polytope, target: np.ndarray) -> None:
     """Weights that sum to one, the right mean, members of the set, and their true cost."""
     dense = found.points.toarray()
     assert found.weights.min() > 0.0
@@ -87,7 +87,7 @@ def test_bound_is_never_above_the_true_envelope(method, seed, kind, notion, gap)
     given_notion = random_notion(rng, notion)
     wide, narrow = posteriors(joint, given_notion), posteriors(joint, given_notion, margin=MARGIN)
     found = lower_envelope(narrow, joint.p_x, relaxation=wide, method=method, gap=gap)
-    check_decomposition(found, narrow, joint.p_x)
+    assert_decomposition(found, narrow, joint.p_x)
 
     truth = exact(wide)
     assert bool(arb(found.bound) <= truth.dual_bound(found.dual, exact_marginal(joint)))
@@ -118,7 +118,7 @@ def test_columns_reach_what_all_vertices_give(seed, kind, notion, s, n):
     if notion == "ldp" and s * n > 40:  # elimination squares the rows
         return
     found = lower_envelope(wide, joint.p_x, method="columns", gap=1e-6)
-    check_decomposition(found, wide, joint.p_x)
+    assert_decomposition(found, wide, joint.p_x)
     points = vertices(wide).points
     costs = -(points * np.log(np.where(points > 0.0, points, 1.0))).sum(axis=1)
     least = float((costs - points @ found.dual).min())
@@ -141,7 +141,7 @@ def test_stopped_early_the_bound_is_still_one(seed, kind, notion):
     truth = exact(polytope)
     for limits in ({"time_limit": 0.0}, {"time_limit": 1e-3}, {"memory_limit": 1}):
         found = lower_envelope(polytope, joint.p_x, method="columns", gap=1e-7, **limits)
-        check_decomposition(found, polytope, joint.p_x)
+        assert_decomposition(found, polytope, joint.p_x)
         assert bool(arb(found.bound) <= truth.dual_bound(found.dual, exact_marginal(joint)))
         assert found.value >= truth.envelope(joint.p_x) - 1e-7
         assert found.value <= float(-(joint.p_x * np.log(joint.p_x)).sum()) + 1e-12

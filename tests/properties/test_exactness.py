@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.matrix import audit_matrix
 from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR, Channel
@@ -20,6 +19,7 @@ from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from tests.oracles import lifts as exact_oracle
 from tests.oracles.float_designs import boundary, optimal, random_table
+from tests.oracles.matrices import audit_matrix
 from tests.oracles.measures import entropy, mutual_information
 
 LARGEST_LOSS = 1e-7
@@ -133,7 +133,7 @@ def test_outside_matrices_are_judged_as_the_rationals_that_they_are(data, notion
     )
 
 
-def check_promise(rounded, joint, notion) -> None:
+def assert_promise_kept(rounded, joint, notion) -> None:
     """What may leave rounding: rows that sum, verified by the oracle."""
     rows = [list(row) for row in rounded.channel.rows]
     assert all(sum(row) == DENOMINATOR and min(row) >= 0 for row in rows)
@@ -164,7 +164,7 @@ def test_optimal_designs_survive_rounding_and_lose_next_to_nothing(seed):
         joint, notion.limits, rng
     )
     rounded = round_channel(weights, points, Rules(joint, notion))
-    check_promise(rounded, joint, notion)
+    assert_promise_kept(rounded, joint, notion)
     q = weights[:, None] * points
     before = mutual_information(q / q.sum())
     lost = (before - utility(rounded.channel, joint).mutual_information) / entropy(joint.p_x)
@@ -179,7 +179,7 @@ def test_channels_on_the_boundary_survive_rounding(seed):
     notion = random_notion(rng)
     weights, points = boundary(joint, notion.limits, rng)
     rounded = round_channel(weights, points, Rules(joint, notion))
-    check_promise(rounded, joint, notion)
+    assert_promise_kept(rounded, joint, notion)
     q = weights[:, None] * points
     lost = mutual_information(q / q.sum()) - utility(rounded.channel, joint).mutual_information
     assert lost <= LARGEST_LOSS * entropy(joint.p_x)
@@ -235,7 +235,7 @@ def test_a_sabotaged_design_is_repaired_within_limits_or_refused(kind, seed):
     except RoundingFailure:
         return
     assert not kind.startswith(("NaN", "infinite", "negative"))
-    check_promise(rounded, joint, notion)
+    assert_promise_kept(rounded, joint, notion)
 
 
 @given(st.data(), notions)
@@ -250,7 +250,7 @@ def test_a_partition_is_emitted_exactly_when_the_oracle_agrees(data, notion):
     rows = [[int(x in group) for group in groups] for x in range(len(joint.useful))]
     if exact_oracle.satisfies(joint.counts, rows, notion.limits):
         rounded = partition_channel(groups, Rules(joint, notion))
-        check_promise(rounded, joint, notion)
+        assert_promise_kept(rounded, joint, notion)
         assert set(np.unique(np.asarray(rounded.channel.rows))) <= {0, DENOMINATOR}
     else:
         with pytest.raises(RoundingFailure, match="outside the budget"):

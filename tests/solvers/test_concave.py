@@ -38,7 +38,7 @@ from tests.solvers.reference import (
 )
 
 
-def check(polytope: Polytope, truth: Exact, prices: np.ndarray, found: ConcaveMinimum) -> None:
+def assert_minimum(polytope: Polytope, truth: Exact, prices: np.ndarray, found: ConcaveMinimum) -> None:
     """A member, worth what is said, and no bound above the truth."""
     least = truth.minimum(prices)
     size = max(1.0, float(np.abs(polytope.rows).max(initial=0.0)))
@@ -57,7 +57,7 @@ def test_lift_tables(kind, notion):
         polytope, _ = table_polytope(rng, kind, notion, int(rng.integers(2, 4)), int(rng.integers(2, 7)))
         truth, prices = exact(polytope), random_prices(rng, polytope.n)
         found = concave_minimum(polytope, prices, tolerance=1e-7)
-        check(polytope, truth, prices, found)
+        assert_minimum(polytope, truth, prices, found)
         if found.status is SearchStatus.DONE:
             assert found.is_optimal(1e-7)
         else:  # a lift of 1e6 leaves doubles no more than this
@@ -78,7 +78,7 @@ def test_rows_of_any_size_sign_and_width(seed, tolerance):
         assert not truth.points
         return
     if truth.points:
-        check(polytope, truth, prices, found)
+        assert_minimum(polytope, truth, prices, found)
         assert found.status in (SearchStatus.DONE, SearchStatus.PRECISION)
         assert (found.gap <= tolerance) == (found.status is SearchStatus.DONE)
         assert found.gap <= tolerance + 1e-6
@@ -94,7 +94,7 @@ def test_stopped_after_any_number_of_nodes(workers):
     bounds = []
     for limit in range(0, 400):
         found = concave_minimum(polytope, prices, tolerance=1e-9, node_limit=limit, workers=workers)
-        check(polytope, truth, prices, found)
+        assert_minimum(polytope, truth, prices, found)
         bounds.append(found.bound)
         if found.status is SearchStatus.DONE:
             break
@@ -115,15 +115,20 @@ def test_no_time_at_all():
         found = concave_minimum(polytope, prices, time_limit=0.0)
         assert found.status is SearchStatus.TIME_LIMIT
         assert found.counts.nodes == 0
-        check(polytope, truth, prices, found)
+        assert_minimum(polytope, truth, prices, found)
 
 
 def test_memory_limit():
-    """The fewest boxes that are ever allowed are 1000."""
+    """What is allowed at the least is the memory of 1000 boxes, and open nodes, of which a box may have many, count."""
     polytope, prices = hard_search()
     found = concave_minimum(polytope, prices, tolerance=1e-9, memory_limit=1, time_limit=20.0)
     assert found.status is SearchStatus.MEMORY_LIMIT
-    assert 1000 < found.counts.boxes <= 1002
+    search = ConcaveSearch(polytope, memory_limit=1)
+    how = {"cutoff": INF, "tolerance": 1e-9, "slack": 0.0, "column_cutoff": -INF}
+    assert search.run(prices, **how).status is SearchStatus.MEMORY_LIMIT
+    (_, nodes, *_, boxes), box, node = search._kernels[0].state(), 10 * 60 + 2 * 13 + 64, 2 * 32
+    assert nodes > 10 * boxes
+    assert 0.9 * 1000 * box < boxes * box + nodes * node < 1.1 * 1000 * box
     longer = concave_minimum(polytope, prices, tolerance=1e-9, node_limit=2 * found.counts.nodes)
     assert found.bound < longer.value
     assert found.bound <= longer.bound
@@ -156,7 +161,7 @@ def test_two_workers_find_what_one_finds():
         polytope, _ = table_polytope(rng, "random", str(rng.choice(["both", "ratio"])), 3, 6)
         truth, prices = exact(polytope), random_prices(rng, 6)
         found = concave_minimum(polytope, prices, workers=2, tolerance=1e-8)
-        check(polytope, truth, prices, found)
+        assert_minimum(polytope, truth, prices, found)
         assert found.is_optimal(1e-8)
 
 
@@ -203,6 +208,24 @@ def test_walks_end_where_no_neighbour_is_cheaper(seed):
         found = search.run(prices, walk=Points.from_dense(corners[start]), **how).points
         assert costs.min() - 1e-9 <= cost(found) <= costs[start] + 1e-9
         assert polytope.residual(found.toarray()).max() <= 1e-11
+
+
+def test_walks_go_on_where_linearisation_ends():
+    """A vertex that is least for its own slopes may have cheaper neighbours: between two a concave cost rises first."""
+    rng, gained, stuck = np.random.default_rng(1), 0, 0
+    for _ in range(10):
+        polytope, _ = table_polytope(rng, "random", "both", 3, 12)
+        prices, corners = random_prices(rng, 12), vertices(polytope).points
+        how = {"tolerance": 1e-3, "slack": 0.1, "cutoff": -INF, "column_cutoff": INF, "enough": 0}
+        search, costs = ConcaveSearch(polytope), Points.from_dense(corners).entropies() - corners @ prices
+        slopes = -np.log(np.maximum(corners, 1e-9)) - prices
+        ends = (slopes @ corners.T).min(axis=1) >= (slopes * corners).sum(axis=1) - 1e-9
+        for place in np.flatnonzero(ends & (costs > costs.min() + 1e-6)):
+            found = search.run(prices, walk=Points.from_dense(corners[place]), **how).points
+            gained += float((found.entropies() - found.dot(prices)).min()) < costs[place] - 1e-6
+            stuck += 1
+    assert stuck > 100
+    assert gained > stuck // 2
 
 
 def test_equal_columns_share_one_price():
@@ -277,7 +300,7 @@ def test_a_segment():
     found = concave_minimum(polytope, prices, tolerance=1e-9)
     truth = exact(polytope)
     assert len(truth.points) == 2
-    check(polytope, truth, prices, found)
+    assert_minimum(polytope, truth, prices, found)
     assert found.is_optimal(1e-9)
 
 

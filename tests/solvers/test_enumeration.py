@@ -10,7 +10,7 @@ from solvers.enumeration.result import MERGE_TOLERANCE, finished_vertices, order
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, SolverError
 from solvers.polytope import Polytope
 from tests.oracles.vertices import exact_vertices, same_points
-from tests.solvers.test_polytope import with_ratio
+from tests.solvers.reference import ratio_polytope
 
 INF = np.inf
 FLOAT_METHODS = ("auto", "pivot", "cdd")
@@ -126,7 +126,7 @@ def test_degeneracy_is_reported():
     plain = vertices(lift_box(4, 9, 0.6), "pivot")
     assert plain.degenerate == 0
     assert plain.bases == len(plain)
-    ratio = vertices(with_ratio(lift_box(5, 9, 0.6).rows, 1.5), "pivot")
+    ratio = vertices(ratio_polytope(lift_box(5, 9, 0.6).rows, 1.5), "pivot")
     assert ratio.degenerate > 0
     assert ratio.bases > len(ratio)
 

@@ -14,7 +14,8 @@ from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.polytope import Polytope
 from tests.oracles.vertices import exact_vertices, same_points
 from tests.oracles.vertices_by_support import MOST_SYSTEMS, by_support, count_systems
-from tests.solvers.test_polytope import with_deviation, with_ratio
+from tests.solvers.reference import ratio_polytope
+from tests.solvers.test_polytope import with_deviation
 
 INF = np.inf
 
@@ -97,7 +98,7 @@ def test_degenerate_rows_against_exact_arithmetic(seed, m, n):
 def test_exactly_representable_ratio_rows_against_exact_arithmetic(seed, n, ratio):
     """Homogeneous pairwise rows meet in degenerate rays; eighths keep their products exact."""
     rows = np.random.default_rng(seed).integers(0, 17, (3, n)) / 8.0
-    polytope = with_ratio(rows, ratio)
+    polytope = ratio_polytope(rows, ratio)
     assert same_points(found(polytope, "pivot"), truth(polytope))
 
 
@@ -122,7 +123,9 @@ def test_pivot_and_support_agree(seed, s, n, kind):
 @settings(max_examples=25)
 def test_pivot_and_support_agree_on_ratio_rows(seed, s, n, epsilon):
     rng = np.random.default_rng(seed)
-    polytope = with_ratio(lift_matrix(random_table(rng, str(rng.choice(TABLES[:4])), s, n)), np.exp(epsilon))
+    polytope = ratio_polytope(
+        lift_matrix(random_table(rng, str(rng.choice(TABLES[:4])), s, n)), np.exp(epsilon)
+    )
     if count_systems(polytope) < MOST_SYSTEMS / 100:
         assert same_points(found(polytope, "pivot"), found(polytope, "support"))
 
@@ -173,7 +176,7 @@ def test_rare_columns_at_large_budgets():
         p = rng.integers(0, 3, (3, 5)).astype(float)
         p = p[:, p.sum(axis=0) > 0.0]
         rows = lift_matrix(p[p.sum(axis=1) > 0.0])
-        polytope = with_ratio(rows, float(np.exp(rng.uniform(14.0, 19.0))))
+        polytope = ratio_polytope(rows, float(np.exp(rng.uniform(14.0, 19.0))))
         assert same_points(found(polytope, "pivot"), truth(polytope), tolerance=1e-12)
 
 
@@ -196,7 +199,7 @@ def test_sixty_linear_programs_see_the_same_minimum(kind, ratio):
     rng = np.random.default_rng(7)
     polytope = lift_polytope(rng, kind, "both", 4, 12)
     if ratio:
-        polytope = with_ratio(polytope.rows, 2.5)
+        polytope = ratio_polytope(polytope.rows, 2.5)
     points, p = vertices(polytope).points, polytope.explicit
     up, down = np.isfinite(p.upper), np.isfinite(p.lower)
     a, b = np.vstack([p.rows[up], -p.rows[down]]), np.concatenate([p.upper[up], -p.lower[down]])

@@ -12,8 +12,9 @@ from solvers.enumeration import estimate, pivot, vertices
 from solvers.enumeration.pivot import walk
 from solvers.errors import TooManyVertices
 from solvers.polytope import Polytope
+from tests.solvers.reference import ratio_polytope
 from tests.solvers.test_enumeration import lift_box
-from tests.solvers.test_polytope import with_deviation, with_ratio
+from tests.solvers.test_polytope import with_deviation
 
 WITHIN = 2.0
 """The factor promised for tables of up to six rows: seen, 0.5 to 1.5 on nearly all of them."""
@@ -33,7 +34,7 @@ def test_estimate_is_near_the_count(s, n, epsilon):
 @pytest.mark.parametrize("n", [20, 40])
 @pytest.mark.parametrize("ratio", [np.exp(1.0), np.exp(2.0)])
 def test_estimate_of_ratio_rows(n, ratio):
-    polytope = with_ratio(lift_box(5, n, 1.0, seed=3).rows, ratio)
+    polytope = ratio_polytope(lift_box(5, n, 1.0, seed=3).rows, ratio)
     count = sum(walk(polytope, most_bases=400_000).sizes)
     assert count / WITHIN <= estimate(polytope).vertices <= count * WITHIN
 
@@ -95,7 +96,7 @@ def test_rows_are_counted_without_forming_them():
     rng = np.random.default_rng(0)
     for polytope in (
         lift_box(3, 5, 1.0),
-        with_ratio(rng.random((4, 5)), 2.0),
+        ratio_polytope(rng.random((4, 5)), 2.0),
         with_deviation(rng.random((3, 5)), np.full(3, 1 / 3), 0.5),
     ):
         assert polytope.explicit.m <= pivot.explicit_rows(polytope) <= polytope.explicit.m + 2
@@ -146,7 +147,7 @@ def test_the_limit_holds_for_every_method(method):
 
 def test_degenerate_bases_do_not_count_as_vertices():
     """Several bases share a vertex; the limit speaks of vertices."""
-    polytope = with_ratio(lift_box(5, 14, 1.0).rows, 2.0)
+    polytope = ratio_polytope(lift_box(5, 14, 1.0).rows, 2.0)
     result = vertices(polytope)
     assert result.bases > len(result)
     assert len(vertices(polytope, max_vertices=len(result))) == len(result)

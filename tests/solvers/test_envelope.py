@@ -40,7 +40,7 @@ from tests.solvers.reference import (
 from tests.solvers.test_polytope import with_deviation
 
 
-def check(found: Envelope, polytope: Polytope, target: np.ndarray) -> None:
+def assert_envelope(found: Envelope, polytope: Polytope, target: np.ndarray) -> None:
     """A decomposition into members, worth what is said."""
     dense = found.points.toarray()
     assert found.weights.min() > 0.0
@@ -62,7 +62,7 @@ def test_methods_agree_with_every_vertex(method):
     for seed in range(6):
         polytope, target = lifts(3, 7, 0.4, seed)
         found = lower_envelope(polytope, target, method=method, gap=1e-7)
-        check(found, polytope, target)
+        assert_envelope(found, polytope, target)
         truth = exact(polytope)
         assert found.status is EnvelopeStatus.OPTIMAL
         assert found.gap <= 1e-7
@@ -92,7 +92,7 @@ def test_too_many_rows_without_the_auxiliary_variables():
         lower_envelope(polytope, target, method="vertices")
     found = lower_envelope(polytope, target, gap=1e-5)
     assert found.method == "columns"
-    check(found, polytope, target)
+    assert_envelope(found, polytope, target)
     assert found.gap <= 1e-5
 
 
@@ -101,7 +101,7 @@ def test_auxiliary_variables_describe_the_same_set():
         p = random_table(np.random.default_rng(seed), "random", 3, 7)
         polytope, target = ratio_polytope(lift_matrix(p), 1.8), p.sum(axis=0)
         found = lower_envelope(polytope, target, method="columns", gap=1e-8)
-        check(found, polytope, target)
+        assert_envelope(found, polytope, target)
         without = lower_envelope(polytope.explicit, target, method="columns", gap=1e-8)
         assert found.value == pytest.approx(without.value, abs=2e-8)
 
@@ -114,7 +114,7 @@ def test_the_bound_is_one_for_the_relaxation():
         found = lower_envelope(narrow, target, relaxation=wide, method=method, gap=1e-7, time_limit=5.0)
         own = lower_envelope(narrow, target, method=method, gap=1e-7)
         wider = lower_envelope(wide, target, method=method, gap=1e-7)
-        check(found, narrow, target)
+        assert_envelope(found, narrow, target)
         assert own.value - wider.value > 0.01
         assert found.bound <= wider.value
         assert own.value - 1e-9 <= found.value
@@ -158,7 +158,7 @@ def test_a_symbol_without_mass():
     polytope, target = lifts(3, 6, 0.4)
     wider = Polytope(np.column_stack([polytope.rows, np.ones(3)]), polytope.lower, polytope.upper)
     found = lower_envelope(wider, np.append(target, 0.0), gap=1e-7)
-    check(found, wider, np.append(target, 0.0))
+    assert_envelope(found, wider, np.append(target, 0.0))
     assert found.value == pytest.approx(lower_envelope(polytope, target, gap=1e-7).value, abs=2e-7)
 
 
@@ -173,7 +173,7 @@ def test_a_warm_start_reaches_the_same_optimum_with_less_branching():
     warm = lower_envelope(polytope, target, method="columns", gap=1e-6, start=before.pool, dual=before.dual)
     again = lower_envelope(polytope, target, method="columns", gap=1e-6, start=cold.pool, dual=cold.dual)
     for found in (warm, again):
-        check(found, polytope, target)
+        assert_envelope(found, polytope, target)
         assert found.gap <= 1e-6
         assert found.value == pytest.approx(cold.value, abs=1e-6)
     assert again.counts.nodes < cold.counts.nodes
@@ -189,7 +189,7 @@ def test_a_bad_start_is_harmless():
     )
     for dual in (np.full(7, 1e6), np.full(7, -50.0), np.arange(7.0)):
         found = lower_envelope(polytope, target, method="columns", gap=1e-7, start=bad, dual=dual)
-        check(found, polytope, target)
+        assert_envelope(found, polytope, target)
         assert found.gap <= 1e-7
         assert found.value == pytest.approx(cold.value, abs=1e-7)
 
@@ -203,7 +203,7 @@ def test_negative_coordinates_are_no_members():
     start = Points.from_dense(point)
     cold = lower_envelope(polytope, target, method="columns", gap=1e-7)
     found = lower_envelope(polytope, target, method="columns", gap=1e-7, start=start)
-    check(found, polytope, target)
+    assert_envelope(found, polytope, target)
     assert found.value == pytest.approx(cold.value, abs=1e-7)
 
 
@@ -230,7 +230,7 @@ def test_the_same_twice_and_with_two_workers():
         assert (first.value, first.bound, first.counts) == (second.value, second.bound, second.counts)
         np.testing.assert_array_equal(first.dual, second.dual)
         np.testing.assert_array_equal(first.weights, second.weights)
-        check(first, polytope, target)
+        assert_envelope(first, polytope, target)
         assert first.gap <= 1e-5
 
 
@@ -241,7 +241,7 @@ def test_a_gap_below_double_precision_ends_soon(method, gap):
     for seed in (0, 3, 5):
         polytope, target = lifts(4, 8, 0.3, seed)
         found = lower_envelope(polytope, target, method=method, gap=gap, time_limit=60.0)
-        check(found, polytope, target)
+        assert_envelope(found, polytope, target)
         assert found.status is EnvelopeStatus.STALLED
         assert found.gap <= 1e-10
         assert found.rounds < 150
@@ -391,7 +391,7 @@ def test_never_above_a_known_decomposition(limit):
     found = lower_envelope(
         polytope, target, method="columns", gap=1e-3, time_limit=limit, incumbents=lambda: known
     )
-    check(found, polytope, target)
+    assert_envelope(found, polytope, target)
     assert found.value <= good.value + 1e-12
 
 
@@ -401,7 +401,7 @@ def test_what_is_no_decomposition_is_no_incumbent():
     outside = (target, Points.units(np.arange(7), 7))
     half = (np.full(1, 0.5), Points.from_dense(target))
     found = lower_envelope(polytope, target, time_limit=0.0, incumbents=lambda: [outside, half])
-    check(found, polytope, target)
+    assert_envelope(found, polytope, target)
     with pytest.raises(InvalidPolytope, match="start has points of length 2, not 7"):
         lower_envelope(
             polytope, target, method="columns", incumbents=lambda: [(np.ones(1), Points.units([0], 2))]

@@ -32,7 +32,7 @@ def problem(seed: int = 0) -> tuple[Polytope, np.ndarray, Exact]:
     return polytope, p.sum(axis=0), exact(polytope)
 
 
-def check(found: Envelope, polytope: Polytope, target: np.ndarray, truth: Exact) -> None:
+def assert_envelope(found: Envelope, polytope: Polytope, target: np.ndarray, truth: Exact) -> None:
     """A true decomposition of members, and a bound that is one."""
     dense = found.points.toarray()
     np.testing.assert_allclose(found.weights @ dense, target, atol=1e-7)
@@ -113,7 +113,7 @@ def test_a_back_end_that_lies(monkeypatch, lie, after, method):
         return
     found = lower_envelope(polytope, target, **options)
     assert liar.calls < 10 * IDLE_ROUNDS
-    check(found, polytope, target, truth)
+    assert_envelope(found, polytope, target, truth)
     if found.status is EnvelopeStatus.OPTIMAL:
         assert found.gap <= 1e-6
         assert found.value == pytest.approx(truth.envelope(target), abs=1.1e-6)
@@ -128,7 +128,7 @@ def test_a_back_end_that_fails_now_and_then(monkeypatch):
         after=2,
     )
     found = lower_envelope(polytope, target, method="columns", gap=1e-6)
-    check(found, polytope, target, truth)
+    assert_envelope(found, polytope, target, truth)
     assert found.status in (EnvelopeStatus.BACKEND_FAILED, EnvelopeStatus.OPTIMAL)
 
 
@@ -149,7 +149,7 @@ def test_a_failing_exact_master_is_replaced_by_a_boxed_one(monkeypatch):
     lying(monkeypatch, lambda s, box, rng: s if box is not None else replace(s, status=MasterStatus.FAILED))
     for method in ("vertices", "columns"):
         found = lower_envelope(polytope, target, method=method, gap=1e-6, time_limit=60.0)
-        check(found, polytope, target, truth)
+        assert_envelope(found, polytope, target, truth)
         assert found.status is EnvelopeStatus.OPTIMAL
         assert found.gap <= 1e-6
 
@@ -171,7 +171,7 @@ def test_columns_that_the_master_never_takes(monkeypatch):
     monkeypatch.setattr(generation, "HighsMaster", Forgetful)
     polytope, target, truth = problem()
     found = lower_envelope(polytope, target, method="columns", gap=1e-6, time_limit=60.0)
-    check(found, polytope, target, truth)
+    assert_envelope(found, polytope, target, truth)
     assert found.status is EnvelopeStatus.STALLED
     assert Forgetful.calls < 5 * IDLE_ROUNDS
 

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 from solvers.errors import InvalidPolytope
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
+from tests.solvers.reference import ratio_polytope
 
 INF = np.inf
 
@@ -78,17 +79,6 @@ def test_restrict_is_the_face():
     np.testing.assert_allclose(face.residual(v), polytope.residual(full), atol=1e-15)
 
 
-def with_ratio(rows: np.ndarray, ratio: float) -> Polytope:
-    """w = rows v, all w within a factor `ratio` of each other, described by one auxiliary variable."""
-    s = len(rows)
-    return Polytope(
-        np.vstack([rows, rows]),
-        np.concatenate([np.zeros(s), np.full(s, -INF)]),
-        np.concatenate([np.full(s, INF), np.zeros(s)]),
-        np.concatenate([-np.ones((s, 1)), np.full((s, 1), -ratio)]),
-    )
-
-
 def with_deviation(rows: np.ndarray, weights: np.ndarray, limit: float) -> Polytope:
     """sum_s weights_s |w_s - 1| <= limit, w = rows v, described by one auxiliary variable a row."""
     s, n = rows.shape
@@ -105,7 +95,7 @@ def with_deviation(rows: np.ndarray, weights: np.ndarray, limit: float) -> Polyt
 def test_ratio_rows_after_elimination(seed, ratio):
     rng = np.random.default_rng(seed)
     rows = rng.random((3, 5)) + 0.01
-    polytope = with_ratio(rows, ratio)
+    polytope = ratio_polytope(rows, ratio)
     v = rng.dirichlet(np.full(5, 0.4), size=200)
     w = v @ rows.T
     spread = w.max(axis=1) / w.min(axis=1)

@@ -21,7 +21,7 @@ def lifts(s: int, n: int, epsilon: float) -> tuple[Polytope, np.ndarray]:
     return Polytope(lift_matrix(p), np.full(s, np.exp(-epsilon)), np.full(s, np.exp(epsilon))), p.sum(axis=0)
 
 
-def check(found: Envelope, polytope: Polytope, target: np.ndarray) -> None:
+def assert_envelope(found: Envelope, polytope: Polytope, target: np.ndarray) -> None:
     dense = found.points.toarray()
     np.testing.assert_allclose(found.weights @ dense, target, atol=1e-8)
     assert found.weights.sum() == pytest.approx(1.0, abs=1e-8)
@@ -56,7 +56,7 @@ def test_ctrl_c_at_a_report(k, workers):
 
     found = lower_envelope(polytope, target, method="columns", gap=1e-9, workers=workers, progress=report)
     assert found.status is EnvelopeStatus.INTERRUPTED
-    check(found, polytope, target)
+    assert_envelope(found, polytope, target)
     assert len(seen) == k
     assert found.bound <= best.value
     assert found.value >= best.bound
@@ -84,7 +84,7 @@ def test_ctrl_c_by_the_keyboard():
         timer.join()
         assert found.status is EnvelopeStatus.INTERRUPTED
         assert found.seconds < 30.0
-        check(found, polytope, target)
+        assert_envelope(found, polytope, target)
 
 
 @pytest.mark.parametrize("part", ["ConcaveSearch", "_vertices"])
@@ -99,7 +99,7 @@ def test_ctrl_c_before_the_first_round(monkeypatch, part):
     monkeypatch.setattr("solvers.envelope." + part, interrupted)
     found = lower_envelope(polytope, target, start=good.points)
     assert found.status is EnvelopeStatus.INTERRUPTED
-    check(found, polytope, target)
+    assert_envelope(found, polytope, target)
     assert (found.bound, found.rounds) == (0.0, 0)
     assert found.value == pytest.approx(good.value, abs=1e-6)
 
@@ -110,7 +110,7 @@ def test_time_limits(method, limit):
     polytope, target = lifts(3, 8, 0.4)
     truth = exact(polytope)
     found = lower_envelope(polytope, target, method=method, gap=1e-12, time_limit=limit)
-    check(found, polytope, target)
+    assert_envelope(found, polytope, target)
     assert found.status in (EnvelopeStatus.TIME_LIMIT, EnvelopeStatus.STALLED)
     assert bool(arb(found.bound) <= truth.dual_bound(found.dual, target))
     if limit == 0.0:
@@ -129,7 +129,7 @@ def test_a_small_limit_on_a_large_instance(s, n):
         found = lower_envelope(polytope, target, gap=1e-6, time_limit=limit)
         assert found.status is EnvelopeStatus.TIME_LIMIT
         assert time.monotonic() - started < 20.0  # a fortieth of what it takes would be too long
-        check(found, polytope, target)
+        assert_envelope(found, polytope, target)
 
 
 def test_memory_limit():
@@ -140,7 +140,7 @@ def test_memory_limit():
     small = lower_envelope(polytope, target, method="columns", gap=1e-4, memory_limit=1, time_limit=3.0)
     assert small.status in (EnvelopeStatus.MEMORY_LIMIT, EnvelopeStatus.TIME_LIMIT)
     assert small.counts.boxes <= 1002
-    check(small, polytope, target)
+    assert_envelope(small, polytope, target)
     better = lower_envelope(polytope, target, method="columns", gap=0.25)
     assert small.bound <= better.value
     assert better.bound <= small.value

@@ -111,7 +111,7 @@ def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_pa
     assert check.frequencies.records == RECORDS - 2
     write_csv(tmp_path / "empty.csv", [["1", "", "2", "3"]])
     assert (
-        "an empty cell, which no channel gives"
+        "an empty cell, as no channel gives"
         in md.check_release(tmp_path / "empty.csv", channel).findings[0].text
     )
 

@@ -10,6 +10,7 @@ import pytest
 
 from mechdesign.cli import main
 from mechdesign.core.errors import NAMES_OPTIONS
+from tests.cases.meters import METERS
 
 RECORDS = """\
 id,group,job,town
@@ -63,6 +64,15 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
+def meters(tmp_path, monkeypatch) -> Path:
+    """A working folder with meters.csv alone."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "meters.csv"
+    path.write_bytes(METERS.encode())
+    return path
+
+
+@pytest.fixture
 def run(capfd):
     """``run("design", "x.csv", ...)`` gives code, standard output and standard error."""
 
@@ -82,6 +92,20 @@ def channel(folder, run) -> Path:
     result = run("design", "records.csv", *MICRODATA, "--epsilon", "1", "--output", path)
     assert result.code == 0, result.err
     return path
+
+
+@pytest.fixture
+def designed(folder, run):
+    """``designed("town", 1.0)`` is the name of a channel file for records.csv that works on group and this column."""
+
+    def designer(useful: str, epsilon: float, sensitive: str = "group") -> str:
+        name = f"{sensitive}_{useful}_{epsilon}.json"
+        asked = ("--sensitive", sensitive, "--useful", useful, "--epsilon", epsilon)
+        result = run("design", "records.csv", *asked, "--output", name)
+        assert result.code == 0, result.err
+        return name
+
+    return designer
 
 
 MICRODATA = ("--sensitive", "group", "--useful", "job")

@@ -201,3 +201,57 @@ def test_help_has_an_example(run):
     result = run("check", "--help")
     assert result.code == 0
     assert "mechdesign check released.csv --channel channel.json" in " ".join(result.out.split())
+
+
+def test_a_release_with_escaped_formulas_is_read_as_it_was_written(run, folder):
+    jobs = random.Random(3).choices(["=sum(1)", "-5", "+smith", "baker"], k=400)
+    notes = random.Random(4).choices(["@a", "-1", "'=b", "plain", ""], k=400)
+    rows = [
+        f"{i},{'ab'[i % 2]},{job},{note}\n" for i, (job, note) in enumerate(zip(jobs, notes, strict=True))
+    ]
+    (folder / "in.csv").write_text("id,group,job,note\n" + "".join(rows))
+    how = ("--sensitive", "group", "--useful", "job", "--epsilon", "9", "-o", "c.json")
+    assert run("design", "in.csv", *how).code == 0
+    job = (
+        "apply",
+        "c.json",
+        "in.csv",
+        "out.csv",
+        "--drop",
+        "group",
+        "--insecure-seed",
+        "1",
+        "--escape-formulas",
+    )
+    assert run(*job).code == 0
+    released = (folder / "out.csv").read_text()
+    assert "'=sum(1)" in released
+    assert "'+smith" in released
+    assert ",'@a\n" in released
+    check = ("check", "out.csv", "--channel", "c.json", "--original", "in.csv", "--ignore", "group")
+    assert run(*check).code == 1
+    right = run(*check, "--escape-formulas", "--json")
+    assert right.code == 0, right.out
+    assert run("check", "out.csv", "--channel", "c.json", "--escape-formulas").code == 0
+    # What was not escaped, and what is something else, is found.
+    (folder / "out.csv").write_text(released.replace(",'@a\n", ",@a\n", 1))
+    wrong = run(*check, "--escape-formulas")
+    assert wrong.code == 1
+    assert "the column 'note' holds '@a', but the original \"'@a\"" in " ".join(wrong.out.split())
+    (folder / "out.csv").write_text(released)
+    for more in ((), ("--by", "note")):
+        estimate = ("estimate", "out.csv", "--channel", "c.json", *more, "--json")
+        assert run(*estimate).code == 2
+        found = run(*estimate, "--escape-formulas").record
+        assert found["records"] == 400
+        assert "=sum(1)" in json.dumps(found)
+        assert "'=sum(1)" not in json.dumps(found)
+
+
+def test_escaped_formulas_are_of_a_csv(run, channel, folder):
+    (folder / "people.csv").write_text(PEOPLE)
+    made = run("apply", channel, "people.csv", "o.parquet", "--format", "parquet", "--insecure-seed", "1")
+    assert made.code == 0, made.err
+    refused = run("check", "o.parquet", "--channel", channel, "--escape-formulas")
+    assert refused.code == 2
+    assert "o.parquet: a Parquet file has no escaped formulas (--escape-formulas)" in refused.err

@@ -9,23 +9,11 @@ import mechdesign as md
 from mechdesign.auditing.joint_leakage import compose
 
 
-def test_two_channels_of_one_table(folder, run, channel):
-    made = run(
-        "design",
-        "records.csv",
-        "--sensitive",
-        "group",
-        "--useful",
-        "job",
-        "--epsilon",
-        "0.4",
-        "--output",
-        "b.json",
-    )
-    assert made.code == 0
-    result = run("compose", channel, "b.json", "--json")
+def test_two_channels_of_one_table(designed, run, channel):
+    b = designed("job", 0.4)
+    result = run("compose", channel, b, "--json")
     assert result.code == 0
-    found = compose([md.Channel.load(channel), md.Channel.load("b.json")])
+    found = compose([md.Channel.load(channel), md.Channel.load(b)])
     record = result.record
     assert (record["eps_l"], record["eps_u"], record["eps_ldp"]) == (found.eps_l, found.eps_u, found.eps_ldp)
     assert record["worst"] == {
@@ -37,30 +25,18 @@ def test_two_channels_of_one_table(folder, run, channel):
     assert math.isclose(abs(math.log(lift)), max(found.eps_l, found.eps_u), rel_tol=1e-12)
     assert record["sum"]["eps_u"] == found.sum.eps_u
     assert record["exact"] is True
-    text = run("compose", channel, "b.json")
+    text = run("compose", channel, b)
     for said in ("together", "no bound", "Worst: the outputs"):
         assert said in text.out
 
 
-def test_channels_of_two_columns_need_the_table(folder, run, channel, refused):
-    made = run(
-        "design",
-        "records.csv",
-        "--sensitive",
-        "group",
-        "--useful",
-        "town",
-        "--epsilon",
-        "1",
-        "--output",
-        "t.json",
-    )
-    assert made.code == 0
-    assert "different columns" in refused("compose", channel, "t.json")
-    result = run("compose", channel, "t.json", "--table", "records.csv", "--json")
+def test_channels_of_two_columns_need_the_table(designed, run, channel, refused):
+    towns = designed("town", 1.0)
+    assert "different columns" in refused("compose", channel, towns)
+    result = run("compose", channel, towns, "--table", "records.csv", "--json")
     assert result.code == 0
     joint = md.Joint.from_table(_frame(), sensitive="group", useful=("job", "town"))
-    found = compose([md.Channel.load(channel), md.Channel.load("t.json")], joint)
+    found = compose([md.Channel.load(channel), md.Channel.load(towns)], joint)
     assert result.record["eps_u"] == found.eps_u
     assert (result.record["eps_ldp"], found.eps_ldp) == ("inf", math.inf)
 
@@ -82,22 +58,10 @@ def _mechanism():
     return "q.json"
 
 
-def test_channels_that_protect_different_columns(folder, run, channel, refused):
+def test_channels_that_protect_different_columns(designed, run, channel, refused):
     """What they tell of one column is not said where the other one's channel promises something of its own."""
-    other = run(
-        "design",
-        "records.csv",
-        "--sensitive",
-        "town",
-        "--useful",
-        "job",
-        "--epsilon",
-        "1",
-        "--output",
-        "t.json",
-    )
-    assert other.code == 0
-    asked = ("compose", channel, "t.json", "--table", "records.csv")
+    towns = designed("job", 1.0, sensitive="town")
+    asked = ("compose", channel, towns, "--table", "records.csv")
     assert "protect different columns ('group', 'town'): say about which you ask" in refused(*asked)
     alone = run(*asked, "--sensitive", "group", "--json")
     assert alone.code == 0

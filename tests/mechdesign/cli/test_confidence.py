@@ -137,7 +137,7 @@ def test_known_shares_come_from_a_file(
     ("arguments", "shares", "message"),
     [
         (["--confidence", "1"], None, "must be a number from 0.5"),
-        (["--confidence", "much"], None, "--confidence ('much') must be a number from 0.5"),
+        (["--confidence", "much"], None, "--confidence ('much') is not a number; it must be from 0.5"),
         ([], "symbol,share\nx,1\n", "--known-shares needs --confidence"),
         (["--confidence", "0.9"], "symbol;share\n", "must begin with the header symbol,share"),
         (["--confidence", "0.9"], "symbol,share\nx,0.5,1\n", "row 2: 3 cells, not a symbol and its share"),

@@ -203,3 +203,44 @@ def test_released_labels_are_escaped_too(folder, run):
     (folder / "x.csv").write_text("x\n=1\n@2\n@2\n=1\n")
     assert run("apply", "c.json", "x.csv", "o.csv", "--escape-formulas", *SEED).code == 0
     assert all(line[0] not in "=@" for line in (folder / "o.csv").read_text().splitlines())
+
+
+def test_a_report_says_the_same(people, channel, folder, run):
+    printed = run("inspect", "in.csv", "--channel", channel, "--report", "i.md", "--sensitive", "group")
+    assert printed.code == 0, printed.err
+    page = (folder / "i.md").read_text()
+    rows = [line.split() for line in printed.out.splitlines()[2:]]
+    shown = [
+        line.replace("|", " ").replace("\\-", "-").split()
+        for line in page.splitlines()
+        if line.startswith("|")
+    ]
+    assert shown[2:] == rows
+    assert "- Stand for what is protected: **'code'**" in page
+    assert "What the other columns of in.csv say about 'job', and about 'group', before any release." in page
+    assert "mechdesign inspect in.csv --sensitive group --channel channel.json" in page
+    assert run("inspect", "in.csv", "--channel", channel, "--report", "i.json").code == 0
+    record = json.loads((folder / "i.json").read_text())
+    told = run("inspect", "in.csv", "--channel", channel, "--json").record
+    assert record == {"format": "mechdesign.inspection", "version": 1, **told}
+    assert run("inspect", "in.csv", "--channel", channel, "--report", "i.html").code == 0
+    assert "<h1>What else tells</h1>" in (folder / "i.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        ("i.txt", "i.txt: a report must end in .html, .md, .json, not .txt"),
+        ("there.md", "there.md exists; choose another name, or overwrite it with force (--force)"),
+        ("no/i.md", "no/i.md cannot be written: there is no folder 'no'"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(
+    people, channel, folder, run, report, said
+):
+    (folder / "there.md").write_text("mine")
+    refused = run("inspect", "in.csv", "--channel", channel, "--report", report)
+    assert (refused.code, refused.out) == (2, "")
+    assert said in refused.err
+    assert (folder / "there.md").read_text() == "mine"
+    assert run("inspect", "in.csv", "--channel", channel, "--report", "there.md", "--force").code == 0

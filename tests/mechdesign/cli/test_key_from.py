@@ -59,10 +59,10 @@ def test_folders_take_it_too(channel, people, run, monkeypatch):
     ("where", "words"),
     [
         ("env:NONE", "--key-from env:NONE: there is no environment variable NONE"),
-        ("env:SHORT", "--key-from env:SHORT gives no key (64 hexadecimal digits, in small letters)"),
+        ("env:SHORT", "--key-from env:SHORT gives no key (64 hexadecimal digits, lower case)"),
         ("fd:x", "--key-from fd:x: there is no open file descriptor to read from"),
         ("fd:999", "--key-from fd:999: there is no open file descriptor to read from"),
-        ("none.key", "the key file none.key is not there"),
+        ("none.key", "the key file none.key: there is no such file"),
     ],
 )
 def test_bad_places(channel, people, refused, monkeypatch, where, words):

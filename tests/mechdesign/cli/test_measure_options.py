@@ -37,6 +37,13 @@ def test_json_has_outputs_guarantees_and_every_order(channel, capsys):
     assert sum(out["probability"] for out in record["outputs"]) == pytest.approx(1.0)
 
 
+def test_orders_that_agree_in_six_digits_are_two(channel, capsys):
+    capsys.readouterr()
+    assert main(["measure", str(channel), "--alpha", "2", "--alpha", "2.0000001", "--json"]) == 0
+    outputs = json.loads(capsys.readouterr().out)["outputs"]
+    assert all({"2", "2.0000001"} == {*out["alpha_lift"]} for out in outputs)
+
+
 def test_per_output_prints_a_line_for_each(channel, capsys):
     capsys.readouterr()
     assert main(["measure", str(channel)]) == 0

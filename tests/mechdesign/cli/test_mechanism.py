@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 
 from mechdesign.cli.mechanism import FORMAT as SAID
 from mechdesign.cli.mechanism import is_mechanism
-from mechdesign.core.documents import hashed_text
-from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION
+from mechdesign.nonstochastic.mechanism_file import FORMAT
+from tests.cases.documents import rewrite
 
 ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in (1, 2))
 MADE = ("--column", "kwh", "--epsilon", "2", "--range", "0,10", "--query", "mean", "--group-by", "day")
@@ -61,11 +60,9 @@ def test_what_it_is(made, run):
 
 
 def test_an_edited_file_is_no_mechanism(made, run):
-    document = json.loads((made / "m.json").read_text(encoding="utf-8"))
-    for key in ("format", "version", "sha256"):
-        del document[key]
-    document["guarantee"]["total_epsilon"] = 0.1
-    Path("e.json").write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
+    rewrite(
+        made / "m.json", lambda document: document["guarantee"].update(total_epsilon=0.1), made / "e.json"
+    )
     audited = run("audit", "e.json")
     assert (audited.code, "says total_epsilon '0.1', but it is" in audited.out) == (1, True)
     for verb in (("show", "e.json"), ("measure", "e.json"), ("apply", "e.json", "in.csv", "o.csv")):
@@ -120,11 +117,9 @@ def test_a_report_for_everybody(made, run):
 
 
 def test_a_report_on_an_edited_file_says_so(made, run):
-    document = json.loads((made / "m.json").read_text(encoding="utf-8"))
-    for key in ("format", "version", "sha256"):
-        del document[key]
-    document["guarantee"]["total_epsilon"] = 0.1
-    Path("e.json").write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
+    rewrite(
+        made / "m.json", lambda document: document["guarantee"].update(total_epsilon=0.1), made / "e.json"
+    )
     assert run("report", "e.json", "--report", "e.md").code == 1
     text = (made / "e.md").read_text(encoding="utf-8")
     assert "NO: the file is wrong" in text

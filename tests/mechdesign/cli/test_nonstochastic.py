@@ -28,6 +28,60 @@ def release(folder):
     return folder
 
 
+def test_the_best_test_of_a_hypothesis(release, run):
+    """It says yes where only the hypothesis is possible, no where only its contrary is (Farokhi 2021, Theorem 2)."""
+    asked = ("nonstochastic", "hypothesis", "release.csv", "--y", "zip,released", "--hypothesis", "name=b")
+    record = run(*asked, "--json").record
+    assert (record["outputs"], record["telling"], record["yes"]) == (4, 3, [])
+    assert record["no"] == ["(1, hi)", "(2, hi)", "(2, lo)"]
+    assert (record["epsilon"], record["performance_bound"]) == (
+        pytest.approx(1 / 3),
+        pytest.approx(math.log2(3)),
+    )
+    measured = run(*MEASURE[:3], "--x", "age", *asked[3:], "--json").record["hypothesis"]
+    assert measured == record
+    told = " ".join(run(*asked).out.split())
+    assert "3 of 4 outputs settle it; epsilon-private for epsilon up to 0.33333" in told
+    assert "the best test says no at (1, hi), (2, hi), (2, lo)" in told
+    assert "says yes" not in told
+    missing = run(*asked[:3], "--y", "zip")
+    assert (missing.code, "--y COL and --hypothesis COL=VALUE are needed" in missing.err) == (2, True)
+    for wrong, message in (
+        ("zip", "must be COL=VALUE"),
+        ("zip=9", "'zip' = '9' never holds"),
+        ("no=1", "'no'"),
+    ):
+        found = run(*asked[:5], "--hypothesis", wrong)
+        assert (found.code, message in found.err) == (2, True)
+
+
+def test_the_identifiable_partition_of_least_error(release, run):
+    """Against all contiguous partitions of the six ages; `measure` counts the cells again."""
+    asked = ("nonstochastic", "partition", "release.csv", "--x", "age", "--epsilon", "1")
+    record = run(*asked, "--json").record
+    assert (record["values"], record["smallest_cell"], record["identifiability"]) == (6, 3, 1)
+    assert record["cells"] == [
+        {"from": 30, "to": 50, "values": 3, "released": 40},
+        {"from": 55, "to": 70, "values": 3, "released": pytest.approx(185 / 3)},
+    ]
+    rows = [(age, cell["released"]) for cell in record["cells"] for age in (30, 40, 50, 55, 60, 70)]
+    own = [f"{age},{out}\n" for age, out in rows if (age <= 50) == (out == 40)]
+    (release / "cells.csv").write_text("age,out\n" + "".join(own), encoding="utf-8")
+    names = ("cells.csv", "--x", "age", "--y", "out", "--epsilon", "1", "--json")
+    measured = run("nonstochastic", "measure", *names)
+    assert (measured.code, measured.record["identifiability"]) == (0, 1)
+    assert measured.record["maximal_leakage"] == record["maximal_leakage"] == 2
+    assert "6 values in 2 cells of at least 3, so epsilon-identifiable" in run(*asked).out
+    for column, epsilon, message in (
+        ("name", "1", "'name' holds no finite number"),
+        ("nobody", "1", "nobody"),
+        ("age", "-1", "fewer than one output"),
+    ):
+        found = run(*asked[:3], "--x", column, "--epsilon", epsilon)
+        assert (found.code, message in found.err) == (2, True)
+    assert run(*asked[:3], "--x", "age").err == "mechdesign: error: --epsilon BITS is missing\n"
+
+
 def test_the_record_has_every_measure_in_bits(release, run):
     result = run(
         *MEASURE, "--feature", "old", "--hypothesis", "zip=1", "--zero-error", "--epsilon", "1", "--json"

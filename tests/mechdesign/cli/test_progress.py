@@ -53,7 +53,7 @@ def watch(monkeypatch):
     return install
 
 
-def wait_for(text, stream):
+def assert_shown(text, stream):
     deadline = time.monotonic() + 20.0
     while text not in stream.getvalue():
         assert time.monotonic() < deadline, f"{text!r} never came, but {stream.getvalue()!r}"
@@ -159,11 +159,11 @@ def test_a_bar_with_rate_and_time_left(watch):
     terminal = watch()
     with Reporter().work("sanitising", unit="B", total=8_000_000) as advance:
         advance(1_000_000)
-        wait_for("1.0 of 8.0 MB", terminal)
-        wait_for("MB/s", terminal)
-        wait_for(" left", terminal)
+        assert_shown("1.0 of 8.0 MB", terminal)
+        assert_shown("MB/s", terminal)
+        assert_shown(" left", terminal)
         advance(1_000_000)
-        wait_for("2.0 of 8.0 MB", terminal)
+        assert_shown("2.0 of 8.0 MB", terminal)
     shown = terminal.getvalue()
     assert "sanitising" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l"), "the cursor is back"
@@ -173,28 +173,28 @@ def test_a_search_shows_its_words_and_at_most_its_limit(watch):
     terminal = watch()
     with Reporter().work("searching", limit=100.0) as work:
         work.step(Step("utility 0.9, at most 0.95"))
-        wait_for("utility 0.9, at most 0.95", terminal)
-        wait_for("at most 1:", terminal)
+        assert_shown("utility 0.9, at most 0.95", terminal)
+        assert_shown("at most 1:", terminal)
         work.step(Step("utility 0.91, at most 0.95"))
-        wait_for("utility 0.91", terminal)
+        assert_shown("utility 0.91", terminal)
 
 
 def test_work_of_unknown_length_says_how_long_it_takes(watch):
     terminal = watch()
     with Reporter().work("measuring"):
-        wait_for("measuring", terminal)
-        wait_for("so far", terminal)
+        assert_shown("measuring", terminal)
+        assert_shown("so far", terminal)
 
 
 def test_counted_steps_of_a_search_are_a_bar(watch):
     terminal = watch()
     with Reporter().work("searching", unit="sets", limit=1000.0) as work:
         work.step(Step("0 of 40 sets", done=0, total=40))
-        wait_for("0 of 40 sets", terminal)
+        assert_shown("0 of 40 sets", terminal)
         time.sleep(0.01)
         work.step(Step("3 of 40 sets", done=3, total=40))
-        wait_for("3 of 40 sets", terminal)
-        wait_for("sets/s", terminal)
+        assert_shown("3 of 40 sets", terminal)
+        assert_shown("sets/s", terminal)
 
 
 def test_notes_come_between_two_pictures_of_the_bar(watch):
@@ -202,7 +202,7 @@ def test_notes_come_between_two_pictures_of_the_bar(watch):
     reporter = Reporter()
     with reporter.work("sanitising", unit="B", total=8) as advance:
         advance(1)
-        wait_for("sanitising", terminal)
+        assert_shown("sanitising", terminal)
         reporter.notice("a [bold]long[/bold] " + "word " * 60)
         reporter.warning("beware :smile:")
     shown = terminal.getvalue()
@@ -248,7 +248,7 @@ def test_an_error_within_the_work_takes_the_bar_away(watch):
 
     def fail_at_work():
         with Reporter().work("sanitising", total=8):
-            wait_for("sanitising", terminal)
+            assert_shown("sanitising", terminal)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -260,23 +260,26 @@ def test_an_error_within_the_work_takes_the_bar_away(watch):
 def test_a_terminal_that_goes_away_does_not_end_the_work(monkeypatch, watch):
     terminal = watch()
 
-    def gone(*_):
+    def gone(text):
+        tried.append(text)
         raise OSError(5, "Input/output error")
 
-    reporter = Reporter()
+    tried, reporter = list[str](), Reporter()
     with reporter.work("sanitising", total=8) as advance:
-        wait_for("sanitising", terminal)
+        assert_shown("sanitising", terminal)
         monkeypatch.setattr(terminal, "write", gone)
         advance(1)
         reporter.notice("to nobody")
+    assert tried
+    assert not any(thread.name == "progress" for thread in threading.enumerate())
 
 
 def test_lines_of_progress_in_a_log(watch):
     stream = watch(io.StringIO())
     with Reporter(log_json=True).work("sanitising", unit="B", total=8_000) as advance:
-        wait_for("\n", stream)
+        assert_shown("\n", stream)
         advance(1_000)
-        wait_for('"done": 1000', stream)
+        assert_shown('"done": 1000', stream)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     first, last = lines[0], lines[-1]
     assert set(first) == {
@@ -293,7 +296,7 @@ def test_figures_of_a_search_are_fields_of_the_log(watch):
     stream = watch(io.StringIO())
     with Reporter(log_json=True).work("searching") as work:
         work.step(Step("utility 0.5", {"nmi": 0.5, "gap_nmi": float("inf")}))
-        wait_for("gap_nmi", stream)
+        assert_shown("gap_nmi", stream)
     last = json.loads(stream.getvalue().splitlines()[-1])
     assert (last["nmi"], last["gap_nmi"]) == (0.5, "inf")
 
@@ -314,4 +317,4 @@ def test_work_counts_as_libraries_do(watch):
 
     with Reporter().work("comparing", unit="rows") as work:
         library(work.at)
-        wait_for("4 of 4 rows", terminal)
+        assert_shown("4 of 4 rows", terminal)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import random
 from bisect import bisect_right
 from fractions import Fraction
@@ -14,33 +13,8 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
-
-METERS = """\
-house,day,kwh,note
-a,1,1.5,"x, y"
-b,1,9.75,
-c,1,0.1,
-a,2,2.5,
-b,2,10,"line
-break"
-c,2,0,
-"""
-
-
-@pytest.fixture
-def meters(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "meters.csv"
-    path.write_bytes(METERS.encode())
-    return path
-
-
-def rows_of(path):
-    with open(path, encoding="utf-8", newline="") as stream:
-        return list(csv.reader(stream))
-
-
-BASIC = ("--column", "kwh", "--epsilon", "2", "--range", "0,10")
+from tests.cases.meters import BASIC
+from tests.cases.tables import rows_of
 
 
 def test_identity(meters, run):

@@ -4,27 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-METERS = """\
-house,day,kwh,note
-a,1,1.5,"x, y"
-b,1,9.75,
-c,1,0.1,
-a,2,2.5,
-b,2,10,"line
-break"
-c,2,0,
-"""
-
-
-@pytest.fixture
-def meters(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "meters.csv"
-    path.write_bytes(METERS.encode())
-    return path
-
-
-BASIC = ("--column", "kwh", "--epsilon", "2", "--range", "0,10")
+from tests.cases.meters import BASIC
 
 
 def given(*changes):

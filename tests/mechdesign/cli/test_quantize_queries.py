@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import itertools
 import math
 import statistics
 from fractions import Fraction
@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.answering import Groups
-from mechdesign.nonstochastic.mechanism_file import ranks_of, verify_file
+from mechdesign.nonstochastic.claims import verify_file
+from mechdesign.nonstochastic.mechanism_file import ranks_of
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from mechdesign.sanitise.quantized_check import check_quantised
+from tests.cases.tables import rows_of
 
 METERS = "house,day,kwh,note\na,1,1.5,x\nb,1,9.75,x\nc,1,0.1,x\na,2,2.5,x\nb,2,10,x\nc,2,0,x\n"
 
@@ -29,11 +31,6 @@ METERS = "house,day,kwh,note\na,1,1.5,x\nb,1,9.75,x\nc,1,0.1,x\na,2,2.5,x\nb,2,1
 def meters(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "meters.csv").write_text(METERS, encoding="utf-8")
-
-
-def rows_of(path):
-    with open(path, encoding="utf-8", newline="") as stream:
-        return list(csv.reader(stream))
 
 
 @pytest.mark.parametrize("outside", ["mark", "drop"])
@@ -110,6 +107,26 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
     assert not Path("p.csv").exists()
 
 
+@pytest.mark.parametrize("query", ["identity", "mean"])
+def test_two_columns_of_one_individual_have_the_product_of_their_outputs(tmp_path, query):
+    """docs/ranges.md: as (start, end) sweeps the product of its ranges, K1 K2 pairs of outputs occur, and no more."""
+    others, outputs = [(0.1, 3.9), (1.7, 2.2)] if query == "mean" else [], set()
+    source, target = tmp_path / "in.csv", tmp_path / "o.csv"
+    for own in itertools.product(np.linspace(0, 4, 9).tolist(), (0.0, 2.0, 4.0)):
+        rows = "".join(f"{start},{end}\n" for start, end in (own, *others))
+        source.write_text(f"start,end\n{rows}", encoding="utf-8")
+        shown, counted = [], []
+        for column, epsilon in (("start", 2), ("end", 1)):
+            options = QuantizeOptions(column=column, epsilon=epsilon, query=query, range_text="0,4")
+            made = quantise_table(source, target, options, force=True).mechanism
+            header, first, *_ = rows_of(target)
+            shown.append(first[header.index(made.answer)])
+            counted.append(made.guarantee["outputs"])
+        outputs.add(tuple(shown))
+    assert counted == [4, 2]
+    assert len(outputs) == 8
+
+
 def test_parquet_has_nulls_for_marks(tmp_path):
     table = pa.table({"g": ["a", "a", "b"], "v": [1.0, 9.0, 3.0]})
     pq.write_table(table, tmp_path / "in.parquet")
@@ -158,4 +175,5 @@ def test_order_statistics_against_sorting(values, percent):
         groups = Groups(ordered=True)
         for part in filter(None, (values[:5], values[5:])):
             groups.add([], np.array(part))
-        assert groups.ranked(partial(ranks_of, query)) == [wanted]
+        (many,), unit = groups.ranked(partial(ranks_of, query))
+        assert many * unit == wanted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -11,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import optimise_thresholds
+from mechdesign.nonstochastic.claims import verify_file
 from mechdesign.nonstochastic.domains import finite
-from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, verify_file
 from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.optimise_thresholds import (
     PROVEN_ON_A_LINE,
@@ -25,6 +23,7 @@ from mechdesign.nonstochastic.optimise_thresholds import (
 )
 from mechdesign.nonstochastic.queries import identity_query, mean_query
 from mechdesign.tables.bin_edges import row_minima
+from tests.cases.documents import rewrite
 
 AMOUNTS = (0, 10, 20, 50, 100)
 SHARES = (40, 25, 20, 10, 5)
@@ -109,6 +108,22 @@ def test_a_prior_on_some_values_of_a_range(amounts, run):
     assert run("check", "y.csv", "--channel", "y.csv.mechanism.json", "--original", "x.csv").code == 0
 
 
+def test_decimals_of_any_size_make_a_domain(amounts, run):
+    """0.07 and 5,000 have no common unit of 62 bits as doubles, which the values of one individual do not need."""
+    (amounts / "in.csv").write_text("who,amount\n1,0.07\n2,5000\n3,100\n4,100.5\n", encoding="utf-8")
+    asked = (*ASKED, "--epsilon", "1.6", "--domain", "0.07,100,100.5,5000", "--thresholds")
+    for way in ("optimal", "most"):
+        assert run(*asked, way).record["levels"] == [3, 3]
+    run(*asked, "optimal")
+    assert (amounts / "o.csv").read_text().split() == [
+        "who,amount",
+        "1,0.07",
+        "2,5000.0",
+        "3,100.25",
+        "4,100.25",
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -143,11 +158,9 @@ def test_bad_input(amounts, run, options, message):
 )
 def test_edited_domains_are_refused(amounts, run, values, message):
     run(*ASKED, "--epsilon", "1", "--domain", "0,10,20,50,100", "--thresholds", "optimal")
-    document = json.loads((amounts / "o.csv.mechanism.json").read_text(encoding="utf-8"))
-    for key in ("format", "version", "sha256"):
-        del document[key]
-    document["values"] = values
-    (amounts / "e.json").write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
+    rewrite(
+        amounts / "o.csv.mechanism.json", lambda document: document.update(values=values), amounts / "e.json"
+    )
     with pytest.raises(InputError, match=message):
         verify_file("e.json")
 
@@ -168,7 +181,7 @@ def test_cells_on_a_line_against_all_of_them(pairs, cells):
         for k in range(min(cells, len(values)))
         for cut in itertools.combinations(range(1, len(values)), k)
     )
-    assert priced.total(best_cells(np.array(values, float), np.array(weights, float), cells)) == best
+    assert priced.total(best_cells([*map(Fraction, values)], [*map(Fraction, weights)], cells)) == best
     found = least_distortion(identity_query(finite(values)), Fraction(5, 2), weights=weights)
     assert found.levels <= 5
     assert len(values) == 1 or found.because == PROVEN_ON_A_LINE

@@ -137,7 +137,7 @@ MISTAKES = [
     ("epsilon = 1.0", "epsilon = 1.0\neps-l = 1", 9, "give either --epsilon"),
     ("epsilon = 1.0", "epsilom = 1.0", 9, "design has an unknown key 'epsilom'"),
     ("time-limit = 60", "time-limit = -1", 10, r"--time-limit \('-1'\) must be a positive number"),
-    ("time-limit = 60", 'confidence = "sure"', 10, r"confidence \('sure'\) must be a number"),
+    ("time-limit = 60", 'confidence = "sure"', 10, r"confidence \('sure'\) is not a number; it must be from 0.5"),
     ("time-limit = 60", 'output = "c.json"', 10, "design has an unknown key 'output'"),
     ("time-limit = 60", "public = 1", 10, r"design.public \('1'\) must be true or false"),
     ("time-limit = 60", "time-limit = = 60", 10, "is no TOML file"),

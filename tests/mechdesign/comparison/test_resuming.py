@@ -9,7 +9,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.comparison import run as comparison_tasks
-from mechdesign.comparison.rows import manifest_path, read_rows
+from mechdesign.comparison.rows import read_rows
 from mechdesign.comparison.run import compare
 from mechdesign.core.errors import InputError
 
@@ -112,7 +112,7 @@ def test_force_starts_over(saved):
 
 
 def test_a_file_without_manifest_is_never_touched(small, saved):
-    manifest_path(saved).unlink()
+    saved.with_suffix(".csv.json").unlink()
     before = saved.read_bytes()
     with pytest.raises(InputError, match="no comparison to go on with"):
         compare(small, epsilons=[1.0], output=saved)
@@ -125,7 +125,7 @@ def test_a_manifest_without_csv_is_a_run_that_had_no_rows_yet(small, saved):
 
 
 def test_an_edited_manifest_is_refused(small, saved):
-    manifest = manifest_path(saved)
+    manifest = saved.with_suffix(".csv.json")
     document = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**document, "table": "0" * 64}))
     with pytest.raises(InputError, match=r"o\.csv\.json"):
@@ -140,6 +140,8 @@ def test_an_edited_manifest_is_refused(small, saved):
             "line 2: epsilon .'one'",
         ),
         (lambda text: text.replace("true,", "maybe,", 1), "line 2: satisfied"),
+        (lambda text: text.replace("true,", "yes,", 1), "line 2: satisfied .'yes'"),
+        (lambda text: text.replace("lip,1,", "lip,NaN,", 1), "line 2: epsilon .'NaN'"),
         (lambda text: text.replace("subset-merging,", ",", 1), "line 2: mechanism"),
         (lambda text: text.replace("mechanism,", "machine,"), "columns of a comparison"),
         (lambda text: text + text.splitlines()[1] + "\n", "line 6 repeats"),

@@ -8,8 +8,11 @@ import zlib
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
+from mechdesign.formats import _csv
 from mechdesign.formats import csv_split as csv_blocks
 from mechdesign.formats.compression import compression_named
 from mechdesign.formats.csv_split import Splitter, pieces_of
@@ -117,6 +120,23 @@ def test_texts_are_without_quotes_and_codes_on_demand():
         assert batch.column("b").type == pa.string()
 
 
+@given(st.lists(st.text("ab\U0001f600", max_size=20)), st.integers(1, 400))
+def test_texts_are_numbered_as_they_come(few, many):
+    """As by a dictionary, for texts of every length, with so many of them that the table grows."""
+    texts = [*few, *(f"{i % many} {'x' * (i % 30)}" for i in range(2 * many)), *few]
+    _, offsets, data = pa.array(texts, pa.string()).buffers()
+    codes, firsts = (np.frombuffer(found, np.int32).tolist() for found in _csv.numbered(offsets, data or b""))
+    index: dict[str, int] = {}
+    assert codes[: len(texts)] == [index.setdefault(text, len(index)) for text in texts]
+    assert [texts[row] for row in firsts[: len(index)]] == list(index)
+
+
+@pytest.mark.parametrize("offsets", [[0, 9], [4, 2], [-1, 2], []])
+def test_texts_outside_of_their_data_are_not_read(offsets):
+    with pytest.raises(IndexError, match="lies outside of the data"):
+        _csv.numbered(np.array(offsets, np.int32), b"abc")
+
+
 def test_codes_into_few_texts_or_plain_texts_or_nulls_are_written_alike():
     target = io.BytesIO()
     with open_source(io.BytesIO(b"a\n1\n2\n3\n"), name="in") as source:
@@ -206,7 +226,7 @@ def test_a_label_that_the_encoding_lacks():
         ({"delimiter": ";;"}, r"delimiter \(';;'\) must be one ASCII character"),
         (
             {"delimiter": "\n"},
-            "delimiter .* must be one ASCII character, no letter, digit, line break or NUL",
+            "delimiter .* must be one ASCII character, no letter, digit, line end or NUL",
         ),
         ({"delimiter": "a"}, "delimiter .* must be one ASCII character"),
         ({"delimiter": "¦"}, "delimiter .* must be one ASCII character"),

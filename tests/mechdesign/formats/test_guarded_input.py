@@ -33,7 +33,7 @@ def stdin(monkeypatch):
     return feed
 
 
-def refuse(message: str, *arguments, **options) -> None:
+def assert_refused(message: str, *arguments, **options) -> None:
     with pytest.raises(InputError, match=message) as caught:
         GuardedInput(*arguments, **options)
     assert "\n" not in str(caught.value)
@@ -164,13 +164,14 @@ def test_reading_is_no_change(path):
     with GuardedInput(path) as source:
         os.utime(path, ns=(0, path.stat().st_mtime_ns)) if sys.platform == "win32" else path.read_bytes()
         source.check()
+    assert source.sha256 == hashlib.sha256(DATA).hexdigest()
 
 
 def test_what_cannot_be_read(tmp_path, stdin):
-    refuse("none.csv: there is no such file", tmp_path / "none.csv")
-    refuse(r"is a folder, not a file|cannot be read: permission denied", tmp_path)
+    assert_refused("none.csv: there is no such file", tmp_path / "none.csv")
+    assert_refused(r"is a folder, not a file|cannot be read: permission denied", tmp_path)
     stdin(b"data")
-    refuse(
+    assert_refused(
         "standard input cannot be copied to .*none: no such file or directory", "-", spool=tmp_path / "none"
     )
 
@@ -198,7 +199,9 @@ def test_no_room_for_a_copy(stdin, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "builtins.open", lambda f, mode="r", **kw: Full(f, mode) if mode == "wb" else opened(f, mode, **kw)
     )
-    refuse(f"standard input cannot be copied to {tmp_path}: no space left on device", "-", spool=tmp_path)
+    assert_refused(
+        f"standard input cannot be copied to {tmp_path}: no space left on device", "-", spool=tmp_path
+    )
     monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []
 

@@ -25,7 +25,7 @@ def expected_cost(joint, rows, way):
     return least_cost(joint.counts, truth, keep=keep, stay=stay, forbid=forbid, columns=rows)
 
 
-def check(made, wanted):
+def assert_optimum(made, wanted):
     assert made.least.cost == pytest.approx(wanted, abs=1e-7)
     assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-6
     assert made.verified
@@ -43,7 +43,7 @@ def test_after_another_release(seed, way):
         sides = [limits.lower] * len(table), [limits.upper] * len(table)
         rows += rows_of(table / table.sum(), joint.p_s, *sides, limits.ratio)
     made = md.design(joint, notion, objective="truth", after=[first], **way)
-    check(made, expected_cost(joint, rows, way))
+    assert_optimum(made, expected_cost(joint, rows, way))
     assert md.audit(made.channel, joint, notion, after=[first]).satisfied
     together = md.compose([first, made.channel]).at_least
     assert together.eps_l <= limits.lower
@@ -65,7 +65,7 @@ def test_each_secret_for_itself(seed, way):
         limits = notion.limits
         rows += rows_of(table, table.sum(axis=1), [limits.lower] * 2, [limits.upper] * 2, limits.ratio)
     made = md.design(joint, notion, objective="truth", protect_each=True, **way)
-    check(made, expected_cost(joint, rows, way))
+    assert_optimum(made, expected_cost(joint, rows, way))
     both = md.design(joint, notion, objective="truth", **way)
     assert both.least.cost >= made.least.cost_lower_bound
 
@@ -75,7 +75,7 @@ def test_budgets_of_single_symbols(way):
     joint = md.Joint.from_counts(np.random.default_rng(5).integers(1, 30, (3, 6)))
     rows = rows_of(joint.p, joint.p_s, [0.1, 0.5, 0.5], [0.2, 0.5, 0.5])
     made = md.design(joint, md.LIP(0.5), objective="truth", budgets={"s0": (0.1, 0.2)}, **way)
-    check(made, expected_cost(joint, rows, way))
+    assert_optimum(made, expected_cost(joint, rows, way))
     assert [each.symbol for each in made.channel.record.budgets] == [("s0",)]
     assert md.audit(made.channel, joint, md.LIP(0.5).with_budgets({"s0": (0.1, 0.2)})).satisfied
 

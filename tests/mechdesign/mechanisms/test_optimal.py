@@ -227,9 +227,9 @@ def test_the_bound_is_for_the_stated_budget_not_for_the_shrunk_set(adult, monkey
 def test_a_margin_that_is_too_small_is_followed_by_a_larger_one(adult, monkeypatch):
     margins, honest, rounding = [], rules.posteriors, rules.round_channel
 
-    def watched(joint, notion, *, margin=0.0):
+    def watched(joint, notion, *, margin, reach):
         margins.append(margin)
-        return honest(joint, notion, margin=margin)
+        return honest(joint, notion, margin=margin, reach=reach)
 
     def refuses_twice(*arguments, **options):
         if margins[-1] < 1e-10:

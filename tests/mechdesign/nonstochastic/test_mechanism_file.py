@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from fractions import Fraction
 
 import pytest
 
-from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.mechanism_file import (
-    FORMAT,
-    VERSION,
     MechanismFile,
     SizedQuantizer,
     build_query,
 )
 from mechdesign.nonstochastic.noiseless import certify, lay_out
+from tests.cases.documents import rewrite
 
 
 def sized(query, people, domain, outputs, layout="widest"):
@@ -68,16 +65,6 @@ def test_other_queries(query, tmp_path):
     )
     held.save(tmp_path / "m.json")
     assert MechanismFile.load(tmp_path / "m.json") == held
-
-
-def rewritten(path, change):
-    """The file with a change to its content and a hash that fits it."""
-    document = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("format", "version", "sha256"):
-        del document[key]
-    change(document)
-    path.unlink()
-    path.write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
 
 
 def first(document):
@@ -132,7 +119,7 @@ def test_contents_that_are_refused(mechanism, tmp_path, change, message):
     """Even with a hash that fits."""
     path = tmp_path / "m.json"
     mechanism.save(path)
-    rewritten(path, change)
+    rewrite(path, change)
     with pytest.raises(InputError, match=message) as refusal:
         MechanismFile.load(path)
     assert str(path) in str(refusal.value)

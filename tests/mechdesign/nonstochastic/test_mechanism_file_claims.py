@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import certify, count_query, identity_query, interval, uniform_quantizer
-from mechdesign.nonstochastic.mechanism_file import (
-    FORMAT,
-    VERSION,
-    MechanismFile,
-    SizedQuantizer,
-    read_verified,
-    verify_file,
-)
+from mechdesign.nonstochastic.claims import read_verified, verify_file
+from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
+from tests.cases.documents import rewrite
 
 ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 3}\n" for h in range(1, 5) for d in range(1, 4))
 
@@ -47,15 +39,6 @@ def test_what_quantize_writes_is_so(file):
     assert found.outputs <= found.allowed == 4
 
 
-def edited(path, change):
-    document = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("format", "version", "sha256"):
-        del document[key]
-    change(document)
-    path.unlink()
-    path.write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
-
-
 EDITS = [
     (lambda d: d["guarantee"].update(total_epsilon=0.1), "says total_epsilon '0.1', but it is"),
     (lambda d: d["guarantee"].update(answers_each=1), "says total_epsilon .*, but it is"),
@@ -75,7 +58,7 @@ EDITS = [
 @pytest.mark.parametrize(("change", "message"), EDITS)
 def test_edited_claims_are_found(file, change, message):
     """Each was accepted by a reader that counts the outputs alone."""
-    edited(file, change)
+    rewrite(file, change)
     MechanismFile.load(file)
     found = verify_file(file)
     assert not found.satisfied

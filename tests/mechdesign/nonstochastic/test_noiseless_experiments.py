@@ -89,7 +89,11 @@ def test_membership_on_real_data(script, real, tmp_path, capsys):
     assert all(row["outputs"] <= 2 ** row["epsilon"] for row in rows if row["epsilon"] != "none")
     with open(tmp_path / "membership.csv", encoding="utf-8", newline="") as stream:
         assert len(list(csv.reader(stream))) == len(rows) + 1 == 46
-    assert "516 households" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "516 households" in out
+    # As docs/ranges-theory.md says: at four times the range the paper's 'almost zero' appears.
+    assert "n = 4, epsilon = 2, range 0 to 500 kWh: correlation 0.33, square_error 0.18, peaks 0.21" in out
+    assert "n = 4, epsilon = 2, range 0 to 2,000 kWh: correlation 0.01, square_error 0.00, peaks 0.00" in out
 
 
 def test_disaggregation_on_real_data(script, real, capsys):
@@ -97,6 +101,11 @@ def test_disaggregation_on_real_data(script, real, capsys):
     learned = [row["learned"] for row in rows]
     assert learned[0] > 0.5  # without protection
     assert learned[1] < 0.1  # one bit a reading
+    found = {row["epsilon"]: (row["combinatorial"], row["alone"]) for row in rows}
+    # As docs/ranges-theory.md says: the rise at 5 bits is the rest of the house, and is not there without it.
+    assert found[5][0] > found["none"][0] + 0.25
+    assert all(alone <= found["none"][1] + 0.02 for _, alone in found.values())
+    assert max(found[epsilon][1] for epsilon in (1, 2, 3, 4, 5)) < found["none"][1] / 2
     assert "Differences from the paper" in capsys.readouterr().out
 
 

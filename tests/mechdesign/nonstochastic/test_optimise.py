@@ -15,7 +15,14 @@ from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.optimise_thresholds import CellLoss, edges_of, least_distortion, most_levels
-from mechdesign.nonstochastic.queries import OrderStatistic, linear_query, mean_query, median_query, sum_query
+from mechdesign.nonstochastic.queries import (
+    OrderStatistic,
+    identity_query,
+    linear_query,
+    mean_query,
+    median_query,
+    sum_query,
+)
 
 BUDGETS = ((1, 0), (2, 1), (3, 1.6), (4, 2))
 
@@ -151,6 +158,21 @@ def test_nothing_unproven_is_returned(monkeypatch):
         most_levels(mean_query(3, integers(0, 5)), 1)
 
 
+def test_values_far_apart_are_cut_as_well_as_near_ones():
+    """bound <= min over all partitions into four cells <= distortion; squares take more digits than doubles have."""
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 1e6, 1e11, 1e100):
+        values = sorted({base + float(value) for base in (0.0, scale) for value in rng.integers(0, 20, 4)})
+        found = least_distortion(identity_query(finite(values)), 2)
+        loss, size = CellLoss([Fraction(v) for v in values], [Fraction(1)] * len(values)), len(values)
+        best = min(
+            loss.total([0, *cuts, size]) for cuts in itertools.combinations(range(1, size), min(3, size - 1))
+        )
+        assert found.bound <= best <= found.distortion * (1 + 1e-15)
+        assert found.distortion == pytest.approx(float(best), rel=1e-15)
+        assert found.optimal
+
+
 def test_a_time_limit_leaves_a_proven_bound():
     found = most_levels(linear_query([3, 5, 7, 11], integers(0, 4)), 2, time_limit=0.5)
     assert found.certificate.outputs <= 4
@@ -172,6 +194,10 @@ def test_a_time_limit_leaves_a_proven_bound():
         ),
         (lambda: least_distortion(sum_query(2, integers(0, 300)), 1), "too many to price"),
         (lambda: gap_problem(linear_query([1, 10**12], integers(0, 3000))), "too many to list"),
+        (
+            lambda: gap_problem(sum_query(2, finite([0, 1, 1e100]))),
+            "more than 18 digits in their common unit",
+        ),
     ],
 )
 def test_refusals(call, message):

@@ -19,7 +19,7 @@ from mechdesign.analysis.files import check_release
 from mechdesign.core.errors import InputError
 from mechdesign.release.binned import numbers_released, symbols_released
 from mechdesign.release.policies import Policy
-from mechdesign.sanitise.frames import sanitise
+from mechdesign.sanitise import sanitise
 
 
 def plain(channel: md.Channel) -> md.Channel:

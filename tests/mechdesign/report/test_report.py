@@ -69,7 +69,7 @@ def documented_texts(document: blocks.Document) -> list[str]:
     return found
 
 
-def check(report, joint, channel, notion):
+def assert_document(report, joint, channel, notion):
     """All formats hold the whole document, the page is valid, and the numbers are those of the channel."""
     texts = cases.texts(report)
     page = cases.parsed(texts[".html"])
@@ -105,7 +105,7 @@ def check(report, joint, channel, notion):
 def test_every_mechanism(mechanism):
     joint = uniform_table(6, m=3)
     design = md.design(joint, md.ALIP(0.3, 0.4), mechanism=mechanism)
-    record = check(cases.both(design, joint)[0], joint, design.channel, design.notion)
+    record = assert_document(cases.both(design, joint)[0], joint, design.channel, design.notion)
     assert record["kept"]["nmi"] == design.nmi
     assert record["kept"]["upper_bound_nmi"] == design.certificate.upper_bound_nmi
     assert {row["mechanism"] for row in record["curve"]["rows"]} == {mechanism, "optimal"}
@@ -136,7 +136,7 @@ def test_every_notion(notion, words):
     polytope = not isinstance(notion, (md.Chi2Lift, md.AlphaLift)) and notion != md.L1Lift(0.3, 0.3)
     design = md.design(joint, notion, mechanism="optimal" if polytope else "subset-merging")
     inside, outside = cases.both(design, joint)
-    record = check(inside, joint, design.channel, notion)
+    record = assert_document(inside, joint, design.channel, notion)
     assert words in record["promise"]["statement"]
     assert words.lower() in cases.parsed(cases.texts(outside)[".html"]).text.lower()
     followed = notion not in (md.L1Lift(math.inf, 0.3),)
@@ -193,10 +193,10 @@ def test_beliefs_are_those_of_the_channel():
 def test_two_by_two_and_one_output():
     joint = tiny()
     design = md.design(joint, md.ALIP(0.2, 0.2))
-    check(cases.both(design, joint)[0], joint, design.channel, design.notion)
+    assert_document(cases.both(design, joint)[0], joint, design.channel, design.notion)
     channel, notion = one_output(joint)
     report = cases.internal(design_behind(channel, joint, notion), joint)
-    record = check(report, joint, channel, notion)
+    record = assert_document(report, joint, channel, notion)
     assert record["kept"]["nmi"] == 0.0
     assert record["promise"]["achieved"] == {"eps_l": 0.0, "eps_u": 0.0, "eps_ldp": 0.0}
 
@@ -204,7 +204,7 @@ def test_two_by_two_and_one_output():
 def test_adult(adult):
     design = md.design(adult, md.ALIP(0.5, 0.5))
     report = cases.both(design, adult)[0]
-    record = check(report, adult, design.channel, design.notion)
+    record = assert_document(report, adult, design.channel, design.notion)
     assert record["asked"]["records"] == 31580
     assert (record["asked"]["zero_cells"], record["asked"]["cells"]) == (3, 75)
     assert len(record["curve"]["rows"]) == 10
@@ -221,7 +221,7 @@ def test_two_hundred_symbols(monkeypatch):
     joint = Joint.from_probabilities(counts / counts.sum())
     design = md.design(joint, md.ALIP(1.0, 1.0), mechanism="complete-merging")
     report = cases.both(replace(design, seconds=0.0), joint)[0]
-    record = check(report, joint, design.channel, design.notion)
+    record = assert_document(report, joint, design.channel, design.notion)
     text = cases.parsed(cases.texts(report)[".html"]).text
     assert "There is no room for 200 x 200 lifts: up to 4 neighbours of useful and 13 neighbours" in text
     assert record["curve"] is None
@@ -247,7 +247,7 @@ def test_a_repaired_channel_says_so():
     assert design.repaired
     report = cases.both(design, joint)[0]
     assert "Repaired: merging the risky symbols" in " ".join(
-        check(report, joint, design.channel, design.notion)["kept"]["remarks"]
+        assert_document(report, joint, design.channel, design.notion)["kept"]["remarks"]
     )
 
 
@@ -261,7 +261,7 @@ def test_a_fallback_says_so(monkeypatch):
         design = md.design(joint, md.ALIP(0.3, 0.4))
     assert design.fallback_from == "optimal"
     report = cases.both(design, joint)[0]
-    remarks = " ".join(check(report, joint, design.channel, design.notion)["kept"]["remarks"])
+    remarks = " ".join(assert_document(report, joint, design.channel, design.notion)["kept"]["remarks"])
     assert "Fallback: optimal gave no better verified channel." in remarks
     assert "no vertex was found" in remarks
     assert "was not computed" in cases.texts(report)[".html"]
@@ -302,7 +302,7 @@ def test_hostile_labels_are_letters_in_every_format():
     joint = cases.hostile()
     design = md.design(joint, md.ALIP(0.3, 0.3))
     inside, outside = cases.both(design, joint)
-    record = check(inside, joint, design.channel, design.notion)
+    record = assert_document(inside, joint, design.channel, design.notion)
     assert record["asked"]["useful_symbols"] == cases.HOSTILE
     for report in (inside, outside):
         texts = cases.texts(report)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from mechdesign.tables.variable import Variable
+from tests.mechdesign.sanitise.records import city_channel, mixing_channel
 
 D = 2**53
 
@@ -49,3 +50,9 @@ def crossed():
         ((D, 0), (0, D), (0, D)),
         Variable(("rel",), (("w",), ("h",))),
     )
+
+
+@pytest.fixture
+def channels():
+    """Random ones, of job and of city."""
+    return [mixing_channel(), city_channel()]

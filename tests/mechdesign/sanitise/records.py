@@ -16,6 +16,9 @@ from mechdesign.tables.variable import Variable
 D = 2**53
 KEY = Key.insecure(7)
 
+NAMED = [{"identity": "id"}, {"row_numbers": "n"}, {"identity": ["n", "id"]}]
+"""Ways to say which record is which, other than by its place."""
+
 
 def mixing_channel() -> Channel:
     """Three symbols of job, four outputs, every record random; sensitive: rel."""

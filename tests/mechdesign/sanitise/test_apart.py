@@ -63,5 +63,8 @@ def test_a_ledger_that_would_be_written_over_is_not_begun(folder):
 
 
 def test_standard_output_replaces_nothing(tmp_path, monkeypatch):
+    """Not even a file of that name, which is refused by another one."""
     monkeypatch.chdir(tmp_path)
-    keep_apart(["-"], [("the channel file", "-")])
+    assert keep_apart(["-"], [("the channel file", "-")]) is None
+    with pytest.raises(InputError, match="would overwrite the channel file -, which is still needed"):
+        keep_apart([tmp_path / "-"], [("the channel file", "-")])

@@ -197,7 +197,7 @@ def test_the_ledger_tells_nobody_the_symbols(folder):
     with ledger.reading() as db:
         ((records, symbols),) = db.execute("SELECT records, symbols FROM known").fetchall()
         drawn = ledger.releases(db)[0].drawn[0]
-        ((hashes, codes),) = ledger.known(db, drawn, ledger.key_of(drawn, db))
+        ((hashes, codes),) = ledger.known(db, drawn, ledger.key_of(drawn))
     assert (len(records), len(symbols)) == (8 * COUNT, 4 * COUNT)
     assert (len(hashes), codes.tolist()) == (COUNT, [0] * COUNT)
     assert np.count_nonzero(np.frombuffer(symbols, "<i4")) > COUNT - 5  # all symbols are number 0

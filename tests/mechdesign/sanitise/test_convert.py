@@ -81,7 +81,7 @@ def test_cells_of_parquet_are_written_as_channels_see_them(tmp_path):
     ("cells", "options", "message"),
     [
         ([[1]], {}, r"in\.parquet: the column 'c' holds list.*or leave it out \(drop=\)"),
-        (["\0"], {}, "a cell holds a NUL character, which no CSV can"),
+        (["\0"], {}, "a cell holds NUL, which no CSV can"),
         (["1;2"], {"text": TextOptions(delimiter=";", quote=None)}, "cannot be written without quotes"),
         (["\u0416"], {"text": TextOptions(encoding="cp1252")}, "a cell cannot be written in cp1252"),
         (["1"], {"format": "orc"}, r"the format \('orc'\) must be csv or parquet"),

@@ -14,7 +14,7 @@ from mechdesign.release.policies import Policy
 from mechdesign.sanitise import create_key, sanitise, sanitise_dask
 from tests.mechdesign.sanitise.records import (
     KEY,
-    city_channel,
+    NAMED,
     crossed_channel,
     drawn_by_hand,
     mixing_channel,
@@ -23,7 +23,7 @@ from tests.mechdesign.sanitise.records import (
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
-IDENTITIES = [{}, {"identity": "id"}, {"row_numbers": "n"}, {"identity": ["n", "id"]}]
+IDENTITIES = [{}, *NAMED]
 
 
 @pytest.fixture
@@ -94,14 +94,13 @@ def test_divisions_index_types_and_other_columns_stay(channel):
     pd.testing.assert_frame_equal(computed.drop(columns="job"), source.compute().drop(columns="job"))
 
 
-def test_forms_policies_and_several_channels_are_those_of_frames():
+def test_forms_policies_and_several_channels_are_those_of_frames(channels):
     frame = people(40).assign(city=np.random.default_rng(1).choice([*"stt?"], 40))
     source = dd.from_pandas(frame, npartitions=3)
     arguments = {"key": KEY, "policy": Policy(unknown="marginal")}
-    both = [mixing_channel(), city_channel()]
     for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}):
-        expected = sanitise(frame, both, **arguments, **wishes)
-        released = sanitise_dask(source, both, **arguments, **wishes)
+        expected = sanitise(frame, channels, **arguments, **wishes)
+        released = sanitise_dask(source, channels, **arguments, **wishes)
         assert list(released.columns) == list(expected.columns)
         pd.testing.assert_frame_equal(released.compute().astype(expected.dtypes), expected)
     crossed = pd.DataFrame({"city": [*"sst"] * 4, "k": range(12), "job": [*"aba"] * 4})

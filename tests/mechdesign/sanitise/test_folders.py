@@ -324,7 +324,7 @@ def test_two_jobs_never_write_one_folder(place, monkeypatch):
 
     def twice(*what, **how):
         monkeypatch.setattr(folders, "sanitise_file", real)
-        with pytest.raises(InputError, match="another job is writing out; wait until it has finished"):
+        with pytest.raises(InputError, match="another job is writing out; wait until it finishes"):
             release()
         return real(*what, **how)
 

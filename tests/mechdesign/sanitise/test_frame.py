@@ -13,14 +13,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import Policy
 from mechdesign.sanitise import create_key, sanitise
-from tests.mechdesign.sanitise.records import (
-    KEY,
-    city_channel,
-    crossed_channel,
-    drawn_by_hand,
-    mixing_channel,
-    people,
-)
+from tests.mechdesign.sanitise.records import KEY, crossed_channel, drawn_by_hand, mixing_channel, people
 
 KINDS = {
     "pandas": lambda frame: frame,
@@ -221,8 +214,8 @@ def test_columns_may_have_another_name_in_the_frame(kind, channel):
     assert cells(released, "occupation") == drawn_by_hand(channel, frame["job"])
 
 
-def test_several_channels_at_once_draw_as_each_alone(kind):
-    job, city = mixing_channel(), city_channel()
+def test_several_channels_at_once_draw_as_each_alone(kind, channels):
+    job, city = channels
     frame = people(60).assign(city=[*"stt"] * 20)
     both = sanitise(kind(frame), [job, city], key=KEY)
     assert cells(both, "job") == drawn_by_hand(job, frame["job"])
@@ -316,7 +309,7 @@ def test_what_is_no_frame_of_the_channel_is_refused(channel, frame, message):
         ({"into": ["y", "z"]}, "give a name for every column that is added"),
         ({"form": "code"}, "the form \\('code'\\) must be one of"),
         ({"columns": {"jobs": "job"}}, "the channel has no column 'jobs' to rename"),
-        ({"key": "nowhere.key"}, "the key file nowhere.key is not there"),
+        ({"key": "nowhere.key"}, "the key file nowhere.key: there is no such file"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(channel, arguments, message):

@@ -12,7 +12,7 @@ from mechdesign.sanitise.keys import TAG, create_key, key_at, read_key
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions in access lists")
 
 
-def refuse(path, message: str) -> None:
+def assert_refused(path, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_key(path)
     assert "\n" not in str(caught.value)
@@ -50,7 +50,7 @@ def test_only_the_owner_can_read_it_whatever_the_mask(tmp_path, key, mask):
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o610])
 def test_a_key_that_others_can_read_is_refused(path, mode):
     path.chmod(mode)
-    refuse(path, rf"can be read by others \(mode {mode:04o}\), .*: chmod 600 {path}$")
+    assert_refused(path, rf"can be read by others \(mode {mode:04o}\), .*: chmod 600 {path}$")
 
 
 @posix
@@ -100,7 +100,7 @@ def test_what_a_killed_process_left_is_replaced(tmp_path, key):
 )
 def test_other_content_is_refused_and_not_repeated(path, text):
     path.write_text(text)
-    refuse(path, "holds no key of this version")
+    assert_refused(path, "holds no key of this version")
     with pytest.raises(InputError) as caught:
         read_key(path)
     assert "000" not in str(caught.value)
@@ -108,8 +108,8 @@ def test_other_content_is_refused_and_not_repeated(path, text):
 
 
 def test_what_is_no_key_file(tmp_path):
-    refuse(tmp_path / "none.key", "the key file .*none.key is not there")
-    refuse(tmp_path, "is a folder|cannot be read: permission denied")
+    assert_refused(tmp_path / "none.key", "the key file .*none.key: there is no such file")
+    assert_refused(tmp_path, "is a folder|cannot be read: permission denied")
 
 
 def test_a_disk_that_does_not_give_it_back(path, monkeypatch):
@@ -118,13 +118,13 @@ def test_a_disk_that_does_not_give_it_back(path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("mechdesign.sanitise.keys.os.open", broken)
-        refuse(path, "cannot be read: input/output error")
+        assert_refused(path, "cannot be read: input/output error")
 
 
 @posix
 def test_a_pipe_does_not_make_it_wait(tmp_path):
     os.mkfifo(tmp_path / "pipe.key", 0o600)
-    refuse(tmp_path / "pipe.key", "is no ordinary file")
+    assert_refused(tmp_path / "pipe.key", "is no ordinary file")
 
 
 def test_a_place_that_refuses(tmp_path, key):

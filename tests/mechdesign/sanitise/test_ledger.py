@@ -1,8 +1,7 @@
-"""The ledger as a file: made whole, kept private, read by no other program; old job files are read in."""
+"""The ledger as a file: made whole, kept private, read by no other program."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import sqlite3
 import sys
@@ -12,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
 from mechdesign.sanitise import ledger as module
 from mechdesign.sanitise.apply import Run, sanitise_file
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Use
-from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
+from mechdesign.sanitise.keys import create_key, key_of_draw, read_key
 from mechdesign.sanitise.ledger import Ledger, default_path
 from tests.mechdesign.sanitise.records import mixing_channel, people
 
@@ -52,8 +50,7 @@ def names(ledger: Ledger) -> list[str]:
 
 
 def key_of(ledger: Ledger, drawn: Drawn = DRAWN) -> Key:
-    with ledger.reading() as db:
-        return ledger.key_of(drawn, db)
+    return ledger.key_of(drawn)
 
 
 def test_the_default_place(monkeypatch, tmp_path):
@@ -145,7 +142,7 @@ def test_a_key_that_others_can_read(path):
 
 def test_other_files_are_no_ledgers(tmp_path, path):
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(InputError, match=r"text is not a ledger \(no SQLite file\); give another name"):
+    with pytest.raises(InputError, match=r"text is not a ledger \(no SQLite file\); name another"):
         Ledger(tmp_path / "text")
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE t (x)")
@@ -213,131 +210,28 @@ def test_many_at_once_lose_no_entry(path):
     assert len(list(path.parent.iterdir())) == 2
 
 
-def old_job(path: Path, key: Key, **changes) -> Path:
-    """A job file of an earlier version with two runs, one of them never finished."""
-    path.parent.mkdir(exist_ok=True)
-    create_key(path.with_suffix(".key"), key)
-    run = {
-        "id": "1" * 16,
-        "target": "/old.csv",
-        "draw": 0,
-        "dataset": "a" * 64,
-        "uses": [USE.model_dump()],
-        "settings": {"text": {"delimiter": ","}},
-        "fresh": False,
-        "versions": {},
-        "state": "done",
-        "started": "2025-01-01",
-        "finished": "2025-01-01",
-        "output": "e" * 64,
-        "records": 7,
-    }
-    unfinished = {
-        **run,
-        "id": "2" * 16,
-        "state": "running",
-        "output": None,
-        "records": None,
-        "finished": None,
-    }
-    content = {
-        "identity": ["id"],
-        "key_file": path.with_suffix(".key").name,
-        "key_check": check_of(key),
-        "key_since": 0,
-        "runs": [run, unfinished],
-    } | changes
-    path.write_text(hashed_text("mechdesign.job", 1, content))
-    return path
-
-
-def test_old_job_files_are_read_once(path, tmp_path):
-    key = Key.fresh()
-    old_job(tmp_path / "channel.json.jobs" / "id-id.json", key)
-    for _ in range(2):
-        ledger = Ledger(path, channels=[tmp_path / "channel.json"])
-        with ledger.reading() as db:
-            (known,) = ledger.releases(db)
-        assert (known.id, known.identity, known.records, known.state) == ("1" * 16, ("id",), 7, "done")
-        assert known.file == ledger.file_hash("a" * 64, '{"delimiter":","}')
-        assert key_of(ledger, known.drawn[0]) == key
-    copy = Ledger(tmp_path / "other.db", channels=[tmp_path / "copy.json"])
-    assert names(copy) == ["1" * 16]  # beside a copy of the channel, too
-    (tmp_path / "channel.json.jobs" / "id-id.key").unlink()
-    with pytest.raises(InputError, match=r"id-id\.key of an earlier release of these records is gone"):
-        key_of(ledger, known.drawn[0])
-
-
-def test_an_old_job_file_in_another_place_is_found_by_its_note(path, tmp_path):
-    job = old_job(tmp_path / "far" / "night.json", Key.fresh())
+def test_what_a_version_before_the_first_left_is_not_passed_over(path, tmp_path):
+    people(9).to_csv(tmp_path / "in.csv", index=False)
     (tmp_path / "channel.json.jobs").mkdir()
-    (tmp_path / "channel.json.jobs" / "0.elsewhere").write_bytes(str(job).encode())
-    assert names(Ledger(path, channels=[tmp_path / "channel.json"])) == ["1" * 16]
-
-
-def test_an_old_job_file_as_the_ledger_is_read_into_one_beside_it(tmp_path):
-    key = Key.fresh()
-    job = old_job(tmp_path / "far" / "night.json", key)
-    ledger = Ledger(job)
-    assert ledger.path == tmp_path / "far" / "night.ledger"
-    assert (names(ledger), names(Ledger(job))) == (["1" * 16], ["1" * 16])
-    assert read_key(job.with_suffix(".key")) == key
-
-
-def test_draws_under_a_key_that_was_replaced_are_gone(path, tmp_path):
-    old_job(tmp_path / "channel.json.jobs" / "id-id.json", Key.fresh(), key_since=1)
-    ledger = Ledger(path, channels=[tmp_path / "channel.json"])
-    with ledger.reading() as db:
-        (known,) = ledger.releases(db)
-    with pytest.raises(InputError, match="of an earlier release of these records is gone"):
-        key_of(ledger, known.drawn[0])
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda text: text.replace('"done"', '"lost"'), r"runs\[0\]\.state \('lost'\) must be 'running'"),
-        (lambda text: text.replace('"2025', '"2026'), "the sha256 does not match the content"),
-        (lambda text: text[: len(text) // 2], "is truncated"),
-        (lambda text: "", "is empty, not a job file"),
-    ],
-)
-def test_an_old_job_file_that_is_damaged(path, tmp_path, edit, message):
-    job = old_job(tmp_path / "channel.json.jobs" / "id-id.json", Key.fresh())
-    job.write_text(edit(job.read_text()))
-    with pytest.raises(InputError, match=rf"id-id\.json.*{message}"):
-        Ledger(path, channels=[tmp_path / "channel.json"])
-    Ledger(path, channels=[tmp_path / "copy.json"])  # there it may be any file
+    files = {"ledger": path, "channel_files": [tmp_path / "channel.json"]}
+    with pytest.raises(InputError, match=r"channel\.json\.jobs has releases of a version before the first"):
+        sanitise_file(mixing_channel(), tmp_path / "in.csv", tmp_path / "out.csv", **files)
+    path.write_text('{"format": "mechdesign.job"}')
+    with pytest.raises(InputError, match=r"is not a ledger \(no SQLite file\)"):
+        Ledger(path)
 
 
 def test_two_jobs_that_know_the_same_records(path, tmp_path, monkeypatch):
-    """A job file of an earlier version that comes to a ledger with a job of its own for them: the last one goes on."""
+    """As two machines leave them: the last one goes on."""
     channel, source = mixing_channel(), tmp_path / "in.csv"
     people(50).to_csv(source, index=False)
-    channel.save(tmp_path / "channel.json")
-    sanitise_file(
-        channel, source, tmp_path / "first.csv", ledger=path, channel_files=[tmp_path / "channel.json"]
+    sanitise_file(channel, source, tmp_path / "first.csv", ledger=path)
+    (first,) = releases(Ledger(path))
+    other = first.drawn[0].model_copy(update={"job": "rows other"})
+    known = first.model_copy(
+        update={"id": "3" * 16, "target": "/old.csv", "drawn": (other,), "ordered": None}
     )
-    key, (entry,) = Key.fresh(), releases(Ledger(path))
-    run = {
-        "id": "3" * 16,
-        "target": "/old.csv",
-        "draw": 0,
-        "dataset": hashlib.sha256(source.read_bytes()).hexdigest(),
-    }
-    run |= {
-        "uses": [USE.model_copy(update={"channel": entry.drawn[0].use.channel}).model_dump()],
-        "fresh": False,
-    }
-    run |= {
-        "settings": entry.settings,
-        "versions": {},
-        "state": "done",
-        "started": "2025",
-        "finished": "2025",
-    }
-    run |= {"output": "e" * 64, "records": 50}
-    old_job(tmp_path / "channel.json.jobs" / "rows.json", key, identity=[], runs=[run])
+    enter(Ledger(path), known)
     drawn, calls = Run._drawn, itertools.count()
 
     def counted(*arguments):
@@ -345,10 +239,6 @@ def test_two_jobs_that_know_the_same_records(path, tmp_path, monkeypatch):
         return drawn(*arguments)
 
     monkeypatch.setattr(Run, "_drawn", counted)
-    sanitise_file(
-        channel, source, tmp_path / "second.csv", ledger=path, channel_files=[tmp_path / "channel.json"]
-    )
-    first, old, second = releases(Ledger(path))
-    assert first.file == old.file == second.file
-    assert second.drawn[0].job == old.drawn[0].job != first.drawn[0].job
-    assert key_of(Ledger(path), second.drawn[0]) == key
+    sanitise_file(channel, source, tmp_path / "second.csv", ledger=path)
+    *_, second = releases(Ledger(path))
+    assert second.drawn == (other,)

@@ -228,7 +228,7 @@ def test_what_always_voids_it(manifest):
         ({"other_channels": True}, "Several channels have been applied to the same records"),
         (
             {"identity": ("id",)},
-            "A record is known by 'id': records that share it share their random numbers",
+            "A record is known by 'id': records that share it share random numbers",
         ),
     ],
 )
@@ -239,9 +239,8 @@ def test_what_voids_it_here(manifest, change, sentence):
 
 def test_a_column_that_stays_beside_its_release(manifest, channel):
     added = replace(manifest, columns=("job", "safe job"), released=(column(channel, names=("safe job",)),))
-    assert (
-        "The column 'job' is left in the data beside the released values, which protect nothing then."
-        in words(added, "voids")
+    assert "The column 'job' is left in the data beside the released values, which protect nothing." in words(
+        added, "voids"
     )
     two = replace(manifest, released=(column(channel), column(channel)))
     assert "Several channels have been applied" in words(two, "voids")

@@ -18,8 +18,8 @@ ALL = [each.name for each in fields(ReleaseOptions)]
 JOBS = pd.DataFrame({"job": ["a", "b", "c"]})
 
 
-FILES = ("columns", "into", "correlated", "drop", "keep", "shuffle", "keep_order")
-"""What a step of a pipeline has no use for, which keeps its rows and leaves other columns to other steps."""
+FILES = ("columns", "into", "correlated", "shuffle")
+"""What a step of a pipeline has no use for, which keeps its rows and the names of its columns."""
 
 
 def test_type_checkers_are_told_the_same_as_the_dataclass():

@@ -227,6 +227,8 @@ def test_two_rows_with_a_copy(tmp_path, channel):
 def test_a_column_that_is_added_is_no_release_and_not_looked_at(tmp_path, channel):
     write(tmp_path / "in.csv", sorted(JOBS), code=[CODES[job] for job in sorted(JOBS)])
     sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv", into="y")
+    kept = read(tmp_path / "in.csv")
+    assert [{name: row[name] for name in ("id", "job", "code")} for row in read(tmp_path / "out.csv")] == kept
 
 
 def test_the_identifier_may_be_left_out(tmp_path, channel):
@@ -266,6 +268,9 @@ def test_partitions_of_a_cluster_are_looked_at(channel, tmp_path):
     frame = dask.from_pandas(pd.DataFrame({"job": sorted(JOBS), "n": range(600)}), npartitions=2)
     with pytest.raises(InputError, match="a partition: the records stand in an order that tells of 'job'"):
         sanitise_dask(frame, channel, key=KEY).compute(scheduler="synchronous")
+    twin = frame.assign(work=frame["job"])
+    with pytest.raises(InputError, match="a partition: the column 'work' stands for the useful column 'job'"):
+        sanitise_dask(twin, channel, key=KEY, keep_order=True).compute(scheduler="synchronous")
     kept = sanitise_dask(frame, channel, key=KEY, keep_order=True).compute(scheduler="synchronous")
     assert kept["n"].tolist() == list(range(600))
     with pytest.raises(

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.formats.outputs import SPARK, free_notes
+from mechdesign.sanitise import sanitise
 from mechdesign.sanitise.apply import sanitise_file
-from mechdesign.sanitise.frames import sanitise
 
 
 def release(channel, tmp_path, table, **options):

@@ -70,7 +70,7 @@ def test_added_columns_come_last():
     found = plan([PLACE, JOB], into=[["place"], ["work"]])
     assert found.header == (*HEADER, "place", "work")
     assert found.columns[-2:] == (OutputColumn("place", None, (0, 0)), OutputColumn("work", None, (1, 0)))
-    assert "'city', 'street', 'job' stays in the output" in found.notices[0]
+    assert "'city', 'street', 'job' stays beside" in found.notices[0]
     drawn = plan([PLACE], into=[["town", "road"]], form=POSTERIOR_DRAW)
     assert drawn.columns[-2:] == (OutputColumn("town", None, (0, 0)), OutputColumn("road", None, (0, 1)))
 
@@ -146,7 +146,7 @@ def test_a_public_channel_cannot_tell():
         (
             [JOB, channel_of(["note"], ["job"])],
             {},
-            "'job' cannot stand for a sensitive and a useful column at once",
+            "'job' cannot be sensitive and useful at once",
         ),
         ([JOB], {"correlated": ["wealth"]}, "there is no column 'wealth'"),
         ([JOB], {"identity": ["idd"]}, "there is no column 'idd'; did you mean 'id'"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.mechanism_file import read_verified
+from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.sanitise import quantise
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table, share_of
 

@@ -12,10 +12,9 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_split
-from mechdesign.formats.opening import open_source
 from mechdesign.formats.outputs import SPARK
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
-from tests.cases.tables import WAYS, StandardInput, csv_text, written
+from tests.cases.tables import WAYS, StandardInput, csv_text, rows_of, written
 
 METERS = [
     ("house", "kwh", "note"),
@@ -30,11 +29,6 @@ IDENTITY = QuantizeOptions(column="kwh", epsilon=1, range_text="0,10", missing="
 MEAN = QuantizeOptions(
     column="kwh", epsilon=1, query="mean", group_by=("house",), range_text="0,10", missing="drop"
 )
-
-
-def rows_of(path, text):
-    with open_source(path, text) as source:
-        return [source.header, *(row for batch in source.batches() for row in batch.rows())]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -17,7 +17,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of
-from mechdesign.nonstochastic.mechanism_file import read_verified, verify_file
+from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.report import ranges as words
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from mechdesign.sanitise.quantized import apply_mechanism
@@ -180,7 +180,8 @@ def test_group_sums_are_exact(rows):
             groups.add([encode(pa.array(key), "key") for key in (one, two)], np.array(values))
     for one, two, value in rows:
         exact[one, two] = exact.get((one, two), 0) + Fraction(value)
-    assert dict(zip(groups.keys, groups.totals(), strict=True)) == exact
+    many, unit = groups.totals()
+    assert dict(zip(groups.keys, (total * unit for total in many), strict=True)) == exact
     assert sum(groups.sizes) == len(rows)
 
 

@@ -22,7 +22,7 @@ def source(tmp_path):
     return path
 
 
-def refuse(message, channel, source, target, **options):
+def assert_refused(message, channel, source, target, **options):
     """The call must fail with the message and leave the folder as it was."""
     before = {p: p.read_bytes() if p.is_file() else None for p in source.parent.rglob("*")}
     with pytest.raises(InputError, match=message) as caught:
@@ -55,11 +55,11 @@ def refuse(message, channel, source, target, **options):
 def test_what_is_wrong_with_the_input(channel, source, monkeypatch, text, message, block):
     monkeypatch.setattr(csv_split, "BLOCK", block)
     source.write_text(text)
-    refuse(message, channel, source, source.with_name("out.csv"))
+    assert_refused(message, channel, source, source.with_name("out.csv"))
 
 
 def test_input_that_is_not_there(channel, source):
-    refuse(
+    assert_refused(
         r"nowhere\.csv: there is no such file",
         channel,
         source.with_name("nowhere.csv"),
@@ -72,17 +72,19 @@ def test_targets_that_cannot_be_written(channel, source):
     folder.mkdir()
     source.with_name("old.csv").write_text("old")
     os.link(source, source.with_name("link.csv"))
-    refuse(r"old\.csv exists; .*force", channel, source, source.with_name("old.csv"))
-    refuse(r"folder is a folder; give the name of a file", channel, source, folder)
-    refuse(r"folder is a folder", channel, source, folder, force=True)
-    refuse("/dev/null is no ordinary file", channel, source, Path("/dev/null"), force=True)
-    refuse(r"in\.csv is the input file itself", channel, source, source, force=True)
-    refuse(r"link\.csv is the input file itself", channel, source, source.with_name("link.csv"), force=True)
-    refuse(
+    assert_refused(r"old\.csv exists; .*force", channel, source, source.with_name("old.csv"))
+    assert_refused(r"folder is a folder; give the name of a file", channel, source, folder)
+    assert_refused(r"folder is a folder", channel, source, folder, force=True)
+    assert_refused("/dev/null is no ordinary file", channel, source, Path("/dev/null"), force=True)
+    assert_refused(r"in\.csv is the input file itself", channel, source, source, force=True)
+    assert_refused(
+        r"link\.csv is the input file itself", channel, source, source.with_name("link.csv"), force=True
+    )
+    assert_refused(
         r"out\.csv cannot be written: there is no folder", channel, source, source.parent / "none" / "out.csv"
     )
-    refuse(r"out\.csv cannot be written: there is no folder", channel, source, source / "out.csv")
-    refuse(
+    assert_refused(r"out\.csv cannot be written: there is no folder", channel, source, source / "out.csv")
+    assert_refused(
         r"out\.parquet: the input is a CSV file and so is the output",
         channel,
         source,
@@ -95,7 +97,9 @@ def test_a_folder_that_refuses(channel, source, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("mechdesign.core.files.os.open", no_entry)
-    refuse(r"out\.csv cannot be written: permission denied", channel, source, source.with_name("out.csv"))
+    assert_refused(
+        r"out\.csv cannot be written: permission denied", channel, source, source.with_name("out.csv")
+    )
 
 
 def test_a_disk_that_is_full(channel, source, monkeypatch):
@@ -103,7 +107,7 @@ def test_a_disk_that_is_full(channel, source, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("mechdesign.core.files.os.fsync", full)
-    refuse(
+    assert_refused(
         r"out\.csv cannot be written: no space left on device", channel, source, source.with_name("out.csv")
     )
 
@@ -168,17 +172,17 @@ def test_the_file_has_the_permissions_of_any_new_file(channel, source):
         ({"work": "job"}, r"the channel has no column 'work' to rename \(its columns: 'job', 'rel'\)"),
         ({"job": "work"}, "there is no column 'work'"),
         ({"rel": "id"}, "the sensitive column 'id' would stay in the output"),
-        ({"rel": "job"}, "the column 'job' cannot stand for a sensitive and a useful column at once"),
+        ({"rel": "job"}, "the column 'job' cannot be sensitive and useful at once"),
     ],
 )
 def test_bad_renamings(channel, source, columns, message):
-    refuse(rf"in\.csv: {message}", channel, source, source.with_name("out.csv"), columns=columns)
+    assert_refused(rf"in\.csv: {message}", channel, source, source.with_name("out.csv"), columns=columns)
 
 
 def test_crossed_columns(crossed, source):
     source.write_text("city,job,id\np,a,1\nq,b,2\n")
-    refuse("line 3: .* the symbol 'q, b' of 'city,job'", crossed, source, source.with_name("out.csv"))
-    refuse(
+    assert_refused("line 3: .* the symbol 'q, b' of 'city,job'", crossed, source, source.with_name("out.csv"))
+    assert_refused(
         "cannot stand for two",
         crossed,
         source,
@@ -186,20 +190,20 @@ def test_crossed_columns(crossed, source):
         columns={"city": "id", "job": "id"},
     )
     source.write_text('city,job,"city,job"\np,a,1\n')
-    refuse("the file has another column 'city,job'", crossed, source, source.with_name("out.csv"))
+    assert_refused("the file has another column 'city,job'", crossed, source, source.with_name("out.csv"))
     source.write_text("city,id\np,1\n")
-    refuse("there is no column 'job'", crossed, source, source.with_name("out.csv"))
+    assert_refused("there is no column 'job'", crossed, source, source.with_name("out.csv"))
 
 
 def test_several_sensitive_columns(channel, source):
     two = replace(channel, sensitive=Variable(("rel", "sex"), (("w", "f"),)))
     source.write_text("sex,job\nf,a\n")
-    refuse("the sensitive column 'sex' would stay", two, source, source.with_name("out.csv"))
+    assert_refused("the sensitive column 'sex' would stay", two, source, source.with_name("out.csv"))
 
 
 def test_a_channel_whose_rows_are_wrong_is_not_applied(channel, source):
     broken = replace(channel, rows=((0, 1), (0, 1), (1, 0)))
-    refuse("row 0 sums to 1, not to the denominator", broken, source, source.with_name("out.csv"))
+    assert_refused("row 0 sums to 1, not to the denominator", broken, source, source.with_name("out.csv"))
 
 
 def test_a_relative_target(channel, source, monkeypatch):
@@ -214,7 +218,7 @@ def test_a_relative_target(channel, source, monkeypatch):
 def test_fields_inside_of_other_columns(channel, tmp_path, cell):
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(pa.table({"job": ["a", "c"], "person": [cell, None]}), source)
-    refuse(
+    assert_refused(
         r"in\.parquet: the column 'person' holds the field '[Rr]el', which looks like the sensitive column 'rel' and",
         channel,
         source,

@@ -22,7 +22,7 @@ from mechdesign.sanitise import create_key, sanitise, sanitise_spark, spark_erro
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.sanitise.records import (
     KEY,
-    city_channel,
+    NAMED,
     crossed_channel,
     drawn_by_hand,
     mixing_channel,
@@ -37,8 +37,6 @@ if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 ROOT = Path(__file__).parents[3]
-
-IDENTITIES = [{"identity": "id"}, {"row_numbers": "n"}, {"identity": ["n", "id"]}]
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -106,7 +104,7 @@ def by_number(released) -> list[str]:
     return table.column("job").take(pa.array(order)).to_pylist()
 
 
-@pytest.mark.parametrize("identity", IDENTITIES, ids=lambda identity: "-".join(identity))
+@pytest.mark.parametrize("identity", NAMED, ids=lambda identity: "-".join(identity))
 @pytest.mark.parametrize("partitions", [1, 7])
 def test_the_draws_are_those_of_one_machine(spark, channel, frame, identity, partitions):
     released = sanitise_spark(in_spark(spark, frame, partitions), channel, key=KEY, **identity)
@@ -168,13 +166,12 @@ def test_posterior_draws_of_integers_are_integers(spark):
     assert by_number(released) == alone.tolist()
 
 
-def test_forms_policies_and_several_channels_are_those_of_frames(spark):
+def test_forms_policies_and_several_channels_are_those_of_frames(spark, channels):
     frame = people(40).assign(city=np.random.default_rng(1).choice([*"stt?"], 40))
-    both = [mixing_channel(), city_channel()]
     arguments = {"key": KEY, "policy": Policy(unknown="marginal"), "row_numbers": "n"}
     for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}):
-        expected = sanitise(frame, both, **arguments, **wishes)
-        released = sanitise_spark(in_spark(spark, frame, 2), both, **arguments, **wishes)
+        expected = sanitise(frame, channels, **arguments, **wishes)
+        released = sanitise_spark(in_spark(spark, frame, 2), channels, **arguments, **wishes)
         released = released.toArrow().to_pandas()
         assert list(released.columns) == list(expected.columns)
         released = released.sort_values("n", ignore_index=True)
@@ -310,7 +307,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from mechdesign.sanitise import sanitise
-from tests.mechdesign.sanitise.records import KEY, drawn_by_hand, mixing_channel, people
+from tests.mechdesign.sanitise.records import KEY, NAMED, drawn_by_hand, mixing_channel, people
 
 mark = Path(sys.argv[1])
 builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("mechdesign: a killed executor")

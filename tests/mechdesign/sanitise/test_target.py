@@ -44,7 +44,7 @@ def fail_with(error: BaseException):
     return step
 
 
-def refuse(message: str, path, **options) -> None:
+def assert_refused(message: str, path, **options) -> None:
     with pytest.raises(InputError, match=message) as caught, Target(path, **options):
         pass
     assert "\n" not in str(caught.value)
@@ -112,10 +112,10 @@ def test_a_failure_after_the_end_says_that_the_output_is_complete(tmp_path):
 def test_what_is_there_is_replaced_only_with_force(tmp_path):
     out, side = tmp_path / "out.csv", tmp_path / "side"
     out.write_text("old")
-    refuse(r"out\.csv exists; .*force", out)
+    assert_refused(r"out\.csv exists; .*force", out)
     write(out, "new", force=True)
     side.write_text("old side")
-    refuse(r"side exists; .*force", tmp_path / "other.csv", sides=(side,))
+    assert_refused(r"side exists; .*force", tmp_path / "other.csv", sides=(side,))
     assert files(tmp_path) == {"out.csv": "new", "side": "old side"}
 
 
@@ -143,17 +143,21 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path):
 
 def test_inputs_and_sides_that_are_the_output(tmp_path):
     (tmp_path / "in.csv").write_text("in")
-    refuse("is the input file itself", tmp_path / "in.csv", force=True, sources=(tmp_path / "in.csv",))
-    refuse(
+    assert_refused(
+        "is the input file itself", tmp_path / "in.csv", force=True, sources=(tmp_path / "in.csv",)
+    )
+    assert_refused(
         "is the input file itself",
         tmp_path / "o",
         force=True,
         sources=(tmp_path / "in.csv",),
         sides=(tmp_path / "in.csv",),
     )
-    refuse("would be written twice", tmp_path / "o", sides=(tmp_path / "o",))
+    assert_refused("would be written twice", tmp_path / "o", sides=(tmp_path / "o",))
     (tmp_path / "x").mkdir()
-    refuse("would be written twice", tmp_path / "o", sides=(tmp_path / "s", tmp_path / "x" / ".." / "s"))
+    assert_refused(
+        "would be written twice", tmp_path / "o", sides=(tmp_path / "s", tmp_path / "x" / ".." / "s")
+    )
     (tmp_path / "x").rmdir()
     assert files(tmp_path) == {"in.csv": "in"}
 
@@ -162,13 +166,13 @@ def test_two_jobs_on_one_target(tmp_path):
     out = tmp_path / "out.csv"
     with Target(out) as first:
         first.part.write_text("first")
-        refuse(r"another job is writing .*out\.csv; wait", out, force=True)
+        assert_refused(r"another job is writing .*out\.csv; wait", out, force=True)
         (tmp_path / "link.csv").symlink_to(out)
-        refuse("another job is writing", tmp_path / "link.csv", force=True)
+        assert_refused("another job is writing", tmp_path / "link.csv", force=True)
         assert first.part.read_text() == "first"
         first.commit()
     assert out.read_text() == "first"
-    refuse("exists", out)
+    assert_refused("exists", out)
     write(out, "second", force=True)
     assert out.read_text() == "second"
 
@@ -184,7 +188,7 @@ def test_another_process_has_the_target(tmp_path):
         [sys.executable, "-c", program, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "has it\n"
-        refuse("another job is writing", out)
+        assert_refused("another job is writing", out)
         other.kill()
         other.wait()
     assert part_of(out).read_text() == "half"
@@ -225,7 +229,7 @@ def test_the_target_that_came_while_waiting_for_the_lock_is_refused(tmp_path, mo
         real(descriptor)
 
     monkeypatch.setattr(locks, "_lock", late)
-    refuse(r"out\.csv exists", out)
+    assert_refused(r"out\.csv exists", out)
     assert files(tmp_path) == {"out.csv": "of another job"}
 
 
@@ -234,7 +238,7 @@ def test_a_folder_that_refuses(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("mechdesign.core.files.os.open", refuses)
-    refuse(r"out\.csv cannot be written: permission denied", tmp_path / "out.csv")
+    assert_refused(r"out\.csv cannot be written: permission denied", tmp_path / "out.csv")
 
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
@@ -242,7 +246,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(locks, "_lock", unknown)
-    refuse(
+    assert_refused(
         r"cannot be locked \(operation not supported\); choose a folder on a local disk", tmp_path / "out.csv"
     )
 
@@ -295,16 +299,16 @@ def test_what_must_not_be_taken_over(tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("precious")
     part_of(out).symlink_to(precious)
-    refuse("is not an ordinary file; remove it", out)
+    assert_refused("is not an ordinary file; remove it", out)
     part_of(out).unlink()
     os.link(precious, part_of(out))
-    refuse("is not an ordinary file; remove it", out)
+    assert_refused("is not an ordinary file; remove it", out)
     part_of(out).unlink()
     os.mkfifo(part_of(out))
-    refuse("is not an ordinary file; remove it", out)
+    assert_refused("is not an ordinary file; remove it", out)
     part_of(out).unlink()
     part_of(out).mkdir()
-    refuse("is not an ordinary file; remove it", out)
+    assert_refused("is not an ordinary file; remove it", out)
     part_of(out).rmdir()
     assert files(tmp_path) == {"precious": "precious"}
 
@@ -314,7 +318,7 @@ def test_the_temporary_file_of_another_user(tmp_path, monkeypatch):
     out = tmp_path / "out.csv"
     part_of(out).write_text("theirs")
     monkeypatch.setattr(os, "geteuid", lambda: out.parent.stat().st_uid + 1)
-    refuse("belongs to another user; remove it", out)
+    assert_refused("belongs to another user; remove it", out)
     assert part_of(out).read_text() == "theirs"
 
 
@@ -338,7 +342,7 @@ def test_errors_of_writing_and_others(tmp_path):
     # An error of reading the input must not be blamed on the output.
     with pytest.raises(OSError, match="Input/output error"), Target(out):
         raise OSError(5, "Input/output error", "in.csv")
-    refuse("there is no folder", tmp_path / "none" / "out.csv")
+    assert_refused("there is no folder", tmp_path / "none" / "out.csv")
     assert files(tmp_path) == {}
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -250,7 +251,7 @@ def test_a_pickle_keeps_the_draws_and_has_the_key_only_if_it_must(frame, tmp_pat
         ),
         (
             {"notion": md.LIP(1), "sensitive": "rel", "useful": "job", "key": "nowhere.key"},
-            "the key file nowhere.key is not there",
+            "the key file nowhere.key: there is no such file",
         ),
         (
             {"notion": md.LIP(1), "sensitive": "rel", "useful": "job", "key": KEY, "insecure_seed": 1},
@@ -299,9 +300,22 @@ def test_with_a_ledger_other_rows_are_an_error(tmp_path):
             step.transform(other)
 
 
-def test_neither_order_nor_twins_are_looked_for():
-    """As its documentation says: parts of the data tell neither."""
-    frame = people(300).sort_values("job", ignore_index=True)[["id", "job"]]
-    frame["code"] = frame["job"].map({"a": 1, "b": 2, "c": 3})
-    step = ReleaseTransformer(mixing_channel(), insecure_seed=1, identity="id")
-    assert list(step.fit(frame).transform(frame).columns) == ["id", "job", "code"]
+@pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
+def test_what_else_tells_is_looked_at_as_in_a_frame(kind):
+    def given(frame):
+        return {"pandas": frame, "polars": pl.from_pandas(frame), "array": frame.to_numpy()}[kind]
+
+    frame = people(3000)[["job"]].assign(work=lambda all: all["job"], pay=1)
+    channel, twin = mixing_channel(), "x1" if kind == "array" else "work"
+    if kind == "array":
+        channel = md.Channel(replace(channel.useful, columns=("x0",)), channel.outputs, channel.rows)
+    step = ReleaseTransformer(channel=channel, insecure_seed=1).fit(given(frame))
+    with pytest.raises(InputError, match=f"'{twin}' stands for the useful column .*drop=.*keep="):
+        step.transform(given(frame))
+    assert step.set_params(keep=[twin]).transform(given(frame)).shape == (3000, 3)
+    step = ReleaseTransformer(channel=channel, insecure_seed=1, drop=twin).fit(given(frame))
+    assert step.transform(given(frame)).shape == (3000, 2)
+    ordered = given(frame.sort_values("job"))
+    with pytest.warns(UserWarning, match="the records stand in an order that tells"):
+        step.fit(ordered).transform(ordered)
+    assert step.set_params(keep_order=True).transform(ordered).shape == (3000, 2)

@@ -41,7 +41,7 @@ def test_an_end_is_the_last_multiple_with_a_small_enough_tail(total: int, data: 
 LARGE = [(1, 10**9), (5 * 10**8, 10**9), (10**9, 10**9), (27580, 31580), (3, 10**6)]
 
 
-def _agrees_with_arb(count: int, total: int, alpha: Fraction, slope: Fraction) -> None:
+def assert_end_agrees_with_arb(count: int, total: int, alpha: Fraction, slope: Fraction) -> None:
     from flint import arb, ctx
 
     k = lower_end(count, total, alpha, slope)
@@ -56,7 +56,7 @@ def _agrees_with_arb(count: int, total: int, alpha: Fraction, slope: Fraction) -
 @pytest.mark.parametrize(("count", "total"), LARGE)
 def test_an_end_for_many_records_agrees_with_arb(count: int, total: int) -> None:
     """The library's own sum of the tail against the incomplete beta function of another."""
-    _agrees_with_arb(count, total, Fraction(1, 3000), Fraction(0))
+    assert_end_agrees_with_arb(count, total, Fraction(1, 3000), Fraction(0))
 
 
 @settings(max_examples=60, deadline=None)
@@ -66,7 +66,9 @@ def test_an_end_of_one_newton_step_agrees_with_arb(total: int, rare: float, part
     count = max(1, int(total**rare))
     count, alpha = (total + 1 - count if many else count), Fraction(1, 10**5)
     low, high = sorted((alpha, alpha + abs(part) * alpha))
-    _agrees_with_arb(count, total, low if part > 0 else high, (high - low) * (1 if part > 0 else -1))
+    assert_end_agrees_with_arb(
+        count, total, low if part > 0 else high, (high - low) * (1 if part > 0 else -1)
+    )
 
 
 @settings(max_examples=30, deadline=None)

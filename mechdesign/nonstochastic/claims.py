@@ -1,0 +1,140 @@
+"""What a mechanism file says of its own guarantee, of which nothing is believed: it follows exactly from the counts.
+
+How many answers one individual takes part in is known from the data alone: `check` counts it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mechdesign.core import documents
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import quoted
+from mechdesign.nonstochastic.domains import IntervalDomain, interval
+from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed, promises
+from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, loaded
+from mechdesign.nonstochastic.noiseless import composed_epsilon
+
+LARGEST_SHARE = 10**9
+"""Answers of one individual: more than any file has records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedMechanism:
+    """A mechanism file and what follows from it."""
+
+    mechanism: MechanismFile
+    outputs: int
+    allowed: int
+    answers_each: int | None
+    total_epsilon: float
+    promises: tuple[RangePromise, ...]
+    disagreements: tuple[str, ...]
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether the budget is kept and all that the file says is so."""
+        return self.outputs <= self.allowed and not self.disagreements
+
+
+def verify_file(path: PathLike) -> VerifiedMechanism:
+    """Load a mechanism file and compare every claim with what is counted."""
+    mechanism, entries = loaded(path)
+    claimed = mechanism.guarantee
+    each, wrong = _answers_each(claimed)
+    record, total, promised = guarantee_record(mechanism, each)
+    wrong += _shape(mechanism)
+    wrong += [
+        f"the witness of the mechanism for {sized.individuals} individuals is "
+        f"{quoted(sized.certificate.witness)}, not {quoted(entry.witness)}"
+        for sized, entry in zip(mechanism.mechanisms, entries, strict=True)
+        if sized.certificate.witness != entry.witness
+    ]
+    for key, value in record.items():
+        if key not in claimed:
+            wrong.append(f"the guarantee does not state {key}")
+        elif key != "answers_each" and claimed[key] != value:
+            wrong += _differences(key, claimed[key], value)
+    wrong += [
+        f"the guarantee states {quoted(key)}, which is no part of it" for key in claimed.keys() - record
+    ]
+    known = {"total_epsilon": total, "promises": promised, "disagreements": tuple(wrong)}
+    known |= {"outputs": record["outputs"], "allowed": outputs_allowed(mechanism.epsilon)}
+    return VerifiedMechanism(mechanism=mechanism, answers_each=each, **known)
+
+
+def read_verified(path: PathLike) -> VerifiedMechanism:
+    """As `verify_file`, for whoever uses the mechanism."""
+    found = verify_file(path)
+    if found.disagreements:
+        raise InputError(
+            f"{path}: {found.disagreements[0]}; the file was edited, and `mechdesign audit` tells all"
+        )
+    return found
+
+
+def guarantee_record(
+    mechanism: MechanismFile, answers_each: int | None
+) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
+    """The guarantee that a mechanism file has to state, with its total budget and its promises."""
+    outputs = max(m.certificate.outputs for m in mechanism.mechanisms)
+    # The error of an estimate is bounded for values that fill the range.
+    whole = isinstance(mechanism.domain, IntervalDomain) and mechanism.query != "count"
+    promised = promises(outputs, mechanism.domain.hi - mechanism.domain.lo if whole else None)
+    total = composed_epsilon([(outputs, answers_each or 1)])
+    record = {
+        "outputs": outputs,
+        "answers_each": answers_each,
+        "total_epsilon": total,
+        "promises": documents.without_infinities([asdict(g) for g in promised]),
+        "assumptions": list(ASSUMPTIONS),
+    }
+    return record, total, promised
+
+
+def _answers_each(claimed: Mapping[str, Any]) -> tuple[int | None, list[str]]:
+    each = claimed.get("answers_each")
+    if each is None or (type(each) is int and 1 <= each <= LARGEST_SHARE):
+        return each, []
+    return None, [f"answers_each ({quoted(each)}) must be a number of answers, at least 1, or null"]
+
+
+def _shape(mechanism: MechanismFile) -> list[str]:
+    """What a file cannot hold, whatever its numbers are."""
+    wrong: list[str] = []
+    sizes = Counter(m.individuals for m in mechanism.mechanisms)
+    if twice := [size for size, times in sizes.items() if times > 1]:
+        wrong.append(
+            f"there are {sizes[twice[0]]} mechanisms for groups of {twice[0]}: which of them released an "
+            "answer is not told, and both together tell more"
+        )
+    if mechanism.query == "identity" and set(sizes) != {1}:
+        wrong.append("the identity is released record by record, and has one mechanism for 1 individual")
+    if mechanism.query == "count" and mechanism.outside in TOLD:
+        wrong.append("a record counts as 0 or 1, and none of them is outside the range")
+    if mechanism.query == "count" and mechanism.domain != interval(0, 1):
+        wrong.append("a record counts as 0 or 1, and the range of a count must say so")
+    return wrong
+
+
+def _differences(key: str, claimed: Any, value: Any) -> list[str]:
+    """One sentence for a number, and one for each promise that is not the one counted."""
+    if key != "promises":
+        said, known = (quoted(textwrap.shorten(str(each), 40)) for each in (claimed, value))
+        return [f"the guarantee says {key} {said}, but it is {known}"]
+    said = claimed if isinstance(claimed, list) else []
+    found = {p.get("name"): p for p in said if isinstance(p, dict)}
+    wrong = [
+        f"the promise {quoted(promise['name'])} says {quoted(other.get('bound'))} {other.get('unit')}, but it is "
+        f"{quoted(promise['bound'])} {promise['unit']}"
+        if (other := found.get(promise["name"])) is not None
+        else f"the promise {quoted(promise['name'])} is missing"
+        for promise in value
+        if found.get(promise["name"]) != promise
+    ]
+    return wrong or ["the promises are others than those that follow from the count"]
