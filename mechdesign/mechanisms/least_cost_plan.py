@@ -26,7 +26,7 @@ from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
 from solvers.assignment import Assigned, Assignment, assign
 from solvers.assignment_simplex import assign_uncertain
-from solvers.errors import EmptyPolytope
+from solvers.errors import EmptyPolytope, SolverError
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
@@ -132,11 +132,31 @@ class Plan:
         return assign_uncertain(problem, self.uncertain, margin=margin * self.uncertain.room, **how)
 
     def designed(self) -> tuple[Channel, Audit, Assigned]:
+        """The channel, its verdict, and the solution with its bound; `EmptyPolytope` only where there is no channel."""
+        try:
+            return self._searched(REACHES)
+        except EmptyPolytope:
+            notion = self.rules.notion
+            budgets = [getattr(notion, name) for name in notion.budgets()]
+            budgets += [side for _, *sides in notion.own for side in sides]
+            self.problem(0.0).check()  # no budget helps where pairs are missing
+            if not any(REACHES[0] < budget < math.inf for budget in budgets):
+                raise
+        try:
+            return self._searched((math.inf,))
+        except SolverError:
+            self._within(REACHES[0])
+            said = (
+                f"no channel was found; of budgets of at most {REACHES[0]:g} nats is known: {self.why_not()}"
+            )
+            raise SolverFailure(said) from None
+
+    def _searched(self, reaches: Sequence[float]) -> tuple[Channel, Audit, Assigned]:
         """Solve with growing margins until the integers pass."""
         many = len(self.table.useful) >= LARGE_FROM or self.uncertain is not None
         first = LARGE_MARGIN if many else 0.0
         last = None
-        for reach, margin in itertools.product(REACHES, MARGINS):
+        for reach, margin in itertools.product(reaches, MARGINS):
             if margin < first:
                 continue
             self._within(reach)

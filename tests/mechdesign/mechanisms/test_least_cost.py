@@ -397,3 +397,20 @@ def test_symbols_of_a_share_of_a_millionth_keep_their_lifts():
             least = md.design(joint, notion, objective="truth", **way).least
             assert least is not None
             assert least.cost - least.cost_lower_bound <= 1e-8
+
+
+def test_what_a_large_budget_allows_is_not_denied_for_a_smaller_one():
+    """Budgets count as 20 nats in the program: what that rules out need not be impossible."""
+    joint = md.Joint.from_counts([[10, 0], [0, 10]])
+    made = md.design(joint, md.LDP(25.0), objective="truth", stay=1 - 1e-10)
+    assert made.verified
+    assert made.least is not None
+    assert made.least.truth >= 1 - 1e-10
+    with pytest.raises(
+        md.SolverFailure, match="no channel was found; of budgets of at most 20 nats is known: stay: "
+    ):
+        md.design(joint, md.LDP(600.0), objective="truth", stay=1 - 1e-12)
+    with pytest.raises(
+        md.NotPrivate, match="stay: each of these shares works alone"
+    ):
+        md.design(joint, md.LDP(19.0), objective="truth", stay=1 - 1e-10)
