@@ -116,6 +116,12 @@ class Assignment:
         """`allowed`, or everything."""
         return np.ones((self.n, self.n), dtype=np.bool_) if self.allowed is None else self.allowed
 
+    def check(self) -> None:
+        """Raise EmptyPolytope where some mass has no place, or a floor in a place that is not allowed."""
+        empty = self.keep and not self.open.any(axis=0).all()
+        if empty or not self.open.any(axis=1).all() or (self.floors[~np.diagonal(self.open)] > 0.0).any():
+            raise EmptyPolytope(NONE)
+
     @cached_property
     def sides(self) -> tuple[Array, Array, Array]:
         """The one-sided rows ``(sign row - offset) v + auxiliary r >= 0``: sign row (m, n), offset (m,), auxiliary."""
@@ -214,6 +220,7 @@ def assign(
     """
     from solvers.assignment_simplex import vertex
 
+    problem.check()
     end = math.inf if time_limit is None else time.monotonic() + time_limit
     proof = proof or problem
     aim = max(gap, LEAST_GAP) * problem.spread()

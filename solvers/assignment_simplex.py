@@ -215,6 +215,7 @@ def assign_uncertain(
     Parameters and errors are those of `solvers.assignment.assign`. Where nothing else restricts the columns, each
     relaxed solution is pulled into the set, towards columns that tell nothing: it may end the search at any time.
     """
+    problem.check()
     end = math.inf if time_limit is None else time.monotonic() + time_limit
     p, n, proof = problem.masses, problem.n, proof or problem
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()

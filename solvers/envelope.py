@@ -171,27 +171,13 @@ def lower_envelope(
         for _, points in found:
             _check_length(points, polytope.n)
     columns, best = _with_incumbents(polytope, p, initial, found)
-    run = Generation(
-        target=p,
-        pricer=pricer,
-        initial=columns,
-        incumbent=best,
-        gap=gap,
-        time_limit=end - time.monotonic(),
-        stabilise=vertices is None and lead is None,
-        walks=lead is None,
-        guess=known,
-        completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
-        progress=progress,
-    )
-    return concluded(
-        run,
-        started,
-        interrupted=interrupted,
-        method="vertices" if vertices is not None else ("columns" if lead is None else "line"),
-        enumeration=enumerated,
-        vertices=vertices,
-    )
+    how = {"stabilise": vertices is None and lead is None, "walks": lead is None, "progress": progress}
+    completion = (lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None
+    left = end - time.monotonic()
+    run = Generation(p, pricer, columns, gap, left, best, guess=known, completion=completion, **how)
+    used = "vertices" if vertices is not None else ("columns" if lead is None else "line")
+    listed = {"enumeration": enumerated, "vertices": vertices}
+    return concluded(run, started, interrupted=interrupted, method=used, **listed)
 
 
 def deadline(started: float, gap: float, time_limit: float | None) -> float:
@@ -396,14 +382,6 @@ def robust_envelope(
         master.add(columns, columns.entropies())
         first = master.solve(FIRST_SECONDS)
         guess = first.dual if first.is_optimal else None
-    run = Generation(
-        target=uncertain.point,
-        pricer=pricer,
-        initial=columns,
-        gap=gap,
-        time_limit=end - time.monotonic(),
-        guess=guess,
-        dear=DEAR,
-        progress=progress,
-    )
+    left, how = end - time.monotonic(), {"guess": guess, "dear": DEAR, "progress": progress}
+    run = Generation(uncertain.point, pricer, columns, gap, left, **how)
     return concluded(run, started, interrupted=interrupted, method="columns")

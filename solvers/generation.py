@@ -352,16 +352,10 @@ class Generation:
 
     def _priced(self, prices: Array) -> SearchResult:
         """The search for the cheapest column, which raises the bound."""
-        result = self.pricer(
-            prices,
-            cutoff=-CUTOFF_SHARE * self._aim,
-            tolerance=TOLERANCE_SHARE * self._aim,
-            slack=EARLY_SLACK,
-            column_cutoff=-COLUMN_SHARE * self._aim,
-            columns=MOST_NEW,
-            time_limit=self._left(),
-            progress=lambda m: self._report(envelope_bound(prices, self.target, m)),
-        )
+        ends = {"cutoff": -CUTOFF_SHARE * self._aim, "column_cutoff": -COLUMN_SHARE * self._aim}
+        sharp = {"tolerance": TOLERANCE_SHARE * self._aim, "slack": EARLY_SLACK, "columns": MOST_NEW}
+        told = {"progress": lambda m: self._report(envelope_bound(prices, self.target, m))}
+        result = self.pricer(prices, **ends, **sharp, **told, time_limit=self._left())
         self.counts += result.counts
         lower = envelope_bound(prices, self.target, result.bound)
         if lower > self.bound:

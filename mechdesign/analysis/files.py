@@ -11,24 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.checking import (
-    LEVEL,
-    FrequencyTest,
-    ReleaseCheck,
-    check_any_data,
-    check_chance,
-    check_pairs,
-    check_table,
-)
-from mechdesign.analysis.counting import (
-    Advance,
-    Columns,
-    CountedFile,
-    count_pairs,
-    count_release,
-    slices,
-    symbol_codes,
-)
+from mechdesign.analysis import checking, counting
 from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.model import ReleaseModel, release_model
@@ -55,7 +38,7 @@ def check_release(
     released_columns: Sequence[str] | None = None,
     form: str = "label",
     policy: Policy | None = None,
-    level: float = LEVEL,
+    level: float = checking.LEVEL,
     any_data: bool = False,
     keep_sensitive: bool = False,
     ignored: Sequence[str] = (),
@@ -63,8 +46,8 @@ def check_release(
     correlated: Sequence[str] = (),
     escape_formulas: bool = False,
     text: TextOptions | None = None,
-    advance: Advance | None = None,
-) -> ReleaseCheck:
+    advance: counting.Advance | None = None,
+) -> checking.ReleaseCheck:
     """Check a released file against its channel, and against its original where that is at hand.
 
     Parameters
@@ -109,7 +92,7 @@ def check_release(
         If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
     """
     channel, released = _in_order(channel, released)
-    level = check_chance(level)
+    level = checking.check_chance(level)
     policy, names = policy or Policy(), dict(columns or {})
     where, labels = columns_and_labels(channel, names, released_columns, form, keep_sensitive, ignored)
     private = () if keep_sensitive else (*where.private, *correlated)
@@ -121,15 +104,15 @@ def check_release(
         original, any_data, notices = None, True, [*notices, _SHUFFLED]
     how: dict[str, Any] = {"text": text, "advance": advance}
     if original is None:
-        counted = count_release(released, labels, where, **how)
+        counted = counting.count_release(released, labels, where, **how)
         test, also, more = _tested_labels(model, extra, policy, counted, level, any_data)
     else:
         rows, also = np.vstack([model.matrix, *extra]), None
         useful = replace(normalised(channel.useful, policy.normalise), columns=where.useful)
         how |= {"refused": (policy.null == REFUSE, policy.unknown == REFUSE), "normalise": policy.normalise}
-        counted = count_pairs(original, released, useful, labels, rows > 0.0, where, **how)
+        counted = counting.count_pairs(original, released, useful, labels, rows > 0.0, where, **how)
         test, more = _tested_pairs(model.symbols, rows, counted, level)
-    return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
+    return checking.ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
 
 
 def _is_shuffled(released: PathLike) -> bool:
@@ -156,7 +139,7 @@ def columns_and_labels(
     form: str = "label",
     keep_sensitive: bool = False,
     ignored: Sequence[str] = (),
-) -> tuple[Columns, Variable]:
+) -> tuple[counting.Columns, Variable]:
     """Where things stand in the files, and what the released columns can hold; as in `check_release`."""
     sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
     known = [*channel.useful.columns, *sensitive]
@@ -170,7 +153,8 @@ def columns_and_labels(
         raise InputError(f"the channel releases {len(usual)} column(s), not {listed(list(published))}")
     private = () if keep_sensitive else tuple(names.get(name, name) for name in sensitive)
     labels = replace(released_variable(channel, form), columns=published)
-    return Columns(useful=useful, released=published, private=private, ignored=tuple(ignored)), labels
+    where = counting.Columns(useful=useful, released=published, private=private, ignored=tuple(ignored))
+    return where, labels
 
 
 def _policy_rows(channel: Channel, model: ReleaseModel, policy: Policy, form: str) -> list[Array]:
@@ -197,26 +181,26 @@ def _tested_labels(
     model: ReleaseModel,
     extra: list[Array],
     policy: Policy,
-    counted: CountedFile,
+    counted: counting.CountedFile,
     level: float,
     any_data: bool,
-) -> tuple[FrequencyTest, FrequencyTest | None, list[str]]:
+) -> tuple[checking.FrequencyTest, checking.FrequencyTest | None, list[str]]:
     fixed = [rule for rule in (policy.null, policy.unknown) if rule.startswith(OUTPUT)]
     reachable = np.vstack([model.matrix, *(row for row in extra if row.any())])
-    anything = check_any_data(model.labels, reachable, counted.labels, level)
+    anything = checking.check_any_data(model.labels, reachable, counted.labels, level)
     if any_data:
         return anything, None, [_ANY_DATA]
     if model.prior is None or fixed:
         return anything, None, [_PUBLIC if model.prior is None else _FIXED, _ANY_DATA]
-    return check_table(model.labels, model.reference, counted.labels, level), anything, [_TABLE]
+    return checking.check_table(model.labels, model.reference, counted.labels, level), anything, [_TABLE]
 
 
 def _tested_pairs(
-    symbols: Sequence[str], rows: Array, counted: CountedFile, level: float
-) -> tuple[FrequencyTest, list[str]]:
+    symbols: Sequence[str], rows: Array, counted: counting.CountedFile, level: float
+) -> tuple[checking.FrequencyTest, list[str]]:
     """The labels of each symbol; where the files have no records in common, of none."""
     pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
-    test = check_pairs((*symbols, "(missing)", "(unknown)"), rows, pairs, level)
+    test = checking.check_pairs((*symbols, "(missing)", "(unknown)"), rows, pairs, level)
     return test, [_NOT_PAIRED] if counted.pairs is None else []
 
 
@@ -246,7 +230,7 @@ def estimate_file(
     identity: Sequence[str] = (),
     escape_formulas: bool = False,
     text: TextOptions | None = None,
-    advance: Advance | None = None,
+    advance: counting.Advance | None = None,
     **how: Any,
 ) -> Frequencies | JointFrequencies:
     """Estimate the frequencies of the useful column of a released CSV or Parquet file.
@@ -262,7 +246,7 @@ def estimate_file(
             raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
         crossed = _crossed(released, labels, where, by, text, advance)
         return estimate_joint(channel, crossed, form=form, **how)
-    counted = count_release(released, labels, where, text=text, advance=advance)
+    counted = counting.count_release(released, labels, where, text=text, advance=advance)
     wrong = [finding for finding in counted.findings if finding.kind in ("label", "identity")]
     if wrong:
         raise InputError(wrong[0].text)
@@ -273,17 +257,17 @@ def estimate_file(
 def _crossed(
     released: PathLike,
     labels: Variable,
-    columns: Columns,
+    columns: counting.Columns,
     by: str,
     text: TextOptions | None,
-    advance: Advance | None = None,
+    advance: counting.Advance | None = None,
 ) -> dict[tuple[str, str], int]:
     """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
     with open_source(released, text) as table:
         records, written = 0, columns.written(labels, table)
-        for batch in slices(table, [*columns.released, by]):
-            codes = symbol_codes(table, batch.cells(columns.released), written, records)
+        for batch in counting.slices(table, [*columns.released, by]):
+            codes = counting.symbol_codes(table, batch.cells(columns.released), written, records)
             (kept,) = batch.cells((by,))
             texts = [*kept.texts, ""]
             flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)

@@ -12,16 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.frequencies import (
-    Estimated,
-    Method,
-    Spread,
-    Target,
-    check_estimate,
-    record_count,
-    score_interval,
-    spread_of,
-)
+from mechdesign.analysis import frequencies as f
+from mechdesign.analysis.frequencies import Estimated
 from mechdesign.analysis.likelihood import information_covariance, maximum_likelihood
 from mechdesign.analysis.model import Estimator, crossed_counts, release_model
 from mechdesign.channel.channel import Channel
@@ -56,9 +48,9 @@ def estimate_joint(
     released: Any,
     other: Any = None,
     *,
-    method: Method = "unbiased",
+    method: f.Method = "unbiased",
     level: float = 0.95,
-    target: Target = "population",
+    target: f.Target = "population",
     functionals: Any = None,
     form: str = "label",
 ) -> JointFrequencies:
@@ -79,10 +71,10 @@ def estimate_joint(
     InputError
         On labels that are not the channel's, columns of different lengths, or functionals that cannot be told.
     """
-    level = check_estimate(method, level, target)
+    level = f.check_estimate(method, level, target)
     first = Estimator.of(release_model(channel, form), functionals)
     counts, values = crossed_counts(first.model.labels, released, other)
-    records = record_count(counts)
+    records = f.record_count(counts)
     fitted = _likely_joint(first, counts) if method == "ml" else _unbiased_joint(first, counts / records)
     estimates, variances = fitted.estimates, (fitted.second - fitted.estimates**2) / (records - 1)
     if target == "records":
@@ -108,7 +100,7 @@ def _joint_interval(
     first: Estimator, fitted: _Fitted, counts: NDArray[np.int64], target: str, level: float
 ) -> tuple[Array, Array]:
     """Score intervals of the cells; weights are those of the label, or 0 for records of another value."""
-    one, records = spread_of(first, counts.sum(axis=1), target)[0], int(counts.sum())
+    one, records = f.spread_of(first, counts.sum(axis=1), target)[0], int(counts.sum())
     every = np.zeros_like(fitted.estimates)
     least, top = (end[:, None] + every for end in _with_zero(*first.cells.bounds))
     # One record more, as if the columns were unrelated: what did not occur can occur all the same.
@@ -116,9 +108,9 @@ def _joint_interval(
     square = (records * fitted.second + expected) / (records + 1)
     squares = (square, square, np.maximum(one.squares[2][:, None], square))
     fixed = (every, fitted.products, top**2) if target == "records" else None
-    spread = Spread(least, np.clip(fitted.estimates, least, top), top, squares, fixed)
+    spread = f.Spread(least, np.clip(fitted.estimates, least, top), top, squares, fixed)
     low, high = _with_zero(first.weights.min(axis=0), first.weights.max(axis=0))
-    lower, upper = score_interval(fitted.estimates, spread, (high - low)[:, None], records, level)
+    lower, upper = f.score_interval(fitted.estimates, spread, (high - low)[:, None], records, level)
     return np.minimum(lower, fitted.estimates), np.maximum(upper, fitted.estimates)
 
 

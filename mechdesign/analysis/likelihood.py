@@ -79,10 +79,6 @@ class _Likelihood:
     def gradient(self, p: Array) -> Array:
         return self.matrix @ (self.shares / (p @ self.matrix))
 
-    def update(self, p: Array) -> Array:
-        new = p * self.gradient(p)
-        return new / new.sum()
-
 
 def maximum_likelihood(
     matrix: Array, counts: NDArray[np.int64] | Array, iterations: int = ITERATIONS
@@ -102,7 +98,8 @@ def maximum_likelihood(
     while gap > goal and cycle < iterations and cycle - best_cycle < PATIENCE:
         cycle += 1
         for _ in range(UPDATES):
-            p = problem.update(p)
+            p = p * problem.gradient(p)
+            p /= p.sum()
         p = _newton(problem, p)
         if (new := _gap(problem, p)) < gap:
             best, gap, best_cycle = p, new, cycle

@@ -218,7 +218,8 @@ def design(
         except KeyboardInterrupt:
             kept = "nothing was written" if path is None else f"{path} is written, its reports are not"
             raise Interrupted(f"interrupted; {kept}") from None
-    reporter.notices((*joint.notices, *many_numbers(joint), *result.messages))
+    advice = () if objective.objective == "distance" else many_numbers(joint)
+    reporter.notices((*joint.notices, *advice, *result.messages))
     from mechdesign.report.record import design_record
     from mechdesign.report.terminal import design_text
 

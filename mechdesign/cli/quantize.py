@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -143,8 +143,7 @@ def quantize(
     beside = files.mechanism or f"{target}.mechanism.json"
     start = time.perf_counter()
     if files.compare is not None:
-        epsilons = sorted(set(numbers("--compare", files.compare)))
-        return _compare(reporter, files, QuantizeOptions(**typed), epsilons, text, common, force)
+        return common.answer(*_compare(reporter, files, QuantizeOptions(**typed), text, force))
     how: dict[str, Any] = {"text": text.text(), "mechanism_path": beside, "force": force}
     with reporter.work("quantising", unit="B") as work:
         how |= {"total_epsilon": total, "progress": work.at}
@@ -170,14 +169,9 @@ def _domain(text: str | None) -> Any:
 
 
 def _compare(
-    reporter: Reporter,
-    files: QueryFiles,
-    options: QuantizeOptions,
-    epsilons: Sequence[float],
-    text: o.TextFormat,
-    common: o.CommonOptions,
-    force: bool,
-) -> None:
+    reporter: Reporter, files: QueryFiles, options: QuantizeOptions, text: o.TextFormat, force: bool
+) -> tuple[Callable[[], Any], Callable[[], str]]:
+    from mechdesign.comparison.grid import numbers
     from mechdesign.core.files import check_target, replacing
     from mechdesign.formats.inputs import STANDARD
     from mechdesign.report.plots import check_plot
@@ -189,6 +183,7 @@ def _compare(
     check_target(files.target, force=force, sources=(files.source,))
     if files.plot is not None:
         check_plot(files.plot, force=force, sources=(files.source, files.target))
+    epsilons = sorted(set(numbers("--compare", files.compare or "")))
     with reporter.work("comparing budgets", unit="B") as work:
         rows = compare_budgets(files.source, options, epsilons, text=text.text(), progress=work.at)
     with replacing(files.target, force=force) as part:
@@ -197,4 +192,4 @@ def _compare(
         save_curve(rows, files.plot, overwrite=force)
     places = {"output": files.target, "plot": files.plot}
     reporter.done("compared", f"written to {files.target}", **places)
-    common.answer(lambda: {"rows": rows, **places}, lambda: curve_text(rows))
+    return lambda: {"rows": rows, **places}, lambda: curve_text(rows)

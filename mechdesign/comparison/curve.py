@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow, with_bounds
-from mechdesign.comparison.run import compare, has_optimum, row_of
+from mechdesign.comparison.run import compare, row_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import MECHANISMS, OBJECTIVES, OPTIMAL
@@ -145,7 +145,7 @@ def _bounded(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 def _tasks(design: Design, axis: Axis, made_by: str, seconds: float) -> list[tuple[float, dict[str, Any]]]:
     """The budgets, and what `compare` takes for each."""
-    beside = [OPTIMAL] if made_by != OPTIMAL and has_optimum(design.notion) else []
+    beside = [] if made_by == OPTIMAL or design.notion.limits.no_polytope else [OPTIMAL]
     own, level = [made_by.partition(AT)[0]], design.confidence and design.confidence.level
     budgets = {symbol: (lower, upper) for symbol, lower, upper in design.notion.own}
     shared: dict[str, Any] = {"notions": [axis.notion], "budgets": budgets, "confidence": level}

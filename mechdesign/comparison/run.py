@@ -25,7 +25,6 @@ from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import HEURISTICS, MECHANISMS, OBJECTIVES, OPTIMAL, Search, design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
@@ -316,15 +315,6 @@ def _mechanisms(
     if (settings["keep_frequencies"] or settings["distance"] is not None) and not least_cost:
         raise InputError("keep_frequencies and distance need objectives truth and distance: give objectives")
     return chosen
-
-
-def has_optimum(notion: Notion) -> bool:
-    """Whether its posteriors form a polytope, so that an optimum can be searched."""
-    try:
-        check_polytope(notion)
-    except InputError:
-        return False
-    return True
 
 
 def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[list[Case]], list[str]]:

@@ -342,10 +342,13 @@ static PyObject *exchanged(PyObject *self, PyObject *args)
     e.text = text.buf, e.data = data.buf;
     e.cuts = cuts.buf, e.codes = codes.buf, e.counts = counts.buf, e.offsets = offsets.buf;
     e.edits = counts.len / 8, e.known = offsets.len / 4 - 1, e.written = 0;
-    for (Py_ssize_t k = 0; k < e.edits; k++)
-        e.written += (Py_ssize_t)e.counts[k];
+    int fits = 1;
+    for (Py_ssize_t k = 0; k < e.edits; k++) {
+        fits = fits && 0 <= e.counts[k] && e.counts[k] <= codes.len;
+        e.written += fits ? (Py_ssize_t)e.counts[k] : 0;
+    }
     e.rows = e.edits ? cuts.len / (16 * e.edits) : 0;
-    int fits = 0 <= e.size && e.size <= text.len && e.known >= 0 && codes.len == 8 * e.rows * e.written;
+    fits = fits && 0 <= e.size && e.size <= text.len && e.known >= 0 && codes.len == 8 * e.rows * e.written;
     for (Py_ssize_t k = 0; k < e.known && fits; k++)
         fits = 0 <= e.offsets[k] && e.offsets[k] <= e.offsets[k + 1] && e.offsets[k + 1] <= data.len;
     Py_ssize_t total = fits ? write_exchange(&e, NULL) : -1;

@@ -241,7 +241,7 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
         if convex is not None and callable(wanted.objective)
         else quotient_above(*cost.as_integer_ratio()),
         cost_lower_bound=max(solved.bound, 0.0) if convex is None else solved.bound,
-        truth=-quotient_above(*(-truth_of(channel, joint)).as_integer_ratio()),
+        truth=0.0 - quotient_above(*(-truth_of(channel, joint)).as_integer_ratio()),
         frequency_deviation=quotient_above(*deviation_of(channel, joint).as_integer_ratio()),
     )
     gap = found.cost - found.cost_lower_bound

@@ -45,6 +45,10 @@ class ConvexProgram:
         self.w: Any = cp.Variable((n, n), nonneg=True, name="W")
         linear = cp.sum(cp.multiply(joint.p_x[:, None] * cost, self.w)) if not callable(cost) else None
         self.cost: Any = cp.sum(cost(self.w, joint)) if linear is None else linear
+        if constraints is not None and not callable(constraints):
+            raise InputError(
+                f"constraints must be a function of W and the table, not a {type(constraints).__name__}"
+            )
         given = [] if constraints is None else constraints(self.w, joint)
         self.constraints: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
         for each in self.constraints:
@@ -76,6 +80,7 @@ class ConvexProgram:
         then columns are pulled inside where the constraints allow it. At a kink one tangent proves little: the cost
         is replaced by its tangents so far (Kelley 1960), weighed by their multipliers, until cost and bound meet.
         """
+        problem.check()
         is_free = bool(problem.open.all()) and not problem.floors.any()
         best, bound, broken, cuts, tangents = None, -math.inf, [], [], []
         if uncertain is not None:  # the rows that the identity breaks most, so that there are some

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,9 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
-from solvers.assignment import NONE, Assigned, Assignment, assign
+from solvers.assignment import Assigned, Assignment, assign
 from solvers.assignment_simplex import assign_uncertain
-from solvers.errors import EmptyPolytope
+from solvers.errors import EmptyPolytope, SolverError
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
@@ -40,7 +40,7 @@ LARGE_FROM, LARGE_MARGIN = 300, 1e-7
 LARGEST_DEVIATION = Fraction(1, 10**12)
 """How much an expected share may change where frequencies are kept: exact equality has no common denominator."""
 
-REACHES = (20.0, 10.0, 5.0)
+REACHES = (20.0, 15.0, 12.0, 10.0, 8.0, 5.0)
 """Nats beyond which a budget counts as so many, to be tried in turn: exp(-20) is more than the simplex method leaves of
 a zero, but symbols of a share of 1e-7 need more. Bounds hold for the budgets as they are."""
 
@@ -90,7 +90,7 @@ class Plan:
         n = len(self.table.useful)
         self.cost = 1.0 - np.eye(n) if small else cost
         self.floor = np.array([float(share) for share in limits.stay[:n]])
-        self.allowed = None if limits.allowed.all() else limits.allowed & ~self._shut()
+        self.allowed = self._allowed([x for x, share in enumerate(limits.stay) if share == 1])
         constant = np.tile(self.table.p_x, (n, 1))
         self.spread = self.problem(0.0).spread() if convex is None else abs(convex.value(constant))
         self._end = math.inf if search.time_limit is None else time.monotonic() + search.time_limit
@@ -100,13 +100,18 @@ class Plan:
         if isinstance(self.rules, PopulationRules):
             self.uncertain = self.rules.within(reach)
 
-    def _shut(self) -> NDArray[np.bool_]:
-        """Outputs that some sensitive symbol, none of whose lifts may be zero, cannot have through allowed pairs."""
-        limits = self.rules.notion.limits
+    def _allowed(self, always: Sequence[int] = ()) -> NDArray[np.bool_] | None:
+        """The pairs that are possible, None for all: symbols that `always` stay become no others, and no output lacks a
+        sensitive symbol none of whose lifts may be zero.
+        """
+        limits, allowed = self.rules.notion.limits, self.limits.allowed.copy()
+        if allowed.all() and not always:
+            return None
+        allowed[always] &= np.eye(len(allowed), dtype=np.bool_)[always]
         bounded = limits.mean is None and min(limits.lower, limits.ratio) < math.inf
-        if not bounded or self.uncertain is not None or self.rules.rows is not None:
-            return np.zeros(len(self.limits.allowed), dtype=np.bool_)
-        return np.logical_not(((self.joint.p > 0.0) @ self.limits.allowed).all(axis=0))
+        if bounded and self.uncertain is None and self.rules.rows is None:
+            allowed &= ((self.joint.p > 0.0) @ allowed).all(axis=0)
+        return allowed
 
     def problem(self, margin: float, **changes: Any) -> Assignment:
         """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
@@ -127,13 +132,31 @@ class Plan:
         return assign_uncertain(problem, self.uncertain, margin=margin * self.uncertain.room, **how)
 
     def designed(self) -> tuple[Channel, Audit, Assigned]:
+        """The channel, its verdict, and the solution with its bound; `EmptyPolytope` only where there is no channel."""
+        try:
+            return self._searched(REACHES)
+        except EmptyPolytope:
+            notion = self.rules.notion
+            budgets = [getattr(notion, name) for name in notion.budgets()]
+            budgets += [side for _, *sides in notion.own for side in sides]
+            self.problem(0.0).check()  # no budget helps where pairs are missing
+            if not any(REACHES[0] < budget < math.inf for budget in budgets):
+                raise
+        try:
+            return self._searched((math.inf,))
+        except SolverError:
+            self._within(REACHES[0])
+            said = (
+                f"no channel was found; of budgets of at most {REACHES[0]:g} nats is known: {self.why_not()}"
+            )
+            raise SolverFailure(said) from None
+
+    def _searched(self, reaches: Sequence[float]) -> tuple[Channel, Audit, Assigned]:
         """Solve with growing margins until the integers pass."""
-        if self.allowed is not None and (self.floor[~np.diagonal(self.allowed)] > 0.0).any():
-            raise EmptyPolytope(NONE)
         many = len(self.table.useful) >= LARGE_FROM or self.uncertain is not None
         first = LARGE_MARGIN if many else 0.0
         last = None
-        for reach, margin in itertools.product(REACHES, MARGINS):
+        for reach, margin in itertools.product(reaches, MARGINS):
             if margin < first:
                 continue
             self._within(reach)
@@ -189,12 +212,13 @@ class Plan:
 
     def _candidates(self, shares: Array) -> Iterator[Channel]:
         """What the shares may be rounded to, best first."""
-        p = self.joint.p_x
-        shares = np.where(shares < NOISE * shares.max(axis=1)[:, None], 0.0, shares)
+        p, whole = self.joint.p_x, shares
+        shares = np.where(whole < NOISE * whole.max(axis=1)[:, None], 0.0, whole)
         if self.limits.keep:
             shares = _balanced(shares, p)
         for denominator in (DENOMINATOR, LARGEST_INTEGER):
             yield self._rounded(shares, denominator)
+        yield self._rounded(whole, LARGEST_INTEGER)  # rare symbols hang on as little as noise
         if self.allowed is None and not any(self.limits.stay):  # then any private channel will do
             masses = p if self.limits.keep else p @ shares
             for mix in MIXES:
@@ -208,9 +232,11 @@ class Plan:
         rows[np.arange(n), first] = denominator - rows.sum(axis=1)
         for x, share in enumerate(self.limits.stay):
             short = math.ceil(share * denominator) - int(rows[x, x])
-            if short > 0:  # the rounding of one or two units
-                rows[x, int(np.argmax(np.where(np.arange(n) == x, -1, rows[x])))] -= short
-                rows[x, x] += short
+            while short > 0:  # rounding, or the tolerance of the program
+                y = int(np.argmax(np.where(np.arange(n) == x, -1, rows[x])))
+                moved = min(short, int(rows[x, y]))
+                rows[x, [x, y]] += [moved, -moved]
+                short -= moved
         used = np.flatnonzero(rows.any(axis=0))
         labels = tuple(self.joint.useful.names[y] for y in used)
         integers = IntegerRows.from_array(rows[:, used])
@@ -240,11 +266,12 @@ class Plan:
             cost[x] = 1.0
             cost[x, x] = 0.0
             try:
-                found = self._assigned(margin, {"cost": cost, "floor": none})
+                allowed = self._allowed([x] if self.floor[x] == 1.0 else [])
+                found = self._assigned(margin, {"cost": cost, "floor": none, "allowed": allowed})
             except EmptyPolytope:
                 return nothing
             most = float(found.shares[x, x]) - margin
-            if most < self.floor[x]:
+            if most < self.floor[x] - 2.0 * margin:
                 symbol = int(np.flatnonzero(self.reduced.group == x)[0])
                 return (
                     f"stay: no private channel releases {quoted(names[symbol])} as it is with probability "
@@ -254,7 +281,7 @@ class Plan:
         for _ in range(BISECTIONS if len(names) <= LARGE_FROM else 0):
             middle = 0.5 * (low + high)
             try:
-                self._assigned(margin, {"floor": middle * self.floor})
+                self._assigned(margin, {"floor": middle * self.floor, "allowed": self._allowed()})
                 low = middle
             except EmptyPolytope:
                 high = middle

@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from mechdesign.core.numbers import about, quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
 from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.bins import DAY, Bins, Kind, middle_of
+from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
 FORMS = "label", "posterior-draw", "representative", "within"
@@ -129,11 +132,11 @@ def inner_samplers(channel: Releasable, form: str) -> list[tuple[tuple[str, ...]
 
 @dataclass(frozen=True)
 class Moved:
-    """How far the numbers of a column in bins are moved when each output is published as its number, under the table.
+    """How far the numbers of a column are moved when each output is published as its number, under the table.
 
-    `distance` is the expected absolute difference (seconds for dates and times), `correlation` that of the two
-    numbers (None where one of them is constant); `before` and `after` are the shares of the bins. Of a bin with very
-    many values these are the ones that the channel keeps.
+    Without `edges` every symbol is a number of its own, else bins are. `distance` is the expected absolute difference
+    (seconds for dates and times), `correlation` that of the two numbers (None where one of them is constant); `before`
+    and `after` are the shares of the bins. Of a bin with very many values these are the ones that the channel keeps.
     """
 
     column: str
@@ -160,7 +163,10 @@ def distance_text(distance: float, kind: str) -> str:
 
 
 def moved(channel: Releasable) -> tuple[Moved, ...]:
-    """Of every column in bins; nothing for a public channel."""
+    """Of every column in bins, and of numbers that are moved the least; nothing for a public channel."""
+    objective = channel.record.objective
+    if channel.joint is not None and objective and objective.distance and not any(channel.useful.bins):
+        return (_symbols_moved(channel, channel.joint),)
     if channel.joint is None or any(bins is not None and bins.values is None for bins in channel.useful.bins):
         return ()
     known = symbols_released(channel)
@@ -195,3 +201,19 @@ def moved(channel: Releasable) -> tuple[Moved, ...]:
         moves, shares = float((distance * masses).sum()), (tuple(before.tolist()), tuple(by_bin.tolist()))
         found.append(Moved(column, bins.kind, bins.edges, bins.labels, moves, correlation, *shares))
     return tuple(found)
+
+
+def _symbols_moved(channel: Releasable, joint: Joint) -> Moved:
+    """Of a column of numbers that are released as such."""
+    names = channel.useful.names
+    numbers = np.array([float(Fraction(name)) for name in names])
+    masses, order = np.zeros((len(names),) * 2), np.argsort(numbers)
+    masses[:, symbols_released(channel) or ()] = joint.p_x[:, None] * channel.matrix
+    before, after = masses.sum(axis=1), masses.sum(axis=0)
+    distance = float((masses * np.abs(np.subtract.outer(numbers, numbers))).sum())
+    own, other = (numbers - share @ numbers for share in (before, after))
+    spread = (before @ own**2) * (after @ other**2)
+    correlation = float(own @ masses @ other / math.sqrt(spread)) if spread > 0.0 else None
+    sorted_in: list[list[Any]] = [np.array(each)[order].tolist() for each in (names, before, after)]
+    labels, *shares = map(tuple, sorted_in)
+    return Moved(channel.useful.columns[0], "number", (), labels, distance, correlation, *shares)

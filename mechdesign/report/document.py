@@ -167,14 +167,13 @@ def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
 
 
 def _numbers(numbers: Sequence[Moved]) -> tuple[b.Block, ...]:
-    """Of every column in bins how far its numbers move, and their histogram before and after."""
+    """How far numbers move, and their histogram before and after."""
     blocks: list[b.Block] = []
     for each in numbers:
         column, step = w.label(each.column), -(-len(each.labels) // MOST_BARS)
-        said = (
-            f"{column} is in {w.count(len(each.labels), 'bin')}. Published as medians (apply --as representative), its "
-            f"numbers are expected to move by {distance_text(each.distance, each.kind)}"
-        )
+        told = f"{column} is in {w.count(len(each.labels), 'bin')}. Published as medians (apply --as representative),"
+        said = f"{f'{told} its' if each.edges else f'The {column}'} numbers are expected to move by "
+        said += distance_text(each.distance, each.kind)
         if each.correlation is not None:
             said += f"; original and released numbers have the correlation {w.about(each.correlation)}"
         blocks.append(b.Text(f"{said}."))
@@ -182,9 +181,18 @@ def _numbers(numbers: Sequence[Moved]) -> tuple[b.Block, ...]:
         for k in range(0, len(each.labels), step):
             low, high = each.labels[k], each.labels[min(k + step, len(each.labels)) - 1]
             shares = sum(each.before[k : k + step]), sum(each.after[k : k + step])
-            name = w.label(f"{low.partition(', ')[0]}, {high.partition(', ')[2]}")
+            name = (
+                f"{low.partition(', ')[0]}, {high.partition(', ')[2]}" if each.edges else f"{low} to {high}"
+            )
+            name = w.label(low if low == high else name)
             rows.append((b.Cell(name), *(b.Cell(w.percent(share), min(share, 1.0)) for share in shares)))
-        blocks.append(b.Grid(f"Shares of {column} before and after", ("bin", "before", "after"), tuple(rows)))
+        blocks.append(
+            b.Grid(
+                f"Shares of {column} before and after",
+                ("bin" if each.edges else "number", "before", "after"),
+                tuple(rows),
+            )
+        )
     return tuple(blocks)
 
 

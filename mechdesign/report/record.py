@@ -239,7 +239,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "achieved": asdict(achieved),
         "used": None if design.used is None else asdict(design.used),
         "guarantees": guarantees(achieved.eps_l, achieved.eps_u),
-        "bins": [asdict(each) for each in moved(design.channel)],
+        "bins": [asdict(each) for each in moved(design.channel) if each.edges],
         "records": None if joint is None else joint.records,
         "confidence": None if design.confidence is None else design.confidence.level,
         "population": population_record(design.population),

@@ -210,6 +210,24 @@ def test_walks_end_where_no_neighbour_is_cheaper(seed):
         assert polytope.residual(found.toarray()).max() <= 1e-11
 
 
+def test_walks_go_on_where_linearisation_ends():
+    """A vertex that is least for its own slopes may have cheaper neighbours: between two a concave cost rises first."""
+    rng, gained, stuck = np.random.default_rng(1), 0, 0
+    for _ in range(10):
+        polytope, _ = table_polytope(rng, "random", "both", 3, 12)
+        prices, corners = random_prices(rng, 12), vertices(polytope).points
+        how = {"tolerance": 1e-3, "slack": 0.1, "cutoff": -INF, "column_cutoff": INF, "enough": 0}
+        search, costs = ConcaveSearch(polytope), Points.from_dense(corners).entropies() - corners @ prices
+        slopes = -np.log(np.maximum(corners, 1e-9)) - prices
+        ends = (slopes @ corners.T).min(axis=1) >= (slopes * corners).sum(axis=1) - 1e-9
+        for place in np.flatnonzero(ends & (costs > costs.min() + 1e-6)):
+            found = search.run(prices, walk=Points.from_dense(corners[place]), **how).points
+            gained += float((found.entropies() - found.dot(prices)).min()) < costs[place] - 1e-6
+            stuck += 1
+    assert stuck > 100
+    assert gained > stuck // 2
+
+
 def test_equal_columns_share_one_price():
     """Copies of columns, with other prices, cost what the best priced copy costs."""
     rng = np.random.default_rng(5)

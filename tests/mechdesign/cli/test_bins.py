@@ -12,6 +12,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.channel.channel import Channel
+from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.binning import NUMBERS_OF_BINS, many_numbers
 from mechdesign.release.binned import distance_text, moved
@@ -303,3 +304,33 @@ def test_smart_meters_and_taxi_trips(data, folder):
     assert inside.pickup_longitude.between(-74.1, -73.7).all()
     hours = md.Joint.from_table(taxi, sensitive="payment_type", useful="tpep_pickup_datetime", bins="7d")
     assert hours.useful.names[0] == "[2015-12-28, 2016-01-04)"
+
+
+def test_numbers_that_are_moved_the_least_have_a_histogram_and_a_correlation(tmp_path, capsys):
+    """Against numpy's weighted covariance of the joint distribution of original and released numbers."""
+    table, channel, page = tmp_path / "in.csv", tmp_path / "c.json", tmp_path / "r.md"
+    table.write_text("sex,hours\n" + "".join(f"{k % 2},{(k * k) % 40 - 5 * (k % 2)}\n" for k in range(600)))
+    typed = ["--sensitive", "sex", "--useful", "hours", "--epsilon", "0.4", "--objective", "distance"]
+    assert main(["design", str(table), *typed, "--output", str(channel), "--report", str(page)]) == 0
+    assert "a symbol of its own" not in capsys.readouterr().err
+    made = Channel.load(channel)
+    (found,) = moved(made)
+    assert made.joint is not None
+    one = np.array([float(name) for name in made.useful.names])
+    other = np.array([float(name) for name in made.outputs])
+    pairs = np.array([(a, b) for a in one for b in other]).T
+    weights = (made.joint.p_x[:, None] * made.matrix).ravel()
+    covariance = np.cov(pairs, aweights=weights, ddof=0)
+    expected = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
+    assert found.correlation == pytest.approx(expected, abs=1e-9)
+    assert found.distance == pytest.approx(float(weights @ np.abs(pairs[0] - pairs[1])), abs=1e-9)
+    assert [float(label) for label in found.labels] == sorted(one)
+    assert found.after == pytest.approx(
+        [
+            float(made.joint.p_x @ made.matrix[:, made.outputs.index(x)]) if x in made.outputs else 0.0
+            for x in found.labels
+        ]
+    )
+    text = " ".join(page.read_text().split())
+    assert "original and released numbers have the correlation" in text
+    assert "| number | before | after |" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from fractions import Fraction
@@ -104,6 +105,26 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
     full = run("apply", "o.csv.mechanism.json", "meters.csv", "p.csv", "--outside", "drop")
     assert "one more output than this mechanism has room for; design one with --outside drop" in full.err
     assert not Path("p.csv").exists()
+
+
+@pytest.mark.parametrize("query", ["identity", "mean"])
+def test_two_columns_of_one_individual_have_the_product_of_their_outputs(tmp_path, query):
+    """docs/ranges.md: as (start, end) sweeps the product of its ranges, K1 K2 pairs of outputs occur, and no more."""
+    others, outputs = [(0.1, 3.9), (1.7, 2.2)] if query == "mean" else [], set()
+    source, target = tmp_path / "in.csv", tmp_path / "o.csv"
+    for own in itertools.product(np.linspace(0, 4, 9).tolist(), (0.0, 2.0, 4.0)):
+        rows = "".join(f"{start},{end}\n" for start, end in (own, *others))
+        source.write_text(f"start,end\n{rows}", encoding="utf-8")
+        shown, counted = [], []
+        for column, epsilon in (("start", 2), ("end", 1)):
+            options = QuantizeOptions(column=column, epsilon=epsilon, query=query, range_text="0,4")
+            made = quantise_table(source, target, options, force=True).mechanism
+            header, first, *_ = rows_of(target)
+            shown.append(first[header.index(made.answer)])
+            counted.append(made.guarantee["outputs"])
+        outputs.add(tuple(shown))
+    assert counted == [4, 2]
+    assert len(outputs) == 8
 
 
 def test_parquet_has_nulls_for_marks(tmp_path):

@@ -475,6 +475,13 @@ def test_offsets_that_would_read_other_memory():
     assert pieces_of(b"text", np.array([1, 1, 4], np.int32)).to_pylist() == ["", "ext"]
 
 
+@pytest.mark.parametrize("counts", [[-1, 1], [1, -1], [3, 0], [1 << 62, 1 << 62]])
+def test_counts_that_would_read_other_codes(counts):
+    cuts, offsets = np.array([0, 0, 1, 1], np.int64), np.array([0, 1], np.int32)
+    with pytest.raises(IndexError, match="cuts must ascend within the text"):
+        _csv.exchanged(b"text", 4, cuts, np.zeros(1, np.int64), np.array(counts, np.int64), offsets, b"x")
+
+
 def test_a_record_that_is_not_there():
     with open_source(io.BytesIO(PEOPLE), name="in.csv") as source:
         assert source.where(2) == "in.csv, record 3"

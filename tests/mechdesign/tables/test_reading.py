@@ -127,7 +127,8 @@ def test_whole_weights_are_taken_for_counts_unless_it_is_said_what_they_are(writ
     counts = read_joint(path, sensitive="s", useful="x", weight="w")
     assert counts.is_counts
     assert counts.notices == (
-        "the column 'w' is taken for numbers of records, 376,473 in all; if it holds survey weights, say so (--weighted)",
+        "the column 'w' is taken for numbers of records, 376,473 in all; if it holds survey weights, say so "
+        "(--weighted)",
     )
     weights = read_joint(path, sensitive="s", useful="x", weight="w", weighted=True)
     assert not weights.is_counts
