@@ -163,11 +163,11 @@ def distance_text(distance: float, kind: str) -> str:
 
 def moved(channel: Releasable) -> tuple[Moved, ...]:
     """Of every column in bins, and of numbers that are moved the least; nothing for a public channel."""
-    objective, known = channel.record.objective, symbols_released(channel)
-    if channel.joint is not None and objective and objective.distance and known and not any(channel.useful.bins):
-        return (_symbols_moved(channel, channel.joint, known),)
-    if channel.joint is None or any(bins is not None and bins.values is None for bins in channel.useful.bins):
+    objective, known, joint = channel.record.objective, symbols_released(channel), channel.joint
+    if joint is None or any(bins is not None and bins.values is None for bins in channel.useful.bins):
         return ()
+    if objective and objective.distance and known and not any(channel.useful.bins):
+        return (_symbols_moved(channel, joint, known),)
     found: list[Moved] = []
     for part, (column, bins) in enumerate(zip(channel.useful.columns, channel.useful.bins, strict=False)):
         if bins is None:
@@ -180,7 +180,7 @@ def moved(channel: Releasable) -> tuple[Moved, ...]:
         in_bin = np.equal.outer(np.arange(len(bins)), places).astype(np.float64)
         shown_at = [shown.index(text) for text in texts]
         shown_as = np.equal.outer(shown_at, np.arange(len(shown))).astype(np.float64)
-        weights = channel.joint.p_x[:, None] * channel.matrix
+        weights = joint.p_x[:, None] * channel.matrix
         masses = (in_bin @ weights @ shown_as) * [bool(text) for text in shown]
         masses /= masses.sum()
         distance, mean, square = np.zeros(masses.shape), np.zeros(len(bins)), np.zeros(len(bins))
