@@ -45,6 +45,11 @@ class Seen:
         self._room, self._used = remembered, 0
         self._keys, self._codes = np.zeros(SLOTS, np.uint64), np.zeros(SLOTS, np.int32)
 
+    def reserve(self, count: int) -> None:
+        """Make an empty table large enough for so many, which come sorted: in a smaller one they crowd in one place."""
+        size = max(SLOTS, min(count, self._room) * 5 // 4 + 1)
+        self._keys, self._codes = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+
     def find(self, hashes: Hashes, codes: Integers) -> tuple[NDArray[np.bool_], Integers]:
         """Which of the hashes are new, and the codes that the others came with first (else those given)."""
         if not self._used:

@@ -160,7 +160,9 @@ class Job:
         if self.identity:
             with self.ledger.reading() as db:
                 for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
-                    for hashes, codes in self.ledger.known(db, drawn, key):
+                    known = self.ledger.known(db, drawn, key)
+                    release.earlier.reserve(sum(len(hashes) for hashes, _ in known))
+                    for hashes, codes in known:
                         release.earlier.look(hashes, codes)
 
     def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Entry | None:

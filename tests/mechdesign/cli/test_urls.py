@@ -115,7 +115,17 @@ def test_a_job_at_urls_is_repeated(store, channel, folder, run):
     assert "have been released through this channel before (to memory:///o/r.csv" in refused.err
 
 
-def broken(error, after=0):
+def test_a_job_file_names_urls(store, channel, folder, run):
+    job = f'channel = "{channel}"\nledger = "l.db"\n[[apply]]\nin = "memory://in/people.csv"\nout = "memory://o/r.csv"\n'
+    (folder / "job.toml").write_text(job)
+    for told in ("written to", "complete already"):
+        done = run("run", "job.toml")
+        assert done.code == 0, done.err
+        assert told in done.out
+    assert store.exists("/o/r.csv")
+
+
+def broken(error):
     def copy(source, sink, size):
         sink.write(source.read(10))
         raise error

@@ -81,3 +81,25 @@ def test_more_identifiers_than_are_remembered_are_told_of(channel, tmp_path, mon
     source = people(tmp_path / "in.csv", 9, "8,q")
     told = sanitise_file(channel, source, tmp_path / "out.csv", identity="id", ledger=tmp_path / "night.db")
     assert [text for text in told.notices if "uses its random number twice, was not looked at" in text]
+
+
+def test_what_was_known_before_comes_sorted_into_a_table_that_need_not_grow():
+    """In one that grows, the first of them would fill one end of it, and each search walk past all of these."""
+    hashes = np.sort(np.random.default_rng(1).integers(1, 2**63, 200_000, dtype=np.uint64))
+    codes = np.arange(len(hashes))
+    seen, grown = Seen(), Seen()
+    seen.reserve(len(hashes))
+    table = seen._keys
+    for part in np.array_split(np.arange(len(hashes)), 7):
+        assert seen.look(hashes[part], codes[part])[0].all()
+    assert seen._keys is table
+    mixed = np.random.default_rng(2).permutation(len(hashes))
+    grown.look(hashes[mixed], codes[mixed])
+    for each in (seen, grown):
+        new, found = each.find(hashes, np.zeros(len(hashes), np.int64))
+        assert not new.any()
+        assert (found == codes).all()
+    full = Seen(remembered=10)
+    full.reserve(1000)
+    full.look(hashes[:1000], codes[:1000])
+    assert full.full

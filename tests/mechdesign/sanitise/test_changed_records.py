@@ -206,7 +206,7 @@ def test_the_ledger_tells_nobody_the_symbols(folder):
 def test_options(folder):
     with pytest.raises(InputError, match=r"changed \('drop'\) must be one of 'refuse', 'keep', 'redraw'"):
         release("monday", changed="drop")
-    with pytest.raises(InputError, match="changed=keep is about records that are known by identity"):
+    with pytest.raises(InputError, match="changed=keep is about records known by identity"):
         release("monday", changed="keep", identity=None)
 
 

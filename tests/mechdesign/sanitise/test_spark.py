@@ -370,3 +370,15 @@ def test_an_executor_that_is_killed_changes_no_draw(tmp_path):
     )
     assert run.returncode == 0, run.stderr[-2000:]
     assert "the same draws" in run.stdout
+
+
+def test_what_gives_the_column_away_within_a_partition_is_an_error(spark, channel):
+    frame = people(3000).assign(work=lambda all: all["job"])
+    released = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n")
+    with (
+        pytest.raises(InputError, match="a partition: the column 'work' stands for the useful"),
+        spark_errors(),
+    ):
+        released.collect()
+    kept = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n", keep="work")
+    assert kept.count() == 3000
