@@ -155,8 +155,7 @@ class UncertainSet:
         Along it a kind of inequality is convex (with `rest` 1 linear: h(1 + t u) = 1 + t h(u)), so that its chord
         from a member on meets its limit at another one.
         """
-        units, reach = np.eye(self.n), np.zeros(self.n)
-        ends = self._kinds(units) + margin
+        ends, reach = self._kinds(np.eye(self.n)) + margin, np.zeros(self.n)
         pulled = np.tile(self.point, (self.n, 1))
         for _ in range(CHORDS):
             here = self._kinds(pulled) + margin
@@ -166,7 +165,7 @@ class UncertainSet:
             if step.max() <= LEAST_STEP:
                 break
             reach += step
-            pulled = (1.0 - reach)[:, None] * self.point + reach[:, None] * units
+            pulled = (1.0 - reach)[:, None] * self.point + np.diag(reach)
         return pulled
 
     @property
