@@ -410,7 +410,5 @@ def test_what_a_large_budget_allows_is_not_denied_for_a_smaller_one():
         md.SolverFailure, match="no channel was found; of budgets of at most 20 nats is known: stay: "
     ):
         md.design(joint, md.LDP(600.0), objective="truth", stay=1 - 1e-12)
-    with pytest.raises(
-        md.NotPrivate, match="stay: each of these shares works alone"
-    ):
+    with pytest.raises(md.NotPrivate, match="stay: each of these shares works alone"):
         md.design(joint, md.LDP(19.0), objective="truth", stay=1 - 1e-10)
