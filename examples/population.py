@@ -5,7 +5,7 @@ yet, in batches, prints a line for each truth, notion, size and kind of design, 
 there. Truths: adult (5 x 15), even (3 x 6, no rare cells), rare (2 x 8, symbols rarer and rarer).
 
 Every design is that of the optimal mechanism, ended at a gap of half of H(X): what its local searches find lies at the
-edge of the private set like the optimum, uses as much of the budget, and takes a hundredth of a second or two. For
+edge of the private set like the optimum, uses mostly as much of the budget, and takes a hundredth of a second or two. For
 adult up to 10,000 records, where it takes ten, it is ended before its searches: the best mixture of randomised
 responses and merged symbols at that edge.
 """

@@ -101,6 +101,7 @@ typedef struct {
     double *share;       /* S */
     int *rank;           /* S */
     int since;           /* pivots since the last factorisation */
+    double end;          /* when a local search is cut short */
     long long pivots, lps;
     Pool pool;
 } Work;
@@ -523,6 +524,9 @@ enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF, LP_MEMORY };
  * in circles: a program that needs hundreds of rounds would carry hundreds of rows. */
 #define DROP_ROUNDS 10
 #define MOST_ROUNDS 500
+/* Seconds that one local search may take: on hundreds of symbols with wide intervals it may need thousands of rows, and
+ * no limit would hold. */
+#define PATIENCE 1.0
 
 /* Dual simplex from the current basis. All variables are boxed, so every basis is dual feasible once
  * the nonbasics sit at the bound that their reduced cost asks for. `*reached` is the value of the
@@ -692,11 +696,12 @@ static int proves_empty(const Problem *p, Work *w, const double *ray)
 }
 
 /* Solve over all rows: take in what the solution violates until it violates none. */
-static int solve(const Problem *p, Work *w, double start, double cutoff)
+static int solve_rows(const Problem *p, Work *w, double start, double cutoff)
 {
     double reached = start, least = -INFINITY;
     int most = w->inner ? MOST_ROUNDS : NODE_ROUNDS;
     for (int round = 0; round < most; round++) {
+        if (w->inner && now_seconds() > w->end) return LP_LIMIT;
         int status = dual_simplex(p, w, &reached, cutoff);
         if (status != LP_OPTIMAL) return status;
         primal_point(p, w);
@@ -715,6 +720,16 @@ static int solve(const Problem *p, Work *w, double start, double cutoff)
         }
     }
     return LP_LIMIT;
+}
+
+/* `solve_rows`; a local search that is cut short keeps the member that it has in w->v, for the points on the way
+ * violate rows. */
+static int solve(const Problem *p, Work *w, double start, double cutoff)
+{
+    if (w->inner) memcpy(w->g, w->v, sizeof(double) * (size_t)p->n);
+    int status = solve_rows(p, w, start, cutoff);
+    if (w->inner && status != LP_OPTIMAL) memcpy(w->v, w->g, sizeof(double) * (size_t)p->n);
+    return status;
 }
 
 /* ------------------------------------------------------------------ the tree */
@@ -959,6 +974,7 @@ static PyObject *Search_run(Search *s, PyObject *args)
         if (s->boxes > s->box_limit) { outcome = RUN_MEMORY; break; }
         if (s->nodes - first >= nodes || ((s->nodes & 15) == 0 && now_seconds() > end)) { outcome = RUN_PAUSED; break; }
         Node node = pop(s);
+        s->w.end = now_seconds() + PATIENCE;
         if (node.bound > s->cutoff) { box_drop(s, node.box); continue; } /* the cutoff has moved */
         failed = process(s, node);
         box_drop(s, node.box);
@@ -993,6 +1009,7 @@ static PyObject *Search_descend(Search *s, PyObject *args)
         if (s->ncols >= s->max_columns) { j = n; break; }
         for (int i = 0; i < n; i++) s->w.v[i] = (1.0 - weight) * center[i];
         s->w.v[j] += weight;
+        s->w.end = now_seconds() + PATIENCE;
         failed = take_column(s, descend(s, 0)) < 0;
     }
     Py_END_ALLOW_THREADS

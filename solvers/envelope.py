@@ -251,26 +251,16 @@ def _stars(polytope: Polytope, p: Array) -> Points:
 
     Else one rare coordinate that the columns miss would leave the trivial decomposition as the only one.
     """
-    reach, stars = pulled_units(p, lambda points: polytope.excess(points) <= 0.0)
-    return Points.from_dense(stars[reach > 0.0])
-
-
-def pulled_units(point: Array, inside: Callable[[Array], NDArray[np.bool_]]) -> tuple[Array, Array]:
-    """For every coordinate the member farthest from the point on the line to its unit vector, and how far that is.
-
-    A unit vector that is a member stays one. The point (n,) is inside the hull of them.
-    """
-    n = len(point)
-    low, high = inside(np.eye(n)).astype(np.float64), np.ones(n)
-
-    def pulled(shares: Array) -> Array:
-        return (1.0 - shares)[:, None] * point + np.diag(shares)
-
+    low, high = (polytope.excess(np.eye(len(p))) <= 0.0).astype(np.float64), np.ones(len(p))
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        fine = inside(pulled(middle))
+        fine = polytope.excess(_pulled(p, middle)) <= 0.0
         low, high = np.where(fine, middle, low), np.where(fine, high, middle)
-    return low, pulled(low)
+    return Points.from_dense(_pulled(p, low)[low > 0.0])
+
+
+def _pulled(point: Array, shares: Array) -> Array:
+    return (1.0 - shares)[:, None] * point + np.diag(shares)
 
 
 def _with_incumbents(

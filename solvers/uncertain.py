@@ -141,8 +141,7 @@ class UncertainSet:
         shares = self.share_lower, self.share_upper
         worst = [np.full(len(h), -np.inf)]
         if np.isfinite(self.ratio):
-            every = range(h.shape[1])
-            others = [np.delete(g, s, axis=1).min(axis=1, initial=np.inf) for s in every]
+            others = [np.delete(g, s, axis=1).min(axis=1, initial=np.inf) for s in range(h.shape[1])]
             worst.append((h - self.ratio * np.stack(others, axis=1)).max(axis=1))
         if np.isfinite(self.most):
             worst.append((h - self.most * extreme_means(g, h, 1, *shares)).max(axis=1))

@@ -151,23 +151,22 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     if len(hidden := {each.sensitive.columns for each in channels if each.sensitive is not None}) > 1:
         raise InputError(
             f"the channels protect different columns ({listed(sorted(map(','.join, hidden)))}): give the table "
-            "(--table TABLE), with the one that you ask about as sensitive"
+            "(--table), with the one that you ask about as sensitive"
         )
     tables = [channel.joint for channel in channels if channel.joint is not None]
     if not tables:
-        raise InputError("the channels are public ones without their table: give the table (--table TABLE)")
+        raise InputError("the channels are public ones without their table: give the table (--table)")
     widest = max(tables, key=lambda table: len(table.useful.columns))
     for channel in channels:
         if not set(channel.useful.columns) <= set(widest.useful.columns):
             names = sorted({",".join(each.useful.columns) for each in channels})
             raise InputError(
-                f"the channels release different columns ({listed(names)}): give the table of all (--table TABLE)"
+                f"the channels release different columns ({listed(names)}): give the table of all (--table)"
             )
         own = channel.joint
         if own is not None and own is not widest and _cells(own, own.useful) != _cells(widest, own.useful):
             raise InputError(
-                "the channels were designed for different tables: give the one that the record comes from "
-                "(--table TABLE)"
+                "the channels were designed for different tables: give the one that the record comes from (--table)"
             )
     return replace(widest, sensitive=replace(widest.sensitive, each=False)) if crossed else widest
 

@@ -90,9 +90,7 @@ class TableOptions:
         "A wide table of counts: sensitive symbols down the first column, useful ones along the header."
     )
     probabilities: bool = flag("A wide table of probabilities instead of counts.")
-    weighted: bool = flag(
-        "With --contingency or --weight: these are survey weights (fractions too), not numbers of records."
-    )
+    weighted: bool = flag("With --contingency or --weight: survey weights (fractions too), not records.")
     missing: str = option(
         "WHAT",
         "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",

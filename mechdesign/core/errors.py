@@ -15,6 +15,12 @@ NAMES_OPTIONS: ContextVar[bool] = ContextVar("names_options", default=False)
 """Whether messages name options of the command line, which sets this while it runs; else parameters of Python."""
 
 
+CALLED = {
+    "as": "form", "bin": "bins", "probabilities": "Joint.from_probabilities", "table": "joint", "weighted": "weights"
+}  # fmt: skip
+"""What is called otherwise in Python."""
+
+
 class MechdesignError(Exception):
     """Base of every error of this package; `exit_code` is that of the command line."""
 
@@ -28,8 +34,9 @@ class MechdesignError(Exception):
 def _parameter(found: re.Match[str]) -> str:
     """``(--missing symbol)`` as ``(missing='symbol')``, ``--force`` as ``force``."""
     opened, name, value = found[1], found[2].replace("-", "_"), found[3]
-    name = "bins" if name == "bin" else name
-    return f"{opened}{name}" + ("=" if opened else "") + (repr(value.strip("'")) if value else "")
+    name = CALLED.get(name, name)
+    said = repr(value.strip("'")) if value else ""
+    return f"{opened}{name}{'=' if opened and name.isidentifier() else ''}{said}"
 
 
 class InputError(MechdesignError, ValueError):

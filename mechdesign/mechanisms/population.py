@@ -117,7 +117,7 @@ class PopulationLifts(MergedSets):
 
         Free mass lies on T, then on unseen symbols, whose w is P(T), then elsewhere; for the least the other way.
         """
-        size = len(given_s) // 2
+        size, limits = len(given_s) // 2, self._limits
         low, high = self._totals
         room, own = 1.0 - low, given_s[size:] - given_s[:size]
         on_set = np.minimum(own, room)
@@ -127,7 +127,6 @@ class PopulationLifts(MergedSets):
         least_rest = np.minimum(self._rest, left)
         least = (given_s[:size] + left - least_rest + mass * least_rest).T
         worst = np.full(len(most), -np.inf)
-        limits = self._limits
         with np.errstate(divide="ignore"):
             if math.isfinite(limits.ratio) and size > 1:
                 for s in range(size):
@@ -282,13 +281,13 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
 
     goal = WANTED * kept(Rules(joint, notion))
     known = dict(zip(joint.sensitive.symbols, chosen.share_lower, strict=True))
-    need = auditing.lift_limits(notion).need_shares
-    how: dict[str, Any] = {"estimate_shares": need, "unseen": chosen.unseen}
+    how: dict[str, Any] = {"estimate_shares": auditing.lift_limits(notion).need_shares}
     how["shares"] = known if chosen.shares_are_known else None
     for k in range(1, MOST_DOUBLINGS + 1):
         larger = replace(joint, counts=tuple(tuple(count << k for count in row) for row in joint.counts))
         if time.perf_counter() > end:
             return None
-        if kept(PopulationRules(larger, notion, chosen=confidence_set(larger, chosen.level, **how))) >= goal:
+        likely = confidence_set(larger, chosen.level, unseen=chosen.unseen, **how)
+        if kept(PopulationRules(larger, notion, chosen=likely)) >= goal:
             return larger.total
     return None

@@ -9,14 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import about, quoted
+from mechdesign.core.numbers import about, fraction_of, quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
 from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.bins import DAY, Bins, Kind, middle_of
@@ -164,12 +163,11 @@ def distance_text(distance: float, kind: str) -> str:
 
 def moved(channel: Releasable) -> tuple[Moved, ...]:
     """Of every column in bins, and of numbers that are moved the least; nothing for a public channel."""
-    objective = channel.record.objective
-    if channel.joint is not None and objective and objective.distance and not any(channel.useful.bins):
-        return (_symbols_moved(channel, channel.joint),)
+    objective, known = channel.record.objective, symbols_released(channel)
+    if channel.joint is not None and objective and objective.distance and known and not any(channel.useful.bins):
+        return (_symbols_moved(channel, channel.joint, known),)
     if channel.joint is None or any(bins is not None and bins.values is None for bins in channel.useful.bins):
         return ()
-    known = symbols_released(channel)
     found: list[Moved] = []
     for part, (column, bins) in enumerate(zip(channel.useful.columns, channel.useful.bins, strict=False)):
         if bins is None:
@@ -203,12 +201,12 @@ def moved(channel: Releasable) -> tuple[Moved, ...]:
     return tuple(found)
 
 
-def _symbols_moved(channel: Releasable, joint: Joint) -> Moved:
+def _symbols_moved(channel: Releasable, joint: Joint, known: list[int]) -> Moved:
     """Of a column of numbers that are released as such."""
     names = channel.useful.names
-    numbers = np.array([float(Fraction(name)) for name in names])
+    numbers = np.array([float(fraction_of(name)) for name in names])
     masses, order = np.zeros((len(names),) * 2), np.argsort(numbers)
-    masses[:, symbols_released(channel) or ()] = joint.p_x[:, None] * channel.matrix
+    masses[:, known] = joint.p_x[:, None] * channel.matrix
     before, after = masses.sum(axis=1), masses.sum(axis=0)
     distance = float((masses * np.abs(np.subtract.outer(numbers, numbers))).sum())
     own, other = (numbers - share @ numbers for share in (before, after))

@@ -104,8 +104,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
 
 def check_level(level: Any) -> float:
     """The level as a float."""
-    is_number = not isinstance(level, bool) and isinstance(level, numbers.Real)
-    if not is_number or not LEAST_LEVEL <= float(level) < 1.0:
+    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not LEAST_LEVEL <= float(level) < 1:
         raise InputError(
             f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, but not including, 1"
         )
@@ -118,8 +117,9 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
     places = enumerate(zip(joint.sensitive.names, joint.sensitive.symbols, strict=True))
     names: dict[Any, int] = {text: s for s, pair in places for text in pair}
     if unknown := [str(symbol) for symbol in shares if symbol not in names]:
-        strange = listed(unknown)
-        raise InputError(f"the shares name {strange}, which the table has no records of; leave it out")
+        raise InputError(
+            f"the shares name {listed(unknown)}, which the table has no records of; leave it out"
+        )
     given: dict[int, Fraction] = {}
     for symbol, share in shares.items():
         try:
@@ -191,8 +191,7 @@ def scope_of(record: Mapping[str, Any]) -> list[str]:
         f"{percent_of(record['level'])} confidence ({shares}), if they are independent draws from it and the list of "
         "symbols was made without looking at them; it speaks of a fresh record of that population."
     ]
-    unseen = record.get("unseen", 0)
-    if unseen:
+    if unseen := record.get("unseen", 0):
         said.append(
             f"It covers {unseen:,} more {'symbol' if unseen == 1 else 'symbols'} of the list, of which the table has "
             "no record, where their records are released as those of which nothing is known (--unknown marginal)."

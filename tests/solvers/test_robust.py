@@ -20,7 +20,6 @@ from solvers import (
     lower_envelope,
     robust_envelope,
 )
-from solvers.envelope import pulled_units
 
 Array = NDArray[np.float64]
 
@@ -167,7 +166,12 @@ def test_randomised_responses_are_as_far_as_they_can_be(kinds: dict[str, float],
     whole = UncertainSet(*_random(5, 3, 7, 0.02), **kinds)
     for uncertain in (whole, whole.face(np.arange(6))):
         assert uncertain.excess(uncertain.point)[0] < -margin
-        _, farthest = pulled_units(uncertain.point, lambda points, u=uncertain: u.excess(points) <= -margin)
+        low, high = np.zeros(uncertain.n), np.ones(uncertain.n)
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            fine = uncertain.excess((1.0 - middle)[:, None] * uncertain.point + np.diag(middle)) <= -margin
+            low, high = np.where(fine, middle, low), np.where(fine, high, middle)
+        farthest = (1.0 - low)[:, None] * uncertain.point + np.diag(low)
         assert uncertain.pulled(margin) == pytest.approx(farthest, abs=1e-9)
 
 

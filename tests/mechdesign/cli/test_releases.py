@@ -100,7 +100,7 @@ def test_releases_of_several_columns_are_added_up_over_the_table_of_all(folder, 
         asked = ("--sensitive", "s", "--useful", column, "--epsilon", "0.5", "--output", f"{column}.json")
         assert run("design", "t.csv", *asked).code == 0
         assert run("apply", f"{column}.json", "in.csv", f"{column}.csv", "--keep-order").code == 0
-    assert "give the table of all (--table TABLE)" in run("releases", "total", "in.csv").out
+    assert "give the table of all (--table)" in run("releases", "total", "in.csv").out
     found = json.loads(run("releases", "total", "in.csv", "--table", "t.csv", "--json").out)
     both = run("compose", "one.json", "two.json", "--table", "t.csv", "--json").record
     assert {name: found[name] for name in ("eps_l", "eps_u", "eps_ldp")} == {

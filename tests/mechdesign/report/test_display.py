@@ -178,6 +178,9 @@ def test_wrong_types_are_told_in_one_line(call, message):
         ("say so (--missing symbol), or not", "say so (missing='symbol'), or not"),
         ("say so (--delimiter ';')", "say so (delimiter=';')"),
         ("line 2; --force starts over", "line 2; force starts over"),
+        ("weights (--weighted), or (--probabilities)", "weights (weights=), or (Joint.from_probabilities)"),
+        ("leave the form (--as) out", "leave the form (form=) out"),
+        ("give the table (--table)", "give the table (joint=)"),
         ("a -- b, x--y and ---", "a -- b, x--y and ---"),
     ],
 )
