@@ -118,7 +118,7 @@ def test_crossed_columns(tmp_path):
     assert md.check_release(
         tmp_path / "draws.csv", crossed, original=original, form="posterior-draw"
     ).plausible
-    with pytest.raises(InputError, match=r"the channel releases 1 column\(s\), but 'y', 'z' are named"):
+    with pytest.raises(InputError, match=r"the channel releases 1 column\(s\), not 'y', 'z'"):
         md.check_release(tmp_path / "out.csv", crossed, released_columns=["y", "z"])
 
 

@@ -411,7 +411,7 @@ def test_with_the_ledger_it_is_an_error(channel, tmp_path):
         assert sanitise(frame, channel, fresh_draw=True, **options)["job"].tolist() != first
     with pytest.raises(InputError, match="without a ledger every draw is fresh"):
         sanitise(frame, channel, fresh_draw=True)
-    with pytest.raises(InputError, match="a ledger knows whole tables; name what identifies"):
+    with pytest.raises(InputError, match="a ledger knows whole tables; give identity"):
         sanitise(frame, channel, first_row=3, **options)
     with pytest.raises(InputError, match="a ledger has its own key; give it alone"):
         sanitise(frame, channel, key=KEY, **options)
