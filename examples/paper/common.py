@@ -198,11 +198,9 @@ def save(run: Run, means: Sequence[Mean], what: str) -> None:
         writer.writerows(
             ["" if c is None else c for c in (*astuple(m.row), m.draws, m.error, m.repaired)] for m in means
         )
-    save_figure(
-        trade_off_figure([m.row for m in means], f"Figure {run.number}: {what}"),
-        run.path(".png"),
-        overwrite=True,
-    )
+    figure = trade_off_figure([m.row for m in means])
+    figure.suptitle(f"Figure {run.number}: {what}")
+    save_figure(figure, run.path(".png"), overwrite=True)
 
 
 def heading(run: Run, what: str, means: Sequence[Mean]) -> None:

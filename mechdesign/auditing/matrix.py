@@ -1,4 +1,4 @@
-"""Audit of a matrix that another tool made: a file with the useful symbols in its first column.
+"""Audit of a matrix that another tool made: an array, or a file with the useful symbols in its first column.
 
 Decimals and floats are taken as the exact rationals that they are.
 """
@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from mechdesign.auditing.demands import Entries
 from mechdesign.auditing.population_promise import PopulationPromise, Released, promise_of
@@ -25,6 +27,28 @@ from mechdesign.tables.joint import Joint
 ROW_SUM_TOLERANCE = Fraction(1, 10**9)
 """A row may miss 1 by this much and is then divided by its exact sum: it forgives the last digit of a
 printed table, far below any probability that matters."""
+
+
+def audit_matrix(
+    matrix: Any,
+    joint: Joint,
+    notion: Notion,
+    *,
+    symbols: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Audit:
+    """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`."""
+    cells = np.asarray(matrix, dtype=object)
+    if cells.ndim != 2 or not cells.size:
+        raise InputError("the matrix must have rows of numbers, one row per useful symbol, of one length")
+    names, labels = (
+        [*(symbols or joint.useful.names)],
+        [*(outputs or map("y{}".format, range(cells.shape[1])))],
+    )
+    if (size := (len(names), len(labels))) != cells.shape:
+        raise InputError(f"the matrix has the shape {cells.shape}, not {size} for its symbols and outputs")
+    found = outside(cells.tolist(), joint, names, labels)
+    return audit_columns(found.columns, found.outputs, joint, notion)
 
 
 def outside(rows: Sequence[Sequence[Any]], joint: Joint, symbols: list[str], outputs: list[str]) -> Released:

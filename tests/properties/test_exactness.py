@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mechdesign.auditing.matrix import audit_matrix
 from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR, Channel
@@ -19,7 +20,6 @@ from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from tests.oracles import lifts as exact_oracle
 from tests.oracles.float_designs import boundary, optimal, random_table
-from tests.oracles.matrices import audit_matrix
 from tests.oracles.measures import entropy, mutual_information
 
 LARGEST_LOSS = 1e-7

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mechdesign.auditing.matrix import audit_matrix
 from mechdesign.auditing.measures import measure
 from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import Channel
@@ -19,7 +20,6 @@ from mechdesign.notions import AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 from tests.oracles.intervals import Judge
-from tests.oracles.matrices import audit_matrix
 
 NEXT_TO_ONE = math.nextafter(1.0, 2.0)
 LARGEST = 1.7976931348623157e308

@@ -17,8 +17,8 @@ from solvers.enumeration import pivot as pivot_module
 from solvers.enumeration import vertices
 from solvers.errors import BackendFailure, EmptyPolytope
 from tests.oracles.vertices import same_points
+from tests.solvers.reference import ratio_polytope
 from tests.solvers.test_enumeration import box, lift_box
-from tests.solvers.test_polytope import with_ratio
 
 # ---------------------------------------------------------------- back-ends that are absent or fail
 
@@ -71,7 +71,7 @@ class _RationalsByFloats:
         )
 
 
-@pytest.mark.parametrize("polytope", [lift_box(3, 6, 0.4), with_ratio(lift_box(3, 6, 0.4).rows, 1.5)])
+@pytest.mark.parametrize("polytope", [lift_box(3, 6, 0.4), ratio_polytope(lift_box(3, 6, 0.4).rows, 1.5)])
 def test_exact_cdd_goes_through_rationals(monkeypatch, polytope):
     import cdd
 

@@ -7,14 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.auditing.matrix import audit_file
+from mechdesign.auditing.matrix import audit_file, audit_matrix
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.notions import ALIP, LIP, L1Lift, MaxLift
 from mechdesign.tables.joint import Joint
 from tests.oracles.lifts import is_smallest_budget
-from tests.oracles.matrices import audit_matrix
 
 
 @pytest.fixture
@@ -131,3 +130,17 @@ def test_of_several_secrets_no_average_is_judged_and_no_population(tmp_path):
     assert verdict.satisfied
     assert promise is None
     assert audit_file(path, joint, LIP(1.0))[1] is not None
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([], "must have rows of numbers, one row per useful symbol, of one length"),
+        ([[0.5, 0.5], [1.0]], "must have rows of numbers, one row per useful symbol, of one length"),
+        ([0.5, 0.5], "must have rows of numbers, one row per useful symbol, of one length"),
+        ([[0.5, 0.5]] * 3, r"has the shape \(3, 2\), not \(2, 2\) for its symbols and outputs"),
+    ],
+)
+def test_an_array_that_is_no_matrix_of_the_table(matrix, message):
+    with pytest.raises(InputError, match=message):
+        audit_matrix(matrix, Joint.from_counts([[3, 1], [1, 3]]), LIP(1.0))
