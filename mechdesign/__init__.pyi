@@ -1,18 +1,9 @@
 import os
 
 from .analysis.files import check_release
-from .analysis.frequencies import (
-    Frequencies,
-    estimate_frequencies,
-    identifiability,
-)
+from .analysis.frequencies import Frequencies, estimate_frequencies, identifiability
 from .analysis.joint_frequencies import JointFrequencies, estimate_joint
-from .analysis.weights import (
-    corrected_regression,
-    expand_records,
-    posterior_table,
-    record_weights,
-)
+from .analysis.weights import corrected_regression, expand_records, posterior_table, record_weights
 from .auditing.joint_leakage import Composition, compose
 from .auditing.population import audit
 from .auditing.verdict import Audit
