@@ -155,27 +155,35 @@ class Plan:
         """Solve with growing margins until the integers pass."""
         many = len(self.table.useful) >= LARGE_FROM or self.uncertain is not None
         first = LARGE_MARGIN if many else 0.0
-        last = None
+        last, bound = None, -math.inf
         for reach, margin in itertools.product(reaches, MARGINS):
             if margin < first:
                 continue
             self._within(reach)
-            left = None if self._end == math.inf else max(self._end - time.monotonic(), 0.0)
-            if self.convex is None:
-                gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
-                found = self._assigned(margin, gap=gap, time_limit=left, progress=self._shown())
-            else:
-                both = self.problem(margin), self.problem(0.0)
-                found = self.convex.solve(*both, self.uncertain, margin, self._end)
+            try:
+                found = self._solved(margin)
+            except EmptyPolytope:
+                if last is None:
+                    raise
+                continue  # what is left out by a margin, or by a smaller budget, may exist
+            bound = max(bound, found.bound)
             for channel in self._candidates(self._expanded(found.shares)):
                 last = self.rules.verdict(channel)
                 if last.satisfied and self._kept_by(channel):
-                    return channel, last, found
+                    return channel, last, replace(found, bound=bound)
         raise SolverFailure(
             "no verified channel came out of the program of least cost"
             + ("" if last is None else f" (output {quoted(last.worst.output)}, lift {last.worst.lift:.17g})")
             + "; use a larger budget"
         )
+
+    def _solved(self, margin: float) -> Assigned:
+        left = None if self._end == math.inf else max(self._end - time.monotonic(), 0.0)
+        if self.convex is not None:
+            both = self.problem(margin), self.problem(0.0)
+            return self.convex.solve(*both, self.uncertain, margin, self._end)
+        gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
+        return self._assigned(margin, gap=gap, time_limit=left, progress=self._shown())
 
     def square(self, channel: Channel) -> Array:
         """W(y|x) with a column for every symbol."""

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms.least_cost_plan import deviation_of, truth_of
+from mechdesign.mechanisms.least_cost_plan import Plan, deviation_of, truth_of
+from solvers.errors import EmptyPolytope
 from tests.oracles.least_cost import least_cost
 
 KEPT = {0.5: 0.743, 1.0: 0.887, 2.0: 0.989}
@@ -412,3 +413,21 @@ def test_what_a_large_budget_allows_is_not_denied_for_a_smaller_one():
         md.design(joint, md.LDP(600.0), objective="truth", stay=1 - 1e-12)
     with pytest.raises(md.NotPrivate, match="stay: each of these shares works alone"):
         md.design(joint, md.LDP(19.0), objective="truth", stay=1 - 1e-10)
+
+
+def test_an_empty_program_after_one_with_channels_proves_nothing(monkeypatch):
+    """Margins and smaller budgets leave channels out: where integers failed before, there may be one."""
+    honest, calls = Plan._solved, []
+
+    def solved(plan, margin):
+        calls.append(margin)
+        if len(calls) > 1:
+            raise EmptyPolytope("no assignment")
+        return honest(plan, margin)
+
+    monkeypatch.setattr(Plan, "_solved", solved)
+    monkeypatch.setattr(Plan, "_kept_by", lambda plan, channel: False)
+    joint = md.Joint.from_counts([[10, 3], [2, 10]])
+    with pytest.raises(md.SolverFailure, match="no verified channel came out"):
+        md.design(joint, md.LDP(1.0), objective="truth", stay=0.2)
+    assert len(calls) > 2
