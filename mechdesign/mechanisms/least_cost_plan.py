@@ -135,16 +135,16 @@ class Plan:
         """The channel, its verdict, and the solution with its bound; `EmptyPolytope` only where there is no channel."""
         try:
             return self._searched(REACHES)
-        except EmptyPolytope:
+        except (EmptyPolytope, SolverFailure):
             notion = self.rules.notion
             budgets = [getattr(notion, name) for name in notion.budgets()]
             budgets += [side for _, *sides in notion.own for side in sides]
             self.problem(0.0).check()  # no budget helps where pairs are missing
-            if not any(REACHES[0] < budget < math.inf for budget in budgets):
+            if not self.is_restricted or not any(REACHES[0] < budget < math.inf for budget in budgets):
                 raise
         try:
             return self._searched((math.inf,))
-        except SolverError:
+        except (SolverError, SolverFailure):
             self._within(REACHES[0])
             said = (
                 f"no channel was found; of budgets of at most {REACHES[0]:g} nats is known: {self.why_not()}"
