@@ -127,16 +127,14 @@ class Counting:
         self.counts = np.zeros((symbols, len(labels)), dtype=np.int64)
         self.records = 0
         self._identities = Seen(sys.maxsize)
-        self._offenders: dict[str, tuple[str, int]] = {}
+        self.offenders: dict[str, Finding] = {}
 
     def offend(self, kind: str, position: int, what: str, times: int) -> None:
         """Note that something of this kind is wrong, so many times, first at a position of the batch."""
         # Finding the line of a record may read the file again, so it is done for the first offender only.
-        said, before = self._offenders.get(kind) or (
-            f"{self.table.where(self.records + position)}: {what}",
-            0,
-        )
-        self._offenders[kind] = said, before + times
+        at = self.records + position
+        first = self.offenders.get(kind) or Finding(kind, f"{self.table.where(at)}: {what}")
+        self.offenders[kind] = replace(first, records=first.records + times)
 
     def label_codes(self, batch: RecordSlice) -> Counts:
         """Positions of the labels; what is none has a negative one."""
@@ -168,10 +166,6 @@ class Counting:
         if advance is not None:
             advance(len(ys))
 
-    def findings(self) -> list[Finding]:
-        """The first offender of each kind, and how many there are."""
-        return [Finding(kind, text, times) for kind, (text, times) in self._offenders.items()]
-
 
 def count_release(
     released: PathLike,
@@ -187,7 +181,7 @@ def count_release(
         for batch in slices(table, columns.released, columns.identity):
             codes = counting.label_codes(batch)
             counting.add(batch, np.zeros_like(codes), codes, advance)
-        findings = (*private_columns(table, columns), *counting.findings())
+        findings = (*private_columns(table, columns), *counting.offenders.values())
     return CountedFile(counting.records, counting.counts[0], None, findings)
 
 
@@ -243,10 +237,8 @@ def count_pairs(
             "a release has the same, in order"
         )
         findings.insert(0, Finding("rows", what))
-    table = counting.counts
-    return CountedFile(
-        records, table.sum(axis=0), None if gone or come else table, (*findings, *counting.findings())
-    )
+    table = None if gone or come else counting.counts
+    return CountedFile(records, counting.counts.sum(axis=0), table, (*findings, *counting.offenders.values()))
 
 
 def symbol_codes(

@@ -111,7 +111,10 @@ def check_release(
         useful = replace(normalised(channel.useful, policy.normalise), columns=where.useful)
         how |= {"refused": (policy.null == REFUSE, policy.unknown == REFUSE), "normalise": policy.normalise}
         counted = counting.count_pairs(original, released, useful, labels, rows > 0.0, where, **how)
-        test, more = _tested_pairs(model.symbols, rows, counted, level)
+        # Where the files have no records in common, the labels of no symbol are tested.
+        pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
+        test = checking.check_pairs((*model.symbols, "(missing)", "(unknown)"), rows, pairs, level)
+        more = [_NOT_PAIRED] if counted.pairs is None else []
     return checking.ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
 
 
@@ -193,15 +196,6 @@ def _tested_labels(
     if model.prior is None or fixed:
         return anything, None, [_PUBLIC if model.prior is None else _FIXED, _ANY_DATA]
     return checking.check_table(model.labels, model.reference, counted.labels, level), anything, [_TABLE]
-
-
-def _tested_pairs(
-    symbols: Sequence[str], rows: Array, counted: counting.CountedFile, level: float
-) -> tuple[checking.FrequencyTest, list[str]]:
-    """The labels of each symbol; where the files have no records in common, of none."""
-    pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
-    test = checking.check_pairs((*symbols, "(missing)", "(unknown)"), rows, pairs, level)
-    return test, [_NOT_PAIRED] if counted.pairs is None else []
 
 
 _NO_SENSITIVE = "the channel does not say which columns are sensitive: see that none is in the file"

@@ -22,12 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.likelihood import (
-    MaximumLikelihood,
-    information_covariance,
-    maximum_likelihood,
-    smoothed_fit,
-)
+from mechdesign.analysis import likelihood as ml
 from mechdesign.analysis.linear import Identification, covariance_of, identify
 from mechdesign.analysis.model import Estimator, label_counts, release_model
 from mechdesign.channel.channel import Channel
@@ -158,7 +153,7 @@ class Frequencies(Estimated):
 
     names: tuple[str, ...]
     covariance: Array
-    likelihood: MaximumLikelihood | None = None
+    likelihood: ml.MaximumLikelihood | None = None
 
     def as_dict(self) -> dict[str, float]:
         """Name to estimate."""
@@ -235,7 +230,7 @@ def estimate_frequencies(
     estimate = centre = estimator.weights.T @ shares
     fit, notice = None, ""
     if method == "ml":
-        fit = maximum_likelihood(model.matrix, counts)
+        fit = ml.maximum_likelihood(model.matrix, counts)
         estimate = cells.functionals.T @ fit.frequencies
         covariance = _likely_covariance(estimator, fit.frequencies, estimate, records, target)
         if not fit.converged:
@@ -298,7 +293,7 @@ def check_estimate(method: str, level: float, target: str) -> float:
 
 def _likely_covariance(estimator: Estimator, fit: Array, estimate: Array, records: int, target: str) -> Array:
     c, rank = estimator.cells.functionals, estimator.known.rank
-    covariance = information_covariance(estimator.model.matrix, c, fit, records, rank)
+    covariance = ml.information_covariance(estimator.model.matrix, c, fit, records, rank)
     if target == "records":
         second: Array = (c.T * fit) @ c
         covariance = covariance - (second - np.outer(estimate, estimate)) / records
@@ -312,7 +307,7 @@ def spread_of(estimator: Estimator, counts: NDArray[np.int64], target: str) -> t
     """
     weights, c = estimator.weights, estimator.cells.functionals
     squares = estimator.model.matrix @ weights**2
-    fit = smoothed_fit(estimator.model.matrix, counts)[..., None]
+    fit = ml.smoothed_fit(estimator.model.matrix, counts)[..., None]
     least, most = estimator.cells.bounds
 
     def given(chosen: NDArray[np.bool_]) -> Array:

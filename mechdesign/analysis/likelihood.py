@@ -90,8 +90,7 @@ def maximum_likelihood(
     if (matrix[:, numbers > 0].max(axis=0) <= 0.0).any():
         raise InputError("a label occurs that no symbol can give: the data are not of this channel")
     problem = _Likelihood(matrix, numbers)
-    size = len(matrix)
-    p = np.full(size, 1.0 / size)
+    p = np.full(len(matrix), 1.0 / len(matrix))
     goal = max(DEFICIT / problem.records, ROUNDING)
     best, gap, best_cycle = p, _gap(problem, p), 0
     cycle = 0

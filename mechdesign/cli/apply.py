@@ -17,7 +17,6 @@ from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.formats.compression import Compression
     from mechdesign.release.draws import Key
     from mechdesign.sanitise.apply import Applied
 
@@ -135,13 +134,6 @@ class OutputFormat(o.TextFormat):
     format: str | None = option("NAME", "csv or parquet: what OUT is. Cells of a CSV become text in Parquet.")
     escape_formulas: bool = flag("In a CSV, an apostrophe before cells that spreadsheets take for formulas.")
 
-    @property
-    def compression(self) -> Compression | None:
-        """That of the output."""
-        if self.compress is None or self.compress in ("gzip", "zstd"):
-            return self.compress
-        raise InputError(f"--compress {self.compress!r} must be gzip or zstd")
-
 
 def apply(
     reporter: Reporter,
@@ -174,7 +166,9 @@ def apply(
     beside = asdict(sides)
     if sides.manifest is None and target != STANDARD and not (is_url(target) or is_folder(files.source)):
         beside["manifest"] = f"{target}.manifest.json"
-    how: dict[str, Any] = {"text": text.text(), "compression": text.compression, "force": force}
+    how: dict[str, Any] = {"text": text.text(), "compression": text.compress, "force": force}
+    if text.compress not in (None, "gzip", "zstd"):
+        raise InputError(f"--compress {text.compress!r} must be gzip or zstd")
     how |= published.arguments()
     identity = None if draws.identity is None else names("--identity", [draws.identity])
     if numeric:
@@ -187,13 +181,8 @@ def apply(
             )
         run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
     else:
-        how |= (
-            asdict(draws)
-            | {"key_from": draws.key, "identity": identity}
-            | columns.release_arguments()
-            | beside
-        )
-        how |= {"escape_formulas": text.escape_formulas, "format": text.format}
+        how |= asdict(draws) | {"key_from": draws.key, "identity": identity} | beside
+        how |= columns.release_arguments() | {"escape_formulas": text.escape_formulas, "format": text.format}
         run = _release_of([channel, *(columns.also or [])], files.source, target, how)
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
@@ -204,14 +193,13 @@ def apply(
             reporter.notices(result.notices)
             told = {"records": result.records} if numeric else asdict(result)
             reporter.done("applied", f"written to {target}", output=target, **told)
-            if target != STANDARD:
+            if target != STANDARD and numeric:
+                from mechdesign.report.ranges import applied_record, applied_text
+
+                common.answer(lambda: applied_record(result, target), lambda: applied_text(result, target))
+            elif target != STANDARD:
                 record = {"output": target, "manifest": beside["manifest"], **told}
-                record, said = (
-                    m.applied(result, target)
-                    if numeric
-                    else (record, _written(result, target, draws.dry_run))
-                )
-                common.answer(lambda: record, lambda: said)
+                common.answer(lambda: record, lambda: _written(result, target, draws.dry_run))
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code

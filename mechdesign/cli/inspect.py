@@ -67,12 +67,9 @@ def inspect(
     if (path := asked.report) is not None:
         check_report(path, force=force, sources=(asked.source, channel), pictures=False)
     with reporter.work("reading"):
+        loaded, sensitive = md.Channel.load(channel), names("--sensitive", asked.sensitive)
         found = inspect_file(
-            md.Channel.load(channel),
-            asked.source,
-            sensitive=names("--sensitive", asked.sensitive),
-            columns=asked.renamed,
-            text=text.text(),
+            loaded, asked.source, sensitive=sensitive, columns=asked.renamed, text=text.text()
         )
     if path is not None:
         record = {"format": "mechdesign.inspection", "version": 1, **asdict(found)}

@@ -57,10 +57,3 @@ def release_of(
     asked = {key: how[key] for key in ("text", "compression", "force")} | vars(numbers)
     asked |= {"column": next(iter(renamed.values()), None), "individual": next(iter(individual), None)}
     return partial(apply_mechanism, path, source, target, **asked)
-
-
-def applied(done: Any, target: str) -> tuple[dict[str, Any], str]:
-    """What is said of such a release, as JSON and for people."""
-    from mechdesign.report.ranges import applied_record, applied_text
-
-    return applied_record(done, target), applied_text(done, target)

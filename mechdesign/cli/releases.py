@@ -65,14 +65,9 @@ def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.Co
         return table.read("a channel", *channels, together=True)
 
     with reporter.work("reading", unit="B") as work:
-        share, found, budget, told = history_of(
-            Ledger(path, key=asked.key),
-            asked.data,
-            text=table.text(),
-            channels=known,
-            table=whole if table.table else None,
-            progress=work.at,
-        )
+        how: dict[str, Any] = {"text": table.text(), "channels": known, "progress": work.at}
+        how["table"] = whole if table.table else None
+        share, found, budget, told = history_of(Ledger(path, key=asked.key), asked.data, **how)
     reporter.done("added", told)
     lines = [f"{asked.data}: {told}."]
     if found and share < 1:

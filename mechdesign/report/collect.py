@@ -6,8 +6,8 @@ import hashlib
 import math
 import os
 import platform
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -46,11 +46,6 @@ NO_EARLIER = "No curve: it would be that of channels which leave the earlier rel
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it, given the same shares and symbols."
 
 
-@contextmanager
-def _unwatched(text: str, unit: str = "") -> Generator[None]:
-    yield
-
-
 def promise_of(channel: Channel, name: str = "the channel") -> Notion:
     """The notion that a channel was designed for."""
     notion = channel.record.promise(channel.sensitive)
@@ -85,7 +80,7 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
 def internal_report(
     design: Design,
     joint: Joint,
-    watch: Watch = _unwatched,
+    watch: Watch = lambda *_, **__: nullcontext(),
     *,
     table: str | None = None,
     seconds: float | None = None,

@@ -132,9 +132,8 @@ def summary_report(
     ranges = zip(asked.sensitive_symbols, shares, belief_ranges(channel, joint), strict=True)
     own = allowed_sides(joint.sensitive, notion) if notion.own else []
     every = guarantees(found.achieved.eps_l, found.achieved.eps_u)
-    known = {f"every_{name}": value for name, value in every.items()} | {
-        "max_log_lift_ratio": found.achieved.eps_ldp
-    }
+    known = {f"every_{name}": value for name, value in every.items()}
+    known["max_log_lift_ratio"] = found.achieved.eps_ldp
     promise = replace(
         _promise(notion, sensitive, " ".join(said), design.verified, known | dict(attained)),
         achieved=asdict(found.achieved),

@@ -186,13 +186,8 @@ def _numbers(numbers: Sequence[Moved]) -> tuple[b.Block, ...]:
             )
             name = w.label(low if low == high else name)
             rows.append((b.Cell(name), *(b.Cell(w.percent(share), min(share, 1.0)) for share in shares)))
-        blocks.append(
-            b.Grid(
-                f"Shares of {column} before and after",
-                ("bin" if each.edges else "number", "before", "after"),
-                tuple(rows),
-            )
-        )
+        header = ("bin" if each.edges else "number", "before", "after")
+        blocks.append(b.Grid(f"Shares of {column} before and after", header, tuple(rows)))
     return tuple(blocks)
 
 
@@ -210,9 +205,7 @@ def measure_blocks(promise: Promise) -> tuple[b.Block, ...]:
     for bound in promise.bounds:
         values = (bound.promised, bound.attained)[: 1 + attained]
         rows.append(b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values)))
-    caption = "What the promise bounds, whatever the channel" + (
-        ", and what this one attains" if attained else ""
-    )
+    caption = f"What the promise bounds, whatever the channel{', and what this one attains' * attained}"
     return (b.Grid(caption, header, tuple(rows)),) if rows else ()
 
 

@@ -153,10 +153,7 @@ def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
     figure = new_figure(figsize=(wide, 4.3), layout="constrained")
     lines = series(rows)
     extra: list[Any] = []
-    panels = [
-        *PANELS,
-        *(panel for panel in OF_LEAST_COST if any(panel.value(row) is not None for row in rows)),
-    ]
+    panels = [*PANELS, *(p for p in OF_LEAST_COST if any(p.value(row) is not None for row in rows))]
     every = figure.subplots(1, len(panels))
     for axes, panel in zip(every, panels, strict=True):
         extra += draw_panel(axes, panel, rows, lines)

@@ -16,19 +16,8 @@ from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
 from mechdesign.nonstochastic.sizes import released_number
+from mechdesign.report import wording as w
 from mechdesign.report.plots import new_figure, save_figure, settings
-from mechdesign.report.wording import (
-    about,
-    aligned,
-    at_least,
-    at_most,
-    count,
-    item,
-    label,
-    paragraph,
-    percent,
-    picked,
-)
 from mechdesign.sanitise.quantized import Quantised
 from mechdesign.sanitise.quantized_check import CheckedRelease
 
@@ -48,10 +37,10 @@ def quantize_text(done: Quantised) -> str:
     """The report of `quantize`, without a final newline."""
     made, (low, high, widest) = done.mechanism, _levels(done)
     levels = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    answers = "every record" if made.query == "identity" else count(done.answers, "answer")
+    answers = "every record" if made.query == "identity" else w.count(done.answers, "answer")
     released = (
-        f"Released: {made.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
-        f"in {levels} levels (widest cell {about(widest)})."
+        f"Released: {made.query} of {w.label(done.column)}, {answers} from {w.count(done.records, 'record')}, "
+        f"in {levels} levels (widest cell {w.about(widest)})."
     )
     counted = counted_text(made.guarantee["outputs"], outputs_allowed(made.epsilon))
     said = f"Whatever the other records are, {counted}."
@@ -62,24 +51,25 @@ def quantize_text(done: Quantised) -> str:
 
 
 def _flush(text: str) -> str:
-    return paragraph(text, first="")
+    return w.paragraph(text, first="")
 
 
 def counted_text(outputs: int, allowed: int) -> str:
     """What one individual can bring about, counted."""
-    said = f"one individual can bring about at most {count(outputs, 'output')} of an answer"
+    said = f"one individual can bring about at most {w.count(outputs, 'output')} of an answer"
     return f"{said} (counted exactly; {allowed:,} allowed)"
 
 
 def _in_all(answers: int | None, bits: float, source: str = "") -> list[str]:
     if answers is None:
         return []
-    return [f"One individual is in at most {count(answers, 'answer')}{source}: {at_most(bits)} bits in all."]
+    times = w.count(answers, "answer")
+    return [f"One individual is in at most {times}{source}: {w.at_most(bits)} bits in all."]
 
 
 def _guaranteed(promises: Sequence[RangePromise]) -> list[str]:
     texts = ["", "Guarantees for each answer", *map(promise_text, promises), "", "They hold if"]
-    return [*texts, *map(item, ASSUMPTIONS)]
+    return [*texts, *map(w.item, ASSUMPTIONS)]
 
 
 def _levels(done: Quantised) -> tuple[int, int, float]:
@@ -95,8 +85,8 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     *levels, widest = _levels(done)
     return {
         "query": made.query,
-        **picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
-        **picked(done, "outside", "moved", "mean_error", "worst_error", "relative_error"),
+        **w.picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
+        **w.picked(done, "outside", "moved", "mean_error", "worst_error", "relative_error"),
         "epsilon": made.epsilon,
         "outputs_allowed": outputs_allowed(made.epsilon),
         "outputs": made.guarantee["outputs"],
@@ -113,12 +103,12 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
 
 def ranges_text(measured: Mapping[str, Any]) -> str:
     """The report of `nonstochastic measure`, without a final newline."""
-    x, y = (" x ".join(map(label, measured[side])) for side in ("x", "y"))
+    x, y = (" x ".join(map(w.label, measured[side])) for side in ("x", "y"))
     parts = {"Guessing X from Y (bits)": _guessing(measured)}
     parts["Testing a hypothesis (bits)"] = _hypothesis(measured["hypothesis"])
     parts["Communicating without error from X to Y (bits per use)"] = _capacity(measured["zero_error"])
     exact, above = (
-        {k: said(v) for k, v in measured.items() if isinstance(v, float)} for said in (about, at_most)
+        {k: said(v) for k, v in measured.items() if isinstance(v, float)} for said in (w.about, w.at_most)
     )
     rows = [
         ("H0(X)", exact["entropy"], "H0(Y)", exact["entropy_reverse"]),
@@ -126,63 +116,63 @@ def ranges_text(measured: Mapping[str, Any]) -> str:
         ("I0(X;Y), least gain", exact["information"], "I0(Y;X)", exact["information_reverse"]),
         ("L0(X;Y), largest gain", above["leakage"], "L0(Y;X)", above["leakage_reverse"]),
         ("L0s, the smaller L0", above["symmetric_leakage"], "", ""),
-        (f"I*, maximin ({count(measured['classes'], 'class', 'classes')})", above["maximin"], "", ""),
+        (f"I*, maximin ({w.count(measured['classes'], 'class', 'classes')})", above["maximin"], "", ""),
     ]
     width = max(len(row[0]) for row in rows)
     lines = [
-        f"X = {x} ({count(measured['x_values'], 'value')}) and Y = {y} ({count(measured['y_values'], 'value')}): "
-        f"{count(measured['pairs'], 'pair')} in {count(measured['records'], 'record')}",
+        f"X = {x} ({w.count(measured['x_values'], 'value')}) and Y = {y} ({w.count(measured['y_values'], 'value')}): "
+        f"{w.count(measured['pairs'], 'pair')} in {w.count(measured['records'], 'record')}",
         "",
         "Information (bits)",
     ]
     for name, value, other, back in rows:
         lines.append(f"  {name:<{width}}  {value:>8}     {other:<7}  {back:>8}".rstrip())
     lines += [line for heading, said in parts.items() if said for line in ("", heading, *said)]
-    return "\n".join([*lines, "", paragraph(SCOPE)])
+    return "\n".join([*lines, "", w.paragraph(SCOPE)])
 
 
 def _some(names: Sequence[str], many: int) -> str:
     left = many - len(names[:MOST_ROWS])
-    return ", ".join(map(label, names[:MOST_ROWS])) + (f" and {left:,} more" if left else "")
+    return ", ".join(map(w.label, names[:MOST_ROWS])) + (f" and {left:,} more" if left else "")
 
 
 def _guessing(measured: Mapping[str, Any]) -> list[str]:
     worst, feature = measured["worst_attribute"], measured["feature"]
     shown = _some(worst["some"], worst["merged"])
     lines = [
-        paragraph(f"maximal leakage L* {at_most(measured['maximal_leakage'])}: the worst feature merges {shown}, "
-                  f"the values compatible with the output {label(worst['output'])}, and tells all others apart."),
-        paragraph(f"identifiability: the release is epsilon-identifiable from epsilon "
-                  f"{at_most(measured['identifiability'])} on."),
-        paragraph(f"any channel with these ranges has a stochastic maximal leakage of at most "
-                  f"{at_most(measured['stochastic_bound'])}."),
+        w.paragraph(f"maximal leakage L* {w.at_most(measured['maximal_leakage'])}: the worst feature merges {shown}, "
+                  f"the values compatible with the output {w.label(worst['output'])}, and tells all others apart."),
+        w.paragraph(f"identifiability: the release is epsilon-identifiable from epsilon "
+                  f"{w.at_most(measured['identifiability'])} on."),
+        w.paragraph(f"any channel with these ranges has a stochastic maximal leakage of at most "
+                  f"{w.at_most(measured['stochastic_bound'])}."),
     ]  # fmt: skip
     if measured["identifiable"] is not None:
         said = "yes" if measured["identifiable"] else "NO"
         lines.append(f"  epsilon-identifiable at the budget given: {said}")
     if feature is not None:
         told = "always right at the first guess" if feature["one_shot"] else "not always right at once"
-        named = f"{' x '.join(map(label, feature['columns']))} ({count(feature['values'], 'value')})"
-        lines.append(paragraph(f"brute-force leakage of {named}: {at_most(feature['leakage'])}; {told}."))
+        named = f"{' x '.join(map(w.label, feature['columns']))} ({w.count(feature['values'], 'value')})"
+        lines.append(w.paragraph(f"brute-force leakage of {named}: {w.at_most(feature['leakage'])}; {told}."))
     return lines
 
 
 def _hypothesis(tested: Mapping[str, Any] | None) -> list[str]:
     if tested is None:
         return []
-    name = f"{label(tested['column'])} = {label(tested['value'])} against the rest"
+    name = f"{w.label(tested['column'])} = {w.label(tested['value'])} against the rest"
     outputs = tested["outputs"]
     if tested["epsilon"] == "inf":
-        return [f"  {name}: none of {count(outputs, 'output')} settles it"]
-    private = f"epsilon-private for epsilon up to {at_least(tested['epsilon'])}"
+        return [f"  {name}: none of {w.count(outputs, 'output')} settles it"]
+    private = f"epsilon-private for epsilon up to {w.at_least(tested['epsilon'])}"
     if tested["epsilon"] == 0:
         private = "every output tells, so it is private for no epsilon"
     return [
-        paragraph(f"{name}: {tested['telling']:,} of {count(outputs, 'output')} settle it; {private}."),
-        f"  Priv {at_least(tested['privacy'])}; performance of any test at most "
-        f"{at_most(tested['performance_bound'])}; L0(Y;H) {at_most(tested['leakage'])}",
+        w.paragraph(f"{name}: {tested['telling']:,} of {w.count(outputs, 'output')} settle it; {private}."),
+        f"  Priv {w.at_least(tested['privacy'])}; performance of any test at most "
+        f"{w.at_most(tested['performance_bound'])}; L0(Y;H) {w.at_most(tested['leakage'])}",
         *(
-            item(f"the best test says {said} at {_some(tested[said], len(tested[said]))}")
+            w.item(f"the best test says {said} at {_some(tested[said], len(tested[said]))}")
             for said in ("yes", "no")
             if tested[said]
         ),
@@ -191,26 +181,28 @@ def _hypothesis(tested: Mapping[str, Any] | None) -> list[str]:
 
 def hypothesis_text(tested: Mapping[str, Any]) -> str:
     """The report of `nonstochastic hypothesis`, without a final newline."""
-    return "\n".join(["Testing a hypothesis (bits)", *_hypothesis(tested), "", paragraph(SCOPE)])
+    return "\n".join(["Testing a hypothesis (bits)", *_hypothesis(tested), "", w.paragraph(SCOPE)])
 
 
 def partition_text(made: Mapping[str, Any]) -> str:
     """The report of `nonstochastic partition`, without a final newline."""
     cells, shown = made["cells"], [["from", "to", "values", "released"]]
-    said = f"{count(made['values'], 'value')} in {count(len(cells), 'cell')} of at least {made['smallest_cell']:,}"
-    so = f"epsilon-identifiable from {at_most(made['identifiability'])} bits on"
-    loss = f"maximal leakage L* {at_most(made['maximal_leakage'])} bits, mean squared error {about(made['distortion'])}"
-    shown += [[about(float(number)) for number in cell.values()] for cell in cells[:MOST_ROWS]]
+    said = f"{w.count(made['values'], 'value')} in {w.count(len(cells), 'cell')} of at least {made['smallest_cell']:,}"
+    so = f"epsilon-identifiable from {w.at_most(made['identifiability'])} bits on"
+    lost, error = w.at_most(made["maximal_leakage"]), w.about(made["distortion"])
+    loss = f"maximal leakage L* {lost} bits, mean squared error {error}"
+    shown += [[w.about(float(number)) for number in cell.values()] for cell in cells[:MOST_ROWS]]
     more = [f"  .. and {len(cells) - MOST_ROWS:,} more; --json has all"] if len(cells) > MOST_ROWS else []
-    return "\n".join([_flush(f"{label(made['x'])}: {said}, so {so}; {loss}."), "", *aligned(shown), *more])
+    text = _flush(f"{w.label(made['x'])}: {said}, so {so}; {loss}.")
+    return "\n".join([text, "", *w.aligned(shown), *more])
 
 
 def _capacity(bounds: Mapping[str, Any] | None) -> list[str]:
     if bounds is None:
         return []
-    line = f"  zero-error capacity between {at_least(bounds['lower'])} and {at_most(bounds['upper'])}"
+    line = f"  zero-error capacity between {w.at_least(bounds['lower'])} and {w.at_most(bounds['upper'])}"
     if bounds["theta"] is not None:
-        line += f" (theta number at most {at_most(bounds['theta'])})"
+        line += f" (theta number at most {w.at_most(bounds['theta'])})"
     if bounds["codewords"] is None:
         return [line, "  (too many pairs for the solver: maximin information, and leakages)"]
     known, most, uses = bounds["codewords"], bounds["codewords_upper_bound"], bounds["uses"]
@@ -225,7 +217,7 @@ def verdict_text(found: VerifiedMechanism) -> str:
     said = f"The mechanism {kept} what its file says: {mechanism_title(found)}, and"
     lines = [_flush(f"{said} {counted_text(found.outputs, found.allowed)}.")]
     if found.disagreements:
-        lines += ["", "The file is wrong", *map(item, found.disagreements)]
+        lines += ["", "The file is wrong", *map(w.item, found.disagreements)]
     source = " (as the file says, from data that are not here)"
     lines += _in_all(found.answers_each, found.total_epsilon, source)
     return "\n".join([*lines, *_guaranteed(found.promises)])
@@ -234,8 +226,8 @@ def verdict_text(found: VerifiedMechanism) -> str:
 def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
     """What `audit MECHANISM --json` prints."""
     return {
-        **picked(found.mechanism, "query", "column", "group_by", "epsilon"),
-        **picked(found, "satisfied", "outputs", "answers_each", "total_epsilon", "disagreements"),
+        **w.picked(found.mechanism, "query", "column", "group_by", "epsilon"),
+        **w.picked(found, "satisfied", "outputs", "answers_each", "total_epsilon", "disagreements"),
         "outputs_allowed": found.allowed,
         "witnesses": [
             {"individuals": m.individuals, "outputs": m.certificate.outputs, "witness": m.certificate.witness}
@@ -250,33 +242,32 @@ def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
 def promise_text(promise: RangePromise) -> str:
     """One guarantee; an error is bounded from below, everything else from above."""
     if promise.name == "estimation error":
-        bound = f"at least {at_least(promise.bound)} {promise.unit}"
+        bound = f"at least {w.at_least(promise.bound)} {promise.unit}"
     else:
-        bound = f"at most {at_most(promise.bound)} {promise.unit}" if promise.bound > 0 else "nothing"
-    return item(f"{promise.meaning}: {bound} ({promise.theorem})")
+        bound = f"at most {w.at_most(promise.bound)} {promise.unit}" if promise.bound > 0 else "nothing"
+    return w.item(f"{promise.meaning}: {bound} ({promise.theorem})")
 
 
 def mechanism_title(found: VerifiedMechanism) -> str:
     """The query of a mechanism, and what values are."""
     mechanism = found.mechanism
-    groups = f" by {', '.join(map(label, mechanism.group_by))}" if mechanism.group_by else ""
-    lo, hi = (about(float(end)) for end in (mechanism.domain.lo, mechanism.domain.hi))
-    if isinstance(mechanism.domain, FiniteDomain):
-        lo = f"one of {len(mechanism.domain.values):,} from {lo}"
-    else:
-        lo = f"in {lo}"
+    groups = f" by {', '.join(map(w.label, mechanism.group_by))}" if mechanism.group_by else ""
+    domain = mechanism.domain
+    lo, hi = (w.about(float(end)) for end in (domain.lo, domain.hi))
+    kind = f"one of {len(domain.values):,} from" if isinstance(domain, FiniteDomain) else "in"
     outside = f"; others {OTHERS[mechanism.outside]}" if mechanism.outside in OTHERS else ""
-    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value {lo} to {hi}{outside}"
+    return f"the {mechanism.query} of {w.label(mechanism.column)}{groups}, each value {kind} {lo} to {hi}{outside}"
 
 
 def cells_text(found: VerifiedMechanism) -> str:
     """The report of `show MECHANISM`: the cells, and what is released for each."""
-    lines = [_flush(f"{mechanism_title(found)}; {at_most(found.mechanism.epsilon)} bits an answer.")]
+    lines = [_flush(f"{mechanism_title(found)}; {w.at_most(found.mechanism.epsilon)} bits an answer.")]
     for sized in found.mechanism.mechanisms[:MOST_ROWS]:
         who = "" if found.mechanism.query == "identity" else f" for groups of {sized.individuals:,}"
-        lines += ["", f"{count(sized.quantizer.levels, 'level')}{who}"]
-        for lower, upper, value in islice(cells(found, sized), MOST_ROWS):
-            lines.append(f"  {about(float(lower)):>12}  to {about(float(upper)):>12}  ->  {about(value):>12}")
+        lines += ["", f"{w.count(sized.quantizer.levels, 'level')}{who}"]
+        for cell in islice(cells(found, sized), MOST_ROWS):
+            lower, upper, value = (w.about(float(part)) for part in cell)
+            lines.append(f"  {lower:>12}  to {upper:>12}  ->  {value:>12}")
         if sized.quantizer.levels > MOST_ROWS:
             lines.append(f"  .. and {sized.quantizer.levels - MOST_ROWS:,} more; --csv lists all")
     if len(found.mechanism.mechanisms) > MOST_ROWS:
@@ -306,7 +297,7 @@ def budget_rows(found: VerifiedMechanism) -> list[dict[str, Any]]:
     for m in found.mechanism.mechanisms:
         size = {"individuals": m.individuals, "levels": m.quantizer.levels}
         error = {"worst_error": float(m.quantizer.worst_error)}
-        rows.append(size | picked(m.certificate, "outputs", "epsilon") | error)
+        rows.append(size | w.picked(m.certificate, "outputs", "epsilon") | error)
     return rows
 
 
@@ -316,8 +307,8 @@ def budget_text(found: VerifiedMechanism) -> str:
     shown = [["individuals", "levels", "outputs", "bits", "worst error"]]
     for r in rows[:MOST_ROWS]:
         numbers = (f"{r[name]:,}" for name in shown[0][:3])
-        shown.append([*numbers, at_most(r["epsilon"]), at_most(r["worst_error"])])
-    lines = [_flush(f"{mechanism_title(found)}: budget and error of an answer."), "", *aligned(shown)]
+        shown.append([*numbers, w.at_most(r["epsilon"]), w.at_most(r["worst_error"])])
+    lines = [_flush(f"{mechanism_title(found)}: budget and error of an answer."), "", *w.aligned(shown)]
     if len(rows) > MOST_ROWS:
         lines.append(f"  .. and {len(rows) - MOST_ROWS:,} more sizes; --json has all")
     least = min(r["outputs"] for r in rows)
@@ -337,9 +328,9 @@ def curve_text(rows: Sequence[Mapping[str, Any]]) -> str:
     shown = [["epsilon", "outputs", "bits in all", "levels", "possible error", "worst", "mean", "relative"]]
     for row in rows:
         epsilon, outputs, total, levels, possible, *errors, relative = row.values()
-        numbers = [about(epsilon), f"{outputs:,}", at_most(total), f"{levels:,}", at_most(possible)]
-        shown.append([*numbers, *map(about, errors), percent(relative)])
-    return "\n".join([*aligned(shown), "", "The last three depend on the data: they are for you alone."])
+        numbers = [w.about(epsilon), f"{outputs:,}", w.at_most(total), f"{levels:,}", w.at_most(possible)]
+        shown.append([*numbers, *map(w.about, errors), w.percent(relative)])
+    return "\n".join([*w.aligned(shown), "", "The last three depend on the data: they are for you alone."])
 
 
 def save_curve(rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool) -> None:
@@ -347,11 +338,10 @@ def save_curve(rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool)
     with settings():
         figure = new_figure(figsize=(6.5, 4.3), layout="constrained")
         axes = figure.subplots()
+        budgets = [row["epsilon"] for row in rows]
         for name, style in (("possible_error", "--"), ("worst_error", "-"), ("mean_error", "-")):
-            label = name.replace("_", " ")
-            axes.plot(
-                [row["epsilon"] for row in rows], [row[name] for row in rows], style, marker=".", label=label
-            )
+            errors = [row[name] for row in rows]
+            axes.plot(budgets, errors, style, marker=".", label=name.replace("_", " "))
         axes.set(xlabel="epsilon of an answer, bits", ylabel="error", ylim=(0, None))
         axes.legend()
     save_figure(figure, path, overwrite=overwrite)
@@ -359,7 +349,7 @@ def save_curve(rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool)
 
 def applied_text(done: Quantised, target: str) -> str:
     """The report of `apply MECHANISM`, without a final newline."""
-    written = f"{count(done.answers, 'answer')} from {count(done.records, 'record')} written to {target}."
+    written = f"{w.count(done.answers, 'answer')} from {w.count(done.records, 'record')} written to {target}."
     lines = [_flush(written), "", *_for_you(done)]
     in_all = _in_all(done.answers_each, done.total_epsilon)
     return "\n".join([*lines, "", *in_all] if in_all else lines)
@@ -367,13 +357,14 @@ def applied_text(done: Quantised, target: str) -> str:
 
 def _for_you(done: Quantised) -> list[str]:
     """What depends on the data: errors, and what the range did to values."""
-    shown = f"{count(done.outside, 'value')} outside the range"
+    shown = f"{w.count(done.outside, 'value')} outside the range"
     if done.outside:
-        shown += f" ({percent(done.outside / done.records)} of the records), {OTHERS[done.mechanism.outside]}"
-    relative = f"{percent(done.relative_error)} of all amounts together"
-    moved = f"{done.moved:,} of {count(done.answers, 'answer')} changed"
-    errors = f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst, {relative}; {moved}"
-    return ["For you alone, because it depends on the data", item(errors), item(shown)]
+        share = w.percent(done.outside / done.records)
+        shown += f" ({share} of the records), {OTHERS[done.mechanism.outside]}"
+    relative = f"{w.percent(done.relative_error)} of all amounts together"
+    moved = f"{done.moved:,} of {w.count(done.answers, 'answer')} changed"
+    errors = f"errors: {w.about(done.mean_error)} on average, {w.about(done.worst_error)} at worst, {relative}; {moved}"
+    return ["For you alone, because it depends on the data", w.item(errors), w.item(shown)]
 
 
 def applied_record(done: Quantised, target: str) -> dict[str, Any]:
@@ -386,9 +377,9 @@ def applied_record(done: Quantised, target: str) -> dict[str, Any]:
 def release_check_text(found: CheckedRelease, path: str) -> str:
     """The report of `check` on a mechanism's release."""
     can = "can be" if found.satisfied else "CANNOT be"
-    lines = [f"{path} {can} a release of this mechanism ({count(found.answers, 'answer')})."]
-    lines += [item(fault) for fault in found.wrong]
+    lines = [f"{path} {can} a release of this mechanism ({w.count(found.answers, 'answer')})."]
+    lines += [w.item(fault) for fault in found.wrong]
     if found.same is not None:
         same = "the same bytes" if found.same else "NOT this file"
-        lines.append(item(f"the data released again are {same}"))
+        lines.append(w.item(f"the data released again are {same}"))
     return "\n".join(lines)

@@ -44,23 +44,19 @@ def _document(found: VerifiedMechanism, source: str, draw: Callable[..., Sequenc
     made, largest = found.mechanism, found.mechanism.mechanisms[-1]
     of, cells, errors = f"groups of {largest.individuals:,}", list(r.cells(found, largest)), _errors(found)
     sizes = [
-        tuple(at_most(v) if isinstance(v, float) else f"{v:,}" for v in row.values())
+        b.cells(*(at_most(v) if isinstance(v, float) else f"{v:,}" for v in row.values()))
         for row in r.budget_rows(found)
     ]
-    curve = [(f"{k:,}", at_most(epsilon_for(k)), at_most(error)) for k, error in errors]
-    shown = [(f"{k:,}", *(about(float(part)) for part in cell)) for k, cell in enumerate(cells, start=1)]
+    curve = [b.cells(f"{k:,}", at_most(epsilon_for(k)), at_most(error)) for k, error in errors]
+    shown = [
+        b.cells(f"{k:,}", *(about(float(part)) for part in cell)) for k, cell in enumerate(cells, start=1)
+    ]
     header, name = ("outputs", "bits", "worst error"), shlex.quote(os.path.basename(source))
     again = {
         "Count everything again that the file claims:": f"mechdesign audit {name}",
         "Release the next data through it:": f"mechdesign apply {name} IN.csv OUT.csv",
         "Check a released file:": f"mechdesign check OUT.csv --channel {name}",
     }
-
-    def table(
-        caption: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]], what: str
-    ) -> list[b.Block]:
-        return b.grid(caption, names, [b.cells(*row) for row in rows], what)
-
     blocks: dict[tuple[str, str], Sequence[b.Block]] = {
         ("promise", "What is promised"): [
             b.Text(f"Whatever the other records are, {r.counted_text(found.outputs, found.allowed)}."),
@@ -72,17 +68,18 @@ def _document(found: VerifiedMechanism, source: str, draw: Callable[..., Sequenc
         ],
         ("budget", "Error against budget"): [
             *draw("error", "Largest error against budget", errors, found.outputs),
-            *table("Sizes of groups", ("individuals", "levels", *header), sizes, "sizes of groups"),
-            *table(f"Other budgets, {of}", header, curve, "budgets"),
+            *b.grid("Sizes of groups", ("individuals", "levels", *header), sizes, "sizes of groups"),
+            *b.grid(f"Other budgets, {of}", header, curve, "budgets"),
         ],
         ("cells", "Cells"): [
             *draw("cells", f"What is released, {of}", cells, None),
-            *table(f"Cells, {of}", ("cell", "from", "to", "released"), shown, "cells"),
+            *b.grid(f"Cells, {of}", ("cell", "from", "to", "released"), shown, "cells"),
         ],
         ("provenance", "Provenance"): [b.Facts(tuple((k, str(v)) for k, v in made.provenance.items()))],
         ("reproduce", "Do it again"): [b.Lines(tuple(again.items()))],
     }
     title = r.mechanism_title(found)
+    answers = "not known" if found.answers_each is None else f"{found.answers_each:,}"
     return b.Document(
         title=f"Release of {title}",
         banner=BANNER,
@@ -90,10 +87,7 @@ def _document(found: VerifiedMechanism, source: str, draw: Callable[..., Sequenc
         lead=f"{title[0].upper()}{title[1:]}, in cells: {at_most(made.epsilon)} bits an answer.",
         highlights=(
             ("Outputs of one individual", f"{found.outputs:,} of {found.allowed:,} allowed"),
-            (
-                "Answers of one individual",
-                "not known" if found.answers_each is None else f"{found.answers_each:,}",
-            ),
+            ("Answers of one individual", answers),
             ("Bits in all", at_most(found.total_epsilon)),
             ("Verified", "yes, counted exactly" if found.satisfied else "NO: the file is wrong"),
         ),
@@ -127,9 +121,6 @@ def _picture(name: str, title: str, points: Sequence[Any], chosen: int | None) -
         else:
             axes.plot(*zip(*points, strict=True), color=COLOURS[1], marker=".")
             axes.axvline(chosen, color=COLOURS[3], linewidth=0.9)
-            axes.set(
-                xlabel="outputs of one individual (the line: this mechanism)",
-                ylabel="largest error",
-                ylim=(0, None),
-            )
+            axes.set(ylabel="largest error", ylim=(0, None))
+            axes.set_xlabel("outputs of one individual (the line: this mechanism)")
         return (b.Picture(inline_svg(figure, name, title, f"{title}; the table has the numbers.")),)
