@@ -189,7 +189,6 @@ def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
     pairs = [(check_whole("outputs", outputs), check_whole("times", times)) for outputs, times in releases]
     bits = sum((Fraction(epsilon_for(outputs)) * times for outputs, times in pairs), Fraction(0))
     # Beyond, the product has thousands of digits, and the sum of budgets rounded upwards is as good.
-    small = bits <= LARGEST_EPSILON
-    return (
-        epsilon_for(math.prod(k**n for k, n in pairs)) if small else quotient_above(*bits.as_integer_ratio())
-    )
+    if bits > LARGEST_EPSILON:
+        return quotient_above(*bits.as_integer_ratio())
+    return epsilon_for(math.prod(k**n for k, n in pairs))
