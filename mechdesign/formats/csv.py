@@ -221,17 +221,15 @@ class TextSink(CsvSink):
         options: TextOptions = given or TextOptions()
         self._begin(source, outputs, options, codecs.lookup(options.encoding).name)
         self._quote, self._escape, self._outputs = options.quote, escape, outputs
-        for output in outputs:
-            field = field_of(output, source.schema)
+        fields = [field_of(output, source.schema) for output in outputs]
+        for field in fields:
             try:
                 encode(pa.array([], field.type), field.name)
             except InputError as error:
                 raise InputError(f"{source.name}: {error}, or leave it out (--drop)") from None
-        names = [field_of(output, source.schema).name for output in outputs]
         self._open(target, compression)
-        self._put(
-            (options.delimiter.join(self._writer.cell(name, "the column") for name in names) + "\n").encode()
-        )
+        head = options.delimiter.join(self._writer.cell(field.name, "the column") for field in fields)
+        self._put(f"{head}\n".encode())
 
     def write(self, batch: Any, written: Sequence[Any]) -> None:
         """Write a batch of the source, with the columns that were written anew."""
@@ -346,9 +344,8 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         lines = chain([head], (map(cell, map(str, row)) for row in rows))
         newline, stream = self.blocks.newline.decode(), compressed(LeftOpen(target), compression)
         write_all(stream, self.text.mark)
-        while text := "".join(
-            self.options.delimiter.join(line) + newline for line in islice(lines, TOGETHER)
-        ):
+        delimiter = self.options.delimiter
+        while text := "".join(delimiter.join(line) + newline for line in islice(lines, TOGETHER)):
             write_all(stream, text.encode(self.text.encoding))
         stream.close()
 

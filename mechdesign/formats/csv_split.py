@@ -78,9 +78,8 @@ class Splitter:
         cells, count, size, lines, misquoted = _csv.split(text, self._delimiter, self._quote, *self._found)
         if misquoted >= 0:
             raise Misquoted(misquoted)
-        ends, last, starts = (
-            found[:k].copy() for found, k in zip(self._found, (cells, count, count), strict=True)
-        )
+        sizes = (cells, count, count)
+        ends, last, starts = (found[:k].copy() for found, k in zip(self._found, sizes, strict=True))
         quotes = self._quote >= 0 and self._quote in text
         return Rows(ends, last, starts, size, quotes, lines)
 

@@ -61,11 +61,9 @@ def packing_of(
     packed, other = compression_named(path), "csv" if (kind or source.kind) == "Parquet" else "parquet"
     suffix = (path.with_suffix("") if packed else path).suffix.lower()
     if suffix in (*OTHER_SUFFIXES, *SUFFIXES[other]):
-        so = (
-            f"the input is a {source.kind} file and so is the output"
-            if same
-            else f"the output is a {kind} file"
-        )
+        so = f"the output is a {kind} file"
+        if same:
+            so = f"the input is a {source.kind} file and so is the output"
         hint = f", or convert it (--format {other})" if same and kind and suffix in SUFFIXES[other] else ""
         raise InputError(f"{target}: {so}; name it accordingly{hint}")
     packed = asked or packed

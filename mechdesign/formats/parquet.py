@@ -132,13 +132,8 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
             for field, kind in zip(self._fields, kinds, strict=True)
         ]
         self._schema = pa.schema(fields)
-        writer = pq.ParquetWriter(
-            self._target,
-            self._schema,
-            store_schema=False,
-            compression=self._codecs(),
-            use_compliant_nested_type=False,
-        )
+        how: dict[str, Any] = {"store_schema": False, "use_compliant_nested_type": False}
+        writer = pq.ParquetWriter(self._target, self._schema, compression=self._codecs(), **how)
         # Without `store_schema`, which would store the types of the codes, the writer leaves all metadata out.
         writer.add_key_value_metadata(metadata)
         return writer
@@ -245,17 +240,9 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         coded = [name for name in dict.fromkeys((*repeating, *encode)) if kinds[name] in STORED_TEXTS]
         rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(names))))
         self.position = 0
-        with (
-            named_errors(self.name),
-            pq.ParquetFile(
-                self._raw.path or self._raw.stream,
-                read_dictionary=coded,
-                metadata=self.metadata,
-                pre_buffer=False,
-                buffer_size=BUFFER,
-                page_checksum_verification=True,
-            ) as file,
-        ):
+        how: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "page_checksum_verification": True}
+        how |= {"read_dictionary": coded, "metadata": self.metadata}
+        with named_errors(self.name), pq.ParquetFile(self._raw.path or self._raw.stream, **how) as file:
             for group in range(file.num_row_groups):
                 wanted = None if whole else names
                 for batch in file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):

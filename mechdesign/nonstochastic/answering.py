@@ -284,9 +284,8 @@ class Groups:
         many = len(self)
         pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
         for people, group in self._seen:
-            pairs[end : (end := end + group.size)] = (
-                people.astype(pairs.dtype) * pairs.dtype.type(many) + group
-            )
+            whole = people.astype(pairs.dtype) * pairs.dtype.type(many) + group
+            pairs[end : (end := end + group.size)] = whole
         pairs.sort()
         if not single and bool((pairs[1:] == pairs[:-1]).any()):
             raise InputError(

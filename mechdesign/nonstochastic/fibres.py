@@ -138,10 +138,9 @@ def _most_on_lattice(block: Stratum, rest: list[Stratum], thresholds: Sequence[F
     if bases is None or max(abs(s) for s in steps) > LARGEST_INTEGER:
         return None
     # An answer is on the same side of a clipped threshold as of the true one.
-    limits = (-2 * LARGEST_INTEGER, 2 * LARGEST_INTEGER)
-    cuts = np.array(
-        sorted({min(max(math.ceil(t * unit), limits[0]), limits[1]) for t in thresholds}), dtype=np.int64
-    )
+    most = 2 * LARGEST_INTEGER
+    clipped = {min(max(math.ceil(t * unit), -most), most) for t in thresholds}
+    cuts = np.array(sorted(clipped), dtype=np.int64)
     step = np.asarray(steps, dtype=np.int64)
     gaps = np.diff(step)
     if gaps.size and gaps.min() == gaps.max() and (cuts.size < 2 or np.diff(cuts).min() >= gaps[0]):

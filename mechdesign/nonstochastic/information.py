@@ -29,20 +29,14 @@ def range_leakage(joint: JointRange) -> float:
 
 def symmetric_leakage(joint: JointRange) -> float:
     """L0s(X;Y) = min(L0(X;Y), L0(Y;X)) (bits)."""
-    return min(range_leakage(joint), joint.log(Fraction(joint.reverse.x_total) / joint.reverse.smallest_x))
+    return min(range_leakage(joint), range_leakage(joint.reverse))
 
 
-@dataclass(frozen=True)
-class OverlapPartition:
-    """The finest partition of [[X]] into sets that no conditional range [[X|y]] crosses."""
+def overlap_partition(joint: JointRange) -> tuple[int, NDArray[np.int64]]:
+    """The finest partition [[X|Y]]_* of [[X]] that no [[X|y]] crosses: the number of classes, and that of every x.
 
-    n_classes: int
-    x_classes: NDArray[np.int64]
-    y_classes: NDArray[np.int64]
-
-
-def overlap_partition(joint: JointRange) -> OverlapPartition:
-    """The overlap partition [[X|Y]]_*: connected components of the bipartite graph of the pairs."""
+    The classes are the connected components of the bipartite graph of the pairs; their log is I*(X;Y).
+    """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -50,14 +44,7 @@ def overlap_partition(joint: JointRange) -> OverlapPartition:
     ones = np.ones(joint.n_pairs, dtype=np.int8)
     graph = csr_array((ones, (joint.rows, joint.columns + n_x)), shape=(n_x + n_y, n_x + n_y))
     n_classes, labels = connected_components(graph, directed=False)
-    classes = np.asarray(labels, dtype=np.int64)
-    classes.setflags(write=False)
-    return OverlapPartition(int(n_classes), classes[:n_x], classes[n_x:])
-
-
-def maximin_information(joint: JointRange) -> float:
-    """I*(X;Y) = log2 of the number of classes of the overlap partition; symmetric (bits)."""
-    return math.log2(overlap_partition(joint).n_classes)
+    return int(n_classes), np.asarray(labels[:n_x], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -85,7 +72,7 @@ class RangeReport:
 
 def range_report(joint: JointRange) -> RangeReport:
     """Every measure of this module for X given Y, and `_reverse` for Y given X."""
-    classes = overlap_partition(joint).n_classes
+    classes, _ = overlap_partition(joint)
     measured: dict[str, float] = {}
     for suffix, one in (("", joint), ("_reverse", joint.reverse)):
         total, largest = Fraction(one.x_total), Fraction(one.largest_x)

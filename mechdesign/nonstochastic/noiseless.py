@@ -75,9 +75,8 @@ def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
     linear, where = (query, "") if isinstance(query, LinearQuery) else query.largest_fibre
     count = most_outputs(linear, quantizer.thresholds)
     if not isinstance(query, OrderStatistic):
-        who = (
-            f"an individual of weight {linear.blocks[count.block].weight}, the others contribute {count.base}"
-        )
+        weight = linear.blocks[count.block].weight
+        who = f"an individual of weight {weight}, the others contribute {count.base}"
         where = f"{where}; {who}" if where else who
     return FibreCertificate(count.outputs, count.attained, where)
 
@@ -93,11 +92,9 @@ LARGEST_LEVELS = 100_000
 class QuantizerDesign:
     """A quantiser for a query, with its proof."""
 
-    query: Query
     quantizer: Quantizer
     allowance: Allowance
     certificate: FibreCertificate
-    layout: str
 
 
 def uniform_levels(outputs: int, sensitivity: Fraction, span: Fraction) -> int:
@@ -168,7 +165,7 @@ def design_quantizer(query: Query, epsilon: object, *, layout: Layout = "widest"
             f"the quantiser gives up to {certificate.outputs} outputs where {allowed.outputs} are allowed; "
             "please report it"
         )
-    return QuantizerDesign(query, quantizer, allowed, certificate, layout)
+    return QuantizerDesign(quantizer, allowed, certificate)
 
 
 def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
@@ -189,7 +186,6 @@ def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
     pairs = [(check_whole("outputs", outputs), check_whole("times", times)) for outputs, times in releases]
     bits = sum((Fraction(epsilon_for(outputs)) * times for outputs, times in pairs), Fraction(0))
     # Beyond, the product has thousands of digits, and the sum of budgets rounded upwards is as good.
-    small = bits <= LARGEST_EPSILON
-    return (
-        epsilon_for(math.prod(k**n for k, n in pairs)) if small else quotient_above(*bits.as_integer_ratio())
-    )
+    if bits > LARGEST_EPSILON:
+        return quotient_above(*bits.as_integer_ratio())
+    return epsilon_for(math.prod(k**n for k, n in pairs))

@@ -248,11 +248,8 @@ def least_distortion(
     if line:
         # One individual can bring about every answer, so any cells will do if they are few enough.
         edges = best_cells(problem.values, exact.weights, allowed.outputs)
-        gaps, bound, optimal = (
-            [e - 1 for e in edges[1:-1]],
-            float(exact.total(edges)) * (1.0 - 2.0**-40),
-            True,
-        )
+        gaps, optimal = [e - 1 for e in edges[1:-1]], True
+        bound = float(exact.total(edges)) * (1.0 - 2.0**-40)
     else:
         gaps, bound, optimal = _distortion_by_milp(problem, allowed.outputs, exact, time_limit)
         edges, bound = edges_of(gaps, size), bound / float(sum(exact.weights))
@@ -274,13 +271,12 @@ def thresholds_for(query: Query, epsilon: object, weights: Sequence[object] | No
     if not isinstance(query, LinearQuery):
         raise InputError("the likelihood of its answers is known for linear queries alone")
     problem, block = gap_problem(query), query.blocks[0]
-    each = exact_weights(weights, len(contributions(block)))
+    values = contributions(block)
+    each = list(zip(values, exact_weights(weights, len(values)), strict=True))
     mass = {Fraction(0): Fraction(1)}
     for _ in range(block.count if len(problem.values) <= LARGEST_COSTS or block.count == 1 else 0):
         grown: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
-        for (total, before), (value, weight) in itertools.product(
-            mass.items(), zip(contributions(block), each, strict=True)
-        ):
+        for (total, before), (value, weight) in itertools.product(mass.items(), each):
             grown[total + value] += before * weight
         mass = grown
     found = least_distortion(problem, epsilon, weights=[mass.get(value, 1) for value in problem.values])

@@ -148,10 +148,6 @@ class Quantizer:
         value = exact_number("answer", answer)
         if not self.lo <= value <= self.hi:
             raise InputError(self._outside_message(1))
-        return self.place(value)
-
-    def place(self, value: Fraction) -> int:
-        """As `cell`, for an answer in the range."""
         return self.placing(Fraction(1, value.denominator))(value.numerator)
 
     def placing(self, unit: Fraction) -> Callable[[int], int]:

@@ -153,7 +153,7 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
     L*(X -> Y), both of which bound C0.
     """
     if joint.n_pairs > LARGEST_PROGRAM:
-        classes = overlap_partition(joint).n_classes
+        classes, _ = overlap_partition(joint)
         by_outputs = Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
         upper = min(by_outputs, Fraction(joint.x_total - joint.smallest_x + 1))
         return CapacityBounds(_enclosed_log2(Fraction(classes))[0], _enclosed_log2(upper)[1], None, None)
@@ -190,10 +190,8 @@ def theta_bound(joint: JointRange) -> float:
     values, vectors = np.linalg.eigh(matrix)
     top = float(values[-1])
     with precision(BALL_BITS):
-        given, factor, diagonal = (
-            flint.arb_mat(part.tolist())
-            for part in (matrix, vectors * np.sqrt(top - values), np.eye(size) * top)
-        )
+        parts = (matrix, vectors * np.sqrt(top - values), np.eye(size) * top)
+        given, factor, diagonal = (flint.arb_mat(part.tolist()) for part in parts)
         rest = (diagonal - given - factor * factor.transpose()).entries()
         norm = sum((abs(entry).upper() ** 2 for entry in rest), flint.arb(0)).sqrt()
         bound = upper(norm + top)

@@ -141,9 +141,8 @@ class Release:
         self.codes: Integers = np.zeros(0, dtype=np.int64)
         """Of the records that were drawn last, as `symbol_counts` counts them."""
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
-        self.output_counts: Integers = np.zeros(
-            len(channel.useful) if form in OF_SYMBOLS else len(channel.outputs), dtype=np.int64
-        )
+        released = channel.useful if form in OF_SYMBOLS else channel.outputs
+        self.output_counts: Integers = np.zeros(len(released), dtype=np.int64)
         self.changed, self.changes = changed, 0
         self.seen, self.earlier = Seen(), Seen()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)

@@ -124,7 +124,6 @@ def history_of(
     with ledger.reading() as db:
         share, found = share_of(db, ledger.releases(db), census.content(), file)
     drawn = [each for entry in found for each in entry.drawn]
-    budget, told = (
-        joint_budget(drawn, channels, table) if drawn else (None, "these records have not been released")
-    )
-    return share, found, budget, told
+    if not drawn:
+        return share, found, None, "these records have not been released"
+    return share, found, *joint_budget(drawn, channels, table)

@@ -134,10 +134,6 @@ class Job:
         same = content is not None and entry.ordered == content.ordered
         return same or (self.file is not None and entry.file == self.file)
 
-    def _is_last(self, db: Connection, content: Content) -> bool:
-        """Whether of two jobs that know these records, one of them of an earlier version, this is the last one."""
-        return self._found(db, content) == self.drawn
-
     def _drawn(
         self, use: Use, place: str | None, released: Sequence[Entry], content: Content | None
     ) -> Drawn:
@@ -240,13 +236,11 @@ class Job:
             pairs = [(old, ours[old.use.channel]) for old in entry.drawn if old.use.channel in ours]
             same = all(old.job == mine.job for old, mine in pairs)
             (others if not pairs else own if same else foreign).append(entry)
+            # Of two jobs that know these records, one of them of an earlier version, the last one counts.
+            claimed = not (same or self.identity) and self._is_mine(entry, content)
             if pairs and same and any(old.draw != mine.draw for old, mine in pairs):
                 before.append(entry)
-            elif (
-                not (same or self.identity)
-                and self._is_mine(entry, content)
-                and not self._is_last(db, content)
-            ):
+            elif claimed and self._found(db, content) != self.drawn:
                 return None
         again = {entry.id for entry in before}
         repeated = any(entry.id not in again and is_same(entry, content, self.file) for entry in own)

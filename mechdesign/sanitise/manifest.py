@@ -102,7 +102,9 @@ def voids(manifest: Manifest) -> list[str]:
     useful = [name for use in uses for name in use.columns]
     plain = [name for name in dict.fromkeys(useful) if name in columns and name not in names]
     if plain:
-        told.append(f"{_named(plain)} left in the data beside the released values, which protect nothing.")
+        told.append(
+            f"{_named(plain)} left in the data beside the released values, which protect nothing then."
+        )
     others = [name for name in columns if name not in (*names, *kept_private, *plain)]
     if others:
         tell = "it tells" if len(others) == 1 else "they tell"

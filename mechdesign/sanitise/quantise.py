@@ -53,16 +53,14 @@ def check_options(options: QuantizeOptions) -> None:
     if re.fullmatch(QUERY.pattern, options.query, re.ASCII) is None:
         raise InputError(f"query ({quoted(options.query)}) must be {QUERY.wanted}")
     query, column, counts = options.query, quoted(options.column), options.query == "count"
+    outside, layout = options.outside, options.layout
     names = [*options.group_by, *((options.individual,) if options.individual else ())]
     made = (RECORDS, f"{query.replace(':', '_')}_{options.column}")
     clash = [name for name in options.group_by if name in made and query != "identity"]
     wrong = {
-        f"outside ({quoted(options.outside)}) must be one of {', '.join(OUTSIDE)}": options.outside
-        not in OUTSIDE,
-        f"a record counts as 0 or 1: there is nothing outside to {options.outside}": counts
-        and options.outside in TOLD,
-        f"layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}": options.layout
-        not in LAYOUTS,
+        f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}": outside not in OUTSIDE,
+        f"a record counts as 0 or 1: there is nothing outside to {outside}": counts and outside in TOLD,
+        f"layout ({quoted(layout)}) must be one of {', '.join(LAYOUTS)}": layout not in LAYOUTS,
         "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by "
         "record": query == "identity" and options.group_by,
         "--domain is not for --query count: a record counts as 0 or 1": counts and options.domain is not None,
@@ -169,16 +167,9 @@ def quantise_table(
         placed["layout"] = options.thresholds
     elif options.thresholds is not None:
         placed |= {"layout": "given", "thresholds": sorted(map(float, options.thresholds))}
-    made = MechanismFile(
-        query=options.query,
-        column=options.column,
-        group_by=options.group_by,
-        domain=domain,
-        epsilon=0.0,
-        mechanisms=(),
-        outside=options.outside,
-        provenance={"tool": "mechdesign", **placed, "missing": options.missing},
-    )
+    provenance = {"tool": "mechdesign", **placed, "missing": options.missing}
+    same = {name: getattr(options, name) for name in ("query", "column", "group_by", "outside")}
+    made = MechanismFile(domain=domain, epsilon=0.0, mechanisms=(), provenance=provenance, **same)
     notices: list[str] = []
     if total_epsilon is None:
         allowed = allowance(nearest_double(options.epsilon))

@@ -109,33 +109,23 @@ def release_table(
     standard = os.fspath(target) == STANDARD or is_url(target)
     beside = asked.get("mechanism_path") or (None if standard else f"{os.fspath(target)}.mechanism.json")
     folder = None if standard else Path(target).absolute().parent
+    sides = [beside] if beside else []
     if beside and Path(beside).absolute() == Path(target).absolute():
         raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
     with (
         GuardedInput(source, spool=folder) as guarded,
         open_source(guarded.path, asked.get("text"), name=guarded.name) as table,
-        Target(
-            target,
-            force=asked.get("force", False),
-            sources=(guarded.path, *keep),
-            sides=[beside] if beside else [],
-        ) as out,
+        Target(target, force=asked.get("force", False), sources=(guarded.path, *keep), sides=sides) as out,
     ):
         mechanism = designed(table)
         run = Answering(mechanism, table, asked.get("column"), asked.get("equals"), asked.get("progress"))
-        packing, individual = (
-            packing_of(table, target, None, asked.get("compression")),
-            asked.get("individual"),
-        )
-        if mechanism.query == "identity":
-            run.identity(out.part, packing, individual)
-        else:
-            run.grouped(out.part, packing, individual)
+        release = run.identity if mechanism.query == "identity" else run.grouped
+        release(out.part, packing_of(table, target, None, asked.get("compression")), asked.get("individual"))
         guarded.check()
         done = run.result(out.seal())
-        if beside:
+        for side in sides:
             said = document_text(done.mechanism.document)
-            out.part_of_side(beside).write_text(said, encoding="utf-8", newline="\n")
+            out.part_of_side(side).write_text(said, encoding="utf-8", newline="\n")
         out.commit()
     return done
 
@@ -159,14 +149,12 @@ class Answering:
             )
         domain = mechanism.domain
         self.lo, self.hi = float(domain.lo), float(domain.hi)
-        self.members = (
-            np.array([float(v) for v in domain.values]) if isinstance(domain, FiniteDomain) else None
-        )
+        self.members = np.array([*map(float, domain.values)]) if isinstance(domain, FiniteDomain) else None
         self.progress = progress
         self.missing = mechanism.provenance.get("missing", "refuse")
         self.records = self.answers = self.beyond = self.moved = 0
-        self.errors, self.worst, self.amount = 0.0, 0.0, 0.0
-        self.each: int | None = None
+        self.errors, self.worst_error, self.amount = 0.0, 0.0, 0.0
+        self.answers_each: int | None = None
         self.sized = {m.individuals: m for m in mechanism.mechanisms}
         self.used: set[int] = set()
         self.fresh = not mechanism.mechanisms
@@ -220,9 +208,8 @@ class Answering:
             if self.outside == "refuse":
                 place = self.table.where(int(rows[hit.argmax()]))
                 where = f"lies outside the range {self.lo:g} to {self.hi:g}"
-                where = (
-                    where if self.members is None else f"is none of the {self.members.size:,} of the domain"
-                )
+                if self.members is not None:
+                    where = f"is none of the {self.members.size:,} of the domain"
                 raise InputError(
                     f"{place}: the value {where}; clip, mark or drop such values (--outside), or design with a wider "
                     "range"
@@ -237,7 +224,7 @@ class Answering:
         answers, errors, times = np.abs(answers[some]), errors[some], times[some]
         self.moved += int(times[errors > 0].sum())
         self.errors, self.amount = self.errors + float(errors @ times), self.amount + float(answers @ times)
-        self.worst = max(self.worst, float(errors.max(initial=0.0)))
+        self.worst_error = max(self.worst_error, float(errors.max(initial=0.0)))
 
     def identity(self, target: Path, packing: Compression | None, individual: str | None) -> None:
         """Every record's own value, in its cell."""
@@ -246,14 +233,10 @@ class Answering:
         quantizer = self._quantizer(1)
         middles = np.array([float(m) for m in quantizer.midpoints])
         parquet = self.table.kind == "Parquet"
+        kind, shown = pa.float64() if parquet else None, middles.tolist()
         # The last one marks what lies outside the range: an empty cell.
-        labels = (
-            pa.array([*middles.tolist(), None], pa.float64())
-            if parquet
-            else arrow_texts([*map(repr, middles.tolist()), ""])
-        )
+        labels = pa.array([*shown, None], kind) if parquet else arrow_texts([*map(repr, shown), ""])
         place = self.table.header.index(self.column)
-        kind = pa.float64() if parquet else None
         outputs: list[Output] = [
             WrittenColumn(name, at, kind) if at == place else KeptColumn(at)
             for at, name in enumerate(self.table.header)
@@ -278,7 +261,7 @@ class Answering:
                 made = labels.take(written) if parquet else pa.DictionaryArray.from_arrays(written, labels)
                 sink.write(batch, [made])
                 self.records += len(rows)
-        self.answers, self.each = sink.records, self._most(people)
+        self.answers, self.answers_each = sink.records, self._most(people)
         if self.fresh:
             self._refuse_none()
 
@@ -299,7 +282,7 @@ class Answering:
             marked.update(group[told].tolist() if told is not None and dropped is None else ())
             self.records += len(rows)
         self._refuse_none()
-        self.each = self._most(groups)
+        self.answers_each = self._most(groups)
         (kept, answers), names, sizes = self._answers(groups, marked), groups.keys, groups.sizes
         self.answers = len(answers)
         if not answers:
@@ -348,18 +331,13 @@ class Answering:
 
     def result(self, sha256: str) -> Quantised:
         """What was released, with the mechanism that tells of it."""
-        provenance = {
-            **self.mechanism.provenance,
-            "versions": versions(),
-            "records": self.records,
-            "answers": self.answers,
-            "output_sha256": sha256,
-        }
+        counted = {"records": self.records, "answers": self.answers, "output_sha256": sha256}
+        provenance = self.mechanism.provenance | {"versions": versions()} | counted
         kept = tuple(self.sized[size] for size in sorted(self.used))
         made = replace(self.mechanism, mechanisms=kept, provenance=provenance)
-        guarantee, total, _ = guarantee_record(made, self.each)
+        guarantee, total, _ = guarantee_record(made, self.answers_each)
         notices = self.told
-        if self.each is None:
+        if self.answers_each is None:
             notices.append(
                 "each record is taken as one individual's; if some have several, budgets add: name the column that "
                 f"identifies them{' with --individual' if self.fresh else ''}"
@@ -369,13 +347,12 @@ class Answering:
                 f"the mechanism had no thresholds for groups of {', '.join(map(str, sorted(self.new)[:5]))}"
                 f"{' and others' if len(self.new) > 5 else ''}; they were laid out and certified by the same rule"
             )
+        same = ("records", "answers", "column", "moved", "worst_error", "answers_each")
         return Quantised(
-            **{name: getattr(self, name) for name in ("records", "answers", "column", "moved")},
+            **{name: getattr(self, name) for name in same},
             outside=self.beyond,
             mean_error=self.errors / max(self.answers, 1),
-            worst_error=self.worst,
             relative_error=self.errors / self.amount if self.amount else 0.0,
-            answers_each=self.each,
             total_epsilon=total,
             new_sizes=() if self.fresh else tuple(sorted(self.new)),
             mechanism=replace(made, guarantee=guarantee),

@@ -190,9 +190,8 @@ class Drawer:
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type that a released column has in common with that of X, None where it holds labels."""
         kind = type_of(stands_for(self.plan, column)) if self.own else None
-        return (
-            None if kind is None or own_values(self.labels[column.release or (0, 0)], kind) is None else kind
-        )
+        fits = kind is not None and own_values(self.labels[column.release or (0, 0)], kind) is not None
+        return kind if fits else None
 
     @property
     def labels(self) -> dict[tuple[int, int], tuple[str, ...]]:

@@ -122,9 +122,8 @@ def engine_errors() -> Iterator[None]:
     """
     try:
         yield
-    except (
-        Exception
-    ) as error:  # each engine has a class of its own for it, and none of them need be installed
+    except Exception as error:
+        # Each engine has a class of its own for it, and none of them need be installed.
         found = _OURS.findall(str(error))
         if not found or isinstance(error, InputError):
             raise

@@ -17,7 +17,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain
 from mechdesign.nonstochastic.hypothesis import TestingProblem, size
-from mechdesign.nonstochastic.information import maximin_information, overlap_partition
+from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.levels import outputs_allowed, smallest_cell
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer
@@ -62,6 +62,11 @@ def identifiable_bound(n_symbols: int, epsilon: object) -> float:
     return math.log2(n_symbols - smallest_cell(n_symbols, epsilon) + 1)
 
 
+def maximin_information(joint: JointRange) -> float:
+    """I*(X;Y) = log2 of the number of classes of the overlap partition; symmetric (bits)."""
+    return math.log2(overlap_partition(joint)[0])
+
+
 def one_shot_leakage(joint: JointRange) -> float:
     """The most that one guess always gets right: I*(X;Y), attained by `one_shot_attribute` (bits).
 
@@ -72,8 +77,8 @@ def one_shot_leakage(joint: JointRange) -> float:
 
 def one_shot_attribute(joint: JointRange) -> dict[Hashable, int]:
     """The finest feature of X that every output determines: the class of the overlap partition."""
-    classes = overlap_partition(joint).x_classes.tolist()
-    return dict(zip(joint.x_symbols, classes, strict=True))
+    _, classes = overlap_partition(joint)
+    return dict(zip(joint.x_symbols, classes.tolist(), strict=True))
 
 
 def stochastic_maximal_leakage(channel: ArrayLike) -> float:
@@ -286,9 +291,9 @@ def finite_difference(
 
 def x_sets(joint: JointRange) -> list[frozenset[Hashable]]:
     """The classes of the overlap partition as sets of symbols of X."""
-    classes = overlap_partition(joint)
-    members: list[set[Hashable]] = [set() for _ in range(classes.n_classes)]
-    for symbol, label in zip(joint.x_symbols, classes.x_classes.tolist(), strict=True):
+    n_classes, classes = overlap_partition(joint)
+    members: list[set[Hashable]] = [set() for _ in range(n_classes)]
+    for symbol, label in zip(joint.x_symbols, classes.tolist(), strict=True):
         members[label].add(symbol)
     return [frozenset(group) for group in members]
 

@@ -16,7 +16,6 @@ from mechdesign.nonstochastic import (
     brute_force_leakage,
     identifiable_epsilon,
     maximal_leakage,
-    maximin_information,
 )
 from mechdesign.nonstochastic.information import (
     is_identifiable,
@@ -29,6 +28,7 @@ from mechdesign.nonstochastic.ranges import product as unrelated_product
 from tests.oracles.nonstochastic import (
     chain,
     identifiable_bound,
+    maximin_information,
     one_shot_attribute,
     one_shot_leakage,
     stochastic_maximal_leakage,

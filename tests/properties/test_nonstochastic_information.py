@@ -15,7 +15,6 @@ from mechdesign.nonstochastic import (
     JointRange,
     capacity_bounds,
     maximal_leakage,
-    maximin_information,
     one_shot_code,
     range_leakage,
     range_report,
@@ -24,7 +23,7 @@ from mechdesign.nonstochastic import (
 from mechdesign.nonstochastic.ranges import product as unrelated_product
 from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
 from tests.oracles.measured_ranges import MeasuredRange, boxes_of
-from tests.oracles.nonstochastic import chain, restrict_x, subrange_leakage, x_sets
+from tests.oracles.nonstochastic import chain, maximin_information, restrict_x, subrange_leakage, x_sets
 from tests.oracles.spaces import UncertainSpace
 
 CLOSE = 1e-12

@@ -37,7 +37,6 @@ PUBLIC = [
     "least_distortion",
     "linear_query",
     "maximal_leakage",
-    "maximin_information",
     "mean_query",
     "median_query",
     "most_levels",
