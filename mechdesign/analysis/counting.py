@@ -224,19 +224,13 @@ def count_pairs(
             found = first_difference(old, new, common, loose=kinds, escaped=columns.escaped)
             if found is not None:
                 position, name, was, now = found
-                what = (
-                    f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}; "
-                    "a release leaves other columns as they are"
-                )
-                counting.offend("cells", position, what, 1)
+                what = f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}"
+                counting.offend("cells", position, f"{what}; a release leaves other columns as they are", 1)
             counting.add(new, xs, ys, advance)
     records = counting.records + come
     if gone or come:
-        what = (
-            f"{after.name} has {records:,} records and the original {counting.records + gone:,}; "
-            "a release has the same, in order"
-        )
-        findings.insert(0, Finding("rows", what))
+        what = f"{after.name} has {records:,} records and the original {counting.records + gone:,}"
+        findings.insert(0, Finding("rows", f"{what}; a release has the same, in order"))
     table = None if gone or come else counting.counts
     return CountedFile(records, counting.counts.sum(axis=0), table, (*findings, *counting.offenders.values()))
 

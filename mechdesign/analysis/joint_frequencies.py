@@ -79,13 +79,12 @@ def estimate_joint(
     estimates, variances = fitted.estimates, (fitted.second - fitted.estimates**2) / (records - 1)
     if target == "records":
         variances = (fitted.second - fitted.products) / records
-    errors = np.sqrt(np.maximum(variances, 0.0))
     lower, upper = _joint_interval(first, fitted, counts, target, level)
     return JointFrequencies(
         names=first.cells.names,
         others=values,
         estimates=estimates,
-        standard_errors=errors,
+        standard_errors=np.sqrt(np.maximum(variances, 0.0)),
         lower=lower,
         upper=upper,
         records=records,

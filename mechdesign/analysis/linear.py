@@ -81,9 +81,8 @@ def identify(symbols: Sequence[str], matrix: Array) -> Identification:
     left, values, _ = np.linalg.svd(matrix)
     rank = int((values > RANK_TOLERANCE * values[0]).sum())
     null = np.ascontiguousarray(left[:, rank:].T)
-    return Identification(
-        tuple(symbols), rank, _groups(matrix, rank), null, float(values[0] / values[rank - 1])
-    )
+    condition = float(values[0] / values[rank - 1])
+    return Identification(tuple(symbols), rank, _groups(matrix, rank), null, condition)
 
 
 def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:

@@ -232,16 +232,13 @@ def corrected_regression(
     model = release_model(channel, form)
     estimator = Estimator.of(model, features, "refuse")
     codes = label_codes(model.labels, released, bins=model.bins)
-    target = _numbers("the outcome", outcome, len(codes))
-    columns = {
-        name: _numbers(f"the covariate {quoted(name)}", v, len(codes))
-        for name, v in (covariates or {}).items()
-    }
-    first = estimator.weights
-    second = _products(estimator)
-    others = np.column_stack([*columns.values(), np.zeros((len(codes), 0))])
+    size, kept = len(codes), covariates or {}
+    target = _numbers("the outcome", outcome, size)
+    columns = {name: _numbers(f"the covariate {quoted(name)}", v, size) for name, v in kept.items()}
+    first, second = estimator.weights, _products(estimator)
+    others = np.column_stack([*columns.values(), np.zeros((size, 0))])
     normal, right = _sums(first, second, codes, others, target)
-    _check_normal(normal, len(codes))
+    _check_normal(normal, size)
     beta = np.linalg.solve(normal, right).astype(np.float64)
     # What every record adds to the normal equations at beta; these scores sum to 0.
     k = first.shape[1]
@@ -253,7 +250,7 @@ def corrected_regression(
     errors = np.sqrt(np.diag(covariance))
     reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
     names = (*estimator.cells.names, *columns)
-    return Regression(names, beta, errors, beta - reach, beta + reach, covariance, len(codes), level)
+    return Regression(names, beta, errors, beta - reach, beta + reach, covariance, size, level)
 
 
 def _numbers(what: str, values: Any, size: int) -> Array:

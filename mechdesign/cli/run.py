@@ -82,9 +82,8 @@ def job_model() -> Any:
             more: dict[str, Any] = {"alias": names[0].removeprefix("--") if names else said.metavar.lower()}
             if hint not in (bool, int):
                 columns, many = said.metavar == COLUMNS, hint == list[str] | None
-                shown = WithJsonSchema(
-                    {"anyOf": [TYPED, *[{"type": "array", "items": TYPED}] * (columns or many)]}
-                )
+                lists = [{"type": "array", "items": TYPED}] * (columns or many)
+                shown = WithJsonSchema({"anyOf": [TYPED, *lists]})
                 hint = Annotated[hint, BeforeValidator(partial(_typed, columns, many)), shown]
             if each.name not in LEFT_OUT:
                 keys[each.name] = hint, Field(default=default, description=said.help, **more)

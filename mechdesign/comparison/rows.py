@@ -166,9 +166,7 @@ class ComparisonManifest(FileDocument):
 def table_hash(joint: Joint) -> str:
     """sha256 of the table: labels of both variables and every entry."""
     both = {"sensitive": joint.sensitive, "useful": joint.useful}
-    table: dict[str, Any] = {
-        name: {"columns": each.columns, "symbols": each.symbols} for name, each in both.items()
-    }
+    table: dict[str, Any] = {name: {"columns": v.columns, "symbols": v.symbols} for name, v in both.items()}
     table |= {"counts": joint.counts, "is_counts": joint.is_counts}
     table |= {"each": True} if joint.sensitive.each else {}
     return hashlib.sha256(canonical(table).encode()).hexdigest()

@@ -181,9 +181,8 @@ def _numbers(numbers: Sequence[Moved]) -> tuple[b.Block, ...]:
         for k in range(0, len(each.labels), step):
             low, high = each.labels[k], each.labels[min(k + step, len(each.labels)) - 1]
             shares = sum(each.before[k : k + step]), sum(each.after[k : k + step])
-            name = (
-                f"{low.partition(', ')[0]}, {high.partition(', ')[2]}" if each.edges else f"{low} to {high}"
-            )
+            start, end = low.partition(", ")[0], high.partition(", ")[2]
+            name = f"{start}, {end}" if each.edges else f"{low} to {high}"
             name = w.label(low if low == high else name)
             rows.append((b.Cell(name), *(b.Cell(w.percent(share), min(share, 1.0)) for share in shares)))
         header = ("bin" if each.edges else "number", "before", "after")

@@ -167,15 +167,12 @@ def _hypothesis(tested: Mapping[str, Any] | None) -> list[str]:
     private = f"epsilon-private for epsilon up to {w.at_least(tested['epsilon'])}"
     if tested["epsilon"] == 0:
         private = "every output tells, so it is private for no epsilon"
+    best = [said for said in ("yes", "no") if tested[said]]
     return [
         w.paragraph(f"{name}: {tested['telling']:,} of {w.count(outputs, 'output')} settle it; {private}."),
         f"  Priv {w.at_least(tested['privacy'])}; performance of any test at most "
         f"{w.at_most(tested['performance_bound'])}; L0(Y;H) {w.at_most(tested['leakage'])}",
-        *(
-            w.item(f"the best test says {said} at {_some(tested[said], len(tested[said]))}")
-            for said in ("yes", "no")
-            if tested[said]
-        ),
+        *(w.item(f"the best test says {said} at {_some(tested[said], len(tested[said]))}") for said in best),
     ]
 
 
