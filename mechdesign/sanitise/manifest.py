@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.documents import (
     Digest,
@@ -27,7 +28,7 @@ from mechdesign.core.documents import (
 )
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.numbers import factor_at_least, factor_at_most, listed, quoted
 from mechdesign.release.drawing import (
     KEEP,
     OF_SYMBOLS,
@@ -67,6 +68,7 @@ def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
             f"It is about that table{size}: on the population that its records come from, or on other data that the "
             "channel is applied to, more can be told, and the more so the fewer records the table has."
         )
+        told += _population(released.channel) if internal else []
     told += [_FORMS[use.form].format(listed(use.columns))] if use.form in _FORMS else []
     for rule, kind in _KINDS.items():
         if getattr(use, rule) == MARGINAL:
@@ -75,6 +77,19 @@ def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
                 "nothing of it."
             )
     return told
+
+
+def _population(channel: Releasable) -> list[str]:
+    """What is left of the promise of a plain design for the population of its counts."""
+    joint = channel.joint
+    if joint is None or not joint.is_counts or joint.sensitive.each:
+        return []
+    found = population_promise(channel, joint)
+    most, least = factor_at_most(found.achieved.eps_u), factor_at_least(found.achieved.eps_l)
+    return [
+        f"For the population that these {joint.records:,} records are a sample of, with {100 * found.level:g} % "
+        f"confidence: at most {most} times as likely as before, and at least {least} times."
+    ]
 
 
 _FORMS = {
@@ -257,6 +272,7 @@ class ReleasedColumn:
 
     told: InternalColumn
     confidence: Mapping[str, Any] | None
+    channel: Releasable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,7 +351,8 @@ def released_column(
             for value, count in zip(values, release.output_counts, strict=True)
         ),
     )
-    return ReleasedColumn(told=told, confidence=record.confidence if record is not None else None)
+    confidence = record.confidence if record is not None else None
+    return ReleasedColumn(told=told, confidence=confidence, channel=channel)
 
 
 def read_manifest(path: PathLike, audience: Audience) -> PublicManifest | InternalManifest:

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import mechdesign
+from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core import documents as versions
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import factor_at_least, factor_at_most
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key, RowNumbers
@@ -111,7 +113,7 @@ def test_what_was_done(manifest, channel):
     assert {"mechdesign", "pyarrow", "python"} <= set(found["versions"])
 
 
-def test_the_internal_one_counts(manifest):
+def test_the_internal_one_counts(manifest, channel):
     found = json.loads(manifest.text("internal"))
     assert (found["dataset"], found["earlier"]) == (DATASET, [])
     (released,) = found["released"]
@@ -124,7 +126,12 @@ def test_the_internal_one_counts(manifest):
     assert released["channel_file"] == CHANNEL_FILE
     assert released["achieved"] == {**ACHIEVED, "eps_ldp": "inf", "worst": {"lift": "inf"}}
     assert (released["table_records"], released["zero_cells"]) == (1013 + 2027 + 4051 + 809, 2)
-    assert "7,900 records (2 cells zero)" in " ".join(found["covers"])
+    covers = " ".join(found["covers"])
+    assert "7,900 records (2 cells zero)" in covers
+    promise = population_promise(channel, channel.joint).achieved
+    wanted = f"at most {factor_at_most(promise.eps_u)} times as likely as before, and at least "
+    assert f"{wanted}{factor_at_least(promise.eps_l)} times." in covers
+    assert "these 7,900 records are a sample of, with 95 % confidence" in covers
 
 
 def test_the_public_one_tells_nothing_of_the_table_or_of_the_data(manifest, channel):
