@@ -2,6 +2,6 @@
 
 import sys
 
-from mechdesign.cli import main
+from mechdesign.cli import program
 
-sys.exit(main())
+sys.exit(program())

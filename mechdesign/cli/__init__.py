@@ -15,6 +15,14 @@ GARBAGE = 50_000
 """New objects between two collections: what is imported stays, and looking through it takes a tenth of a start."""
 
 
+def program() -> int:
+    """The process `mechdesign`: `main`, without a search for garbage among all modules when it ends."""
+    gc.set_threshold(GARBAGE, 20, 20)
+    code = main()
+    gc.freeze()
+    return code
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on `argv` (default: those of the process) and return its exit code."""
     from mechdesign.cli.console import Reporter
@@ -22,7 +30,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     _speak_utf8()
-    gc.set_threshold(GARBAGE, 20, 20)
     reporter = Reporter.from_arguments(arguments)
     token = NAMES_OPTIONS.set(True)
     try:
