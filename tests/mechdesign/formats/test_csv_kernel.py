@@ -1,0 +1,35 @@
+"""The C kernels of CSV cells, called as only a mistake would call them, and against Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechdesign.formats import _csv
+
+
+@given(st.lists(st.text("ab\U0001f600", max_size=20)), st.integers(1, 400))
+def test_texts_are_numbered_as_they_come(few, many):
+    """As by a dictionary, for texts of every length, with so many of them that the table grows."""
+    texts = [*few, *(f"{i % many} {'x' * (i % 30)}" for i in range(2 * many)), *few]
+    _, offsets, data = pa.array(texts, pa.string()).buffers()
+    codes, firsts = (np.frombuffer(found, np.int32).tolist() for found in _csv.numbered(offsets, data or b""))
+    index: dict[str, int] = {}
+    assert codes[: len(texts)] == [index.setdefault(text, len(index)) for text in texts]
+    assert [texts[row] for row in firsts[: len(index)]] == list(index)
+
+
+@pytest.mark.parametrize("offsets", [[0, 9], [4, 2], [-1, 2], []])
+def test_texts_outside_of_their_data_are_not_read(offsets):
+    with pytest.raises(IndexError, match="lies outside of the data"):
+        _csv.numbered(np.array(offsets, np.int32), b"abc")
+
+
+@pytest.mark.parametrize("counts", [[-1, 1], [1, -1], [3, 0], [1 << 62, 1 << 62]])
+def test_counts_that_would_read_other_codes(counts):
+    cuts, offsets = np.array([0, 0, 1, 1], np.int64), np.array([0, 1], np.int32)
+    with pytest.raises(IndexError, match="cuts must ascend within the text"):
+        _csv.exchanged(b"text", 4, cuts, np.zeros(1, np.int64), np.array(counts, np.int64), offsets, b"x")

@@ -1,0 +1,140 @@
+"""Least cost where digits end: huge budgets, tables with zeros, symbols of next to no share."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import mechdesign as md
+from mechdesign.mechanisms.least_cost_plan import Plan
+from solvers.errors import EmptyPolytope
+
+SPARSE = ([[5, 7, 0], [9, 1, 100]], [[5, 0, 0], [0, 1, 100]], [[0, 7, 0, 3], [9, 1, 100, 0], [4, 4, 0, 9]])
+
+
+@pytest.mark.parametrize(
+    "way", [{}, {"keep_frequencies": True}, {"forbid": [("1", "2")]}, {"confidence": 0.9}]
+)
+@pytest.mark.parametrize("counts", SPARSE)
+def test_budgets_whose_exponentials_have_no_digits(counts, way):
+    """exp(-700) is nothing to a linear program: larger budgets cost no more, no bound is above a cheaper channel."""
+    joint = md.Joint.from_counts(counts, useful_labels=[str(x + 1) for x in range(len(counts[0]))])
+    for notion in (
+        lambda e: md.LDP(e),
+        lambda e: md.LIP(e),
+        lambda e: md.MaxLift(e),
+        lambda e: md.MinLift(e),
+        lambda e: md.ALIP(eps_l=e, eps_u=1.0),
+        lambda e: md.ALIP(eps_l=0.7, eps_u=e),
+    ):
+        found = []
+        for budget in (8.0, 19.0, 21.0, 34.0, 700.0):
+            made = md.design(joint, notion(budget), objective="truth", **way)
+            assert made.verified
+            assert made.least.cost - made.least.cost_lower_bound <= 1e-6
+            found.append(made.least)
+        loose = not isinstance(notion(1.0), md.ALIP) and "forbid" not in way
+        # The identity with a share of exp(-700) of constant outputs is private then, and costs as good as nothing.
+        assert not loose or found[-1].cost_lower_bound <= 1e-15
+        for less, more in itertools.pairwise(found):
+            assert more.cost_lower_bound <= less.cost
+            assert more.cost <= less.cost + 1e-8
+
+
+def test_an_output_that_forbidden_pairs_leave_to_one_sensitive_symbol_cannot_stay():
+    joint = md.Joint.from_counts([[5, 0, 0], [0, 1, 100]], useful_labels=["1", "2", "3"])
+    with pytest.raises(
+        md.NotPrivate, match=r"'2' as it is with probability 0\.1; the largest value that works"
+    ):
+        md.design(joint, md.LDP(40.0), objective="truth", forbid=[("1", "2")], stay={"2": 0.1})
+
+
+DIAGONAL = ([[3, 0, 0], [0, 2, 0], [0, 2, 2]], "a b c")
+TELLING = ([[0, 0, 0, 0, 3], [1, 2, 2, 1, 0]], "x0 x1 x2 x3 x4")
+
+
+@pytest.mark.parametrize(
+    ("table", "notion", "options", "message"),
+    [
+        (
+            DIAGONAL,
+            md.LDP(1.0),
+            {"forbid": [("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")]},
+            "does without the forbidden pairs",
+        ),
+        (
+            DIAGONAL,
+            md.LDP(1.0),
+            {"forbid": [("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")], "stay": {"a": 0.5}},
+            "does without the forbidden pairs",
+        ),
+        (TELLING, md.LDP(1.0), {"stay": {"x4": 1, "x0": 1}}, "each of these shares works alone"),
+        (
+            TELLING,
+            md.ALIP(eps_l=25.0, eps_u=3.0),
+            {"stay": {"x4": 1, "x0": 1, "x2": 1}},
+            "each of these shares works alone",
+        ),
+    ],
+)
+def test_what_no_channel_can_do_on_tables_with_zeros(table, notion, options, message):
+    counts, names = table
+    joint = md.Joint.from_counts(counts, useful_labels=names.split())
+    with pytest.raises(md.NotPrivate, match=message):
+        md.design(joint, notion, objective="truth", **options)
+
+
+@pytest.mark.parametrize("stay", ["x0", "x4"])
+def test_a_symbol_may_always_stay(stay):
+    """Shares of 1 leave nothing to others, whatever the tolerance of the program was."""
+    joint = md.Joint.from_counts(TELLING[0], useful_labels=TELLING[1].split())
+    made = md.design(joint, md.ALIP(eps_l=25.0, eps_u=3.0), objective="truth", stay={stay: 1})
+    x = joint.useful.names.index(stay)
+    assert list(made.channel.integers.entries())[x] == [
+        (made.channel.outputs.index(stay), made.channel.denominator)
+    ]
+
+
+def test_symbols_of_a_share_of_a_millionth_keep_their_lifts():
+    """Rare symbols hang on shares far below the noise of an interior point method."""
+    counts = [[0, 10, 0, 20, 3, 0], [9, 0, 200_000_000, 1, 0, 50_000_000], [1, 1, 7, 0, 4, 90_000_000]]
+    joint = md.Joint.from_counts(counts)
+    for notion in (md.MinLift(10.0), md.ALIP(eps_l=100.0, eps_u=float("inf"))):
+        for way in ({"keep_frequencies": True}, {"stay": 0.1}):
+            least = md.design(joint, notion, objective="truth", **way).least
+            assert least is not None
+            assert least.cost - least.cost_lower_bound <= 1e-8
+
+
+def test_what_a_large_budget_allows_is_not_denied_for_a_smaller_one():
+    """Budgets count as 20 nats in the program: what that rules out need not be impossible."""
+    joint = md.Joint.from_counts([[10, 0], [0, 10]])
+    made = md.design(joint, md.LDP(25.0), objective="truth", stay=1 - 1e-10)
+    assert made.verified
+    assert made.least is not None
+    assert made.least.truth >= 1 - 1e-10
+    with pytest.raises(
+        md.SolverFailure, match="no channel was found; of budgets of at most 20 nats is known: stay: "
+    ):
+        md.design(joint, md.LDP(600.0), objective="truth", stay=1 - 1e-12)
+    with pytest.raises(md.NotPrivate, match="stay: each of these shares works alone"):
+        md.design(joint, md.LDP(19.0), objective="truth", stay=1 - 1e-10)
+
+
+def test_an_empty_program_after_one_with_channels_proves_nothing(monkeypatch):
+    """Margins and smaller budgets leave channels out: where integers failed before, there may be one."""
+    honest, calls = Plan._solved, []
+
+    def solved(plan, margin):
+        calls.append(margin)
+        if len(calls) > 1:
+            raise EmptyPolytope("no assignment")
+        return honest(plan, margin)
+
+    monkeypatch.setattr(Plan, "_solved", solved)
+    monkeypatch.setattr(Plan, "_kept_by", lambda plan, channel: False)
+    joint = md.Joint.from_counts([[10, 3], [2, 10]])
+    with pytest.raises(md.SolverFailure, match="no verified channel came out"):
+        md.design(joint, md.LDP(1.0), objective="truth", stay=0.2)
+    assert len(calls) > 2
