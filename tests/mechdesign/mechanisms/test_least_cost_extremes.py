@@ -7,7 +7,10 @@ import itertools
 import pytest
 
 import mechdesign as md
+from mechdesign.auditing.population import lift_limits
 from mechdesign.mechanisms.least_cost_plan import Plan
+from mechdesign.mechanisms.population import PopulationRules
+from mechdesign.tables.confidence import confidence_set
 from solvers.errors import EmptyPolytope
 
 SPARSE = ([[5, 7, 0], [9, 1, 100]], [[5, 0, 0], [0, 1, 100]], [[0, 7, 0, 3], [9, 1, 100, 0], [4, 4, 0, 9]])
@@ -138,3 +141,32 @@ def test_an_empty_program_after_one_with_channels_proves_nothing(monkeypatch):
     with pytest.raises(md.SolverFailure, match="no verified channel came out"):
         md.design(joint, md.LDP(1.0), objective="truth", stay=0.2)
     assert len(calls) > 2
+
+
+@pytest.mark.parametrize("counts", SPARSE)
+def test_after_another_release_a_huge_budget_costs_as_good_as_nothing(counts):
+    """Rows of several tables are moved until they hold for every column, too."""
+    joint = md.Joint.from_counts(counts)
+    first = md.design(joint, md.LDP(0.5), objective="truth").channel
+    for notion in (md.LDP(700.0), md.LIP(700.0), md.MaxLift(700.0), md.MinLift(700.0)):
+        least = md.design(joint, notion, objective="truth", after=[first]).least
+        assert least is not None
+        assert least.cost_lower_bound <= 1e-15
+        assert least.cost <= 1e-6
+
+
+@pytest.mark.parametrize("notion", [md.LDP(3.0), md.LIP(3.0), md.MinLift(3.0)])
+def test_rows_of_smaller_budgets_hold_with_their_slack_for_larger_ones(notion):
+    """(a + row_error) . w >= 0 for every row a of the set within the reach, and every w of the whole set."""
+    joint = md.Joint.from_counts([[500, 70, 30], [90, 100, 900]])
+    chosen = confidence_set(joint, 0.9, estimate_shares=lift_limits(notion).need_shares)
+    rules = PopulationRules(joint, notion, chosen=chosen)
+    whole, near = rules.uncertain, rules.within(1.0)
+    broken = []
+    for v in whole.pulled(0.0):
+        w = v / whole.point
+        rows = near.cuts(w)
+        assert ((rows + near.row_error) @ w).min() >= -1e-12
+        broken.append((rows @ w).min())
+    assert min(broken) < -1e-3  # without the slack they do not
+    assert rules.within(20.0).slack == 0.0
