@@ -177,9 +177,14 @@ def quantise_table(
         if allowed.outputs == 1:
             notices.append("epsilon allows one output: every answer is the same, and nothing is released")
 
-    def designed(table: Source) -> MechanismFile:
+    def designed(table: Source | None) -> MechanismFile:
         if total_epsilon is None or options.individual is None:
             return made
+        if table is None:
+            raise InputError(
+                "the answers of a total budget are counted first, and the data read twice: name a file, not standard "
+                "input"
+            )
         answers = Answering(made, table).most_answers(options.individual)
         share = share_of(nearest_double(total_epsilon), answers)
         if share == 1:
@@ -193,7 +198,6 @@ def quantise_table(
         )
         return replace(made, epsilon=epsilon_for(share))
 
-    done = release_table(
-        designed, source, target, individual=options.individual, equals=options.equals, **writing
-    )
+    asked: dict[str, Any] = {"individual": options.individual, "equals": options.equals, **writing}
+    done = release_table(designed, source, target, query=options.query, **asked)
     return replace(done, notices=(*filter(None, notices), *done.notices))
