@@ -178,7 +178,7 @@ class Generation:
         if self.guess is None:  # sow the local minima of the cost between every coordinate and the point
             zero = np.zeros_like(self.target)
             for turn in range(-(-len(zero) // MOST_STARTS)):
-                self._local(zero, self.target, MIXES[0], math.inf, turn)
+                self._searched(zero, cutoff=math.inf, center=self.target, mix=MIXES[0], turn=turn)
         mean: Array | None = None
         covered = False
         while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
@@ -223,7 +223,8 @@ class Generation:
         """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
         found = 0
         for _ in MIXES:
-            found += self._local(prices, self.target, MIXES[self._turn % len(MIXES)], at=at)
+            mix = MIXES[self._turn % len(MIXES)]
+            found += self._searched(prices, at=at, center=self.target, mix=mix)
             if found >= ENOUGH:
                 break
             self._turn += 1
@@ -237,7 +238,8 @@ class Generation:
         found = 0
         for k in self._random.permutation(used)[:few].tolist():
             center = self.pool.take([k]).toarray()[0]
-            found += self._local(solution.dual, center, AROUND[self._random.integers(len(AROUND))])
+            mix = AROUND[self._random.integers(len(AROUND))]
+            found += self._searched(solution.dual, center=center, mix=mix)
         return found
 
     def _walk(self, solution: MasterSolution) -> int:
@@ -246,34 +248,36 @@ class Generation:
             return 0
         used = np.flatnonzero(solution.weights > 0.0)
         some = self._random.permutation(used)[: max(MOST_WALKED // len(self.target), 1)]
-        return self._searched(solution.dual, walk=self.pool.take(some))
-
-    def _local(
-        self,
-        prices: Array,
-        center: Array,
-        mix: float,
-        cutoff: float | None = None,
-        turn: int | None = None,
-        **at: Any,
-    ) -> int:
-        """Local searches from mixtures of the center and every coordinate, as `_searched`."""
-        turn = int(self._random.integers(1 << 20)) if turn is None else turn
-        return self._searched(prices, cutoff, center=center, mix=mix, turn=turn, **at)
+        return self._searched(solution.dual, walk=self.pool.take(some), turn=0)
 
     def _searched(
-        self, prices: Array, cutoff: float | None = None, at: Array | None = None, **where: Any
+        self,
+        prices: Array,
+        *,
+        at: Array | None = None,
+        cutoff: float | None = None,
+        turn: int | None = None,
+        **start: Any,
     ) -> int:
-        """Search without a tree, at prices `at` if given; what gains is added, and counted."""
+        """Search without a tree, at prices `at` if given; what gains is added, and counted.
+
+        The `turn`, whose coordinates local searches start from, is random unless given.
+        """
+        turn = int(self._random.integers(1 << 20)) if turn is None else turn
         if self._left() <= 0.0:
             return 0
-        started = time.monotonic()
         cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
-        where |= {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
-        result = self.pricer(prices if at is None else at, cutoff=-math.inf, column_cutoff=cutoff, **where)
+        start |= {"turn": turn, "enough": 0, "cutoff": -math.inf, "tolerance": self._aim}
+        result = self._asked(prices if at is None else at, column_cutoff=cutoff, **start)
+        return self._add(result.points, prices, cutoff)
+
+    def _asked(self, prices: Array, **options: Any) -> SearchResult:
+        """What the pricer finds in the time that is left, counted."""
+        started = time.monotonic()
+        result = self.pricer(prices, slack=EARLY_SLACK, time_limit=self._left(), **options)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
-        return self._add(result.points, prices, cutoff)
+        return result
 
     def _add(self, points: Points, prices: Array, cutoff: float) -> int:
         """Give the master the points that cost less than their prices; how many these are."""
@@ -332,7 +336,6 @@ class Generation:
 
     def _price(self, prices: Array) -> EnvelopeStatus | None:
         """Add columns and raise the bound; the reason if no column was found."""
-        started = time.monotonic()
         result = self._priced(prices)
         found = self._add(result.points, prices, math.inf)
         for _ in range(MOST_LOWERINGS):
@@ -342,7 +345,6 @@ class Generation:
             prices = lowered
             result = self._priced(prices)
             found += self._add(result.points, prices, math.inf)
-        self.seconds_pricing += time.monotonic() - started
         if found:
             return None
         return {
@@ -352,11 +354,14 @@ class Generation:
 
     def _priced(self, prices: Array) -> SearchResult:
         """The search for the cheapest column, which raises the bound."""
-        ends = {"cutoff": -CUTOFF_SHARE * self._aim, "column_cutoff": -COLUMN_SHARE * self._aim}
-        sharp = {"tolerance": TOLERANCE_SHARE * self._aim, "slack": EARLY_SLACK, "columns": MOST_NEW}
-        told = {"progress": lambda m: self._report(envelope_bound(prices, self.target, m))}
-        result = self.pricer(prices, **ends, **sharp, **told, time_limit=self._left())
-        self.counts += result.counts
+        result = self._asked(
+            prices,
+            cutoff=-CUTOFF_SHARE * self._aim,
+            column_cutoff=-COLUMN_SHARE * self._aim,
+            tolerance=TOLERANCE_SHARE * self._aim,
+            columns=MOST_NEW,
+            progress=lambda minimum: self._report(envelope_bound(prices, self.target, minimum)),
+        )
         lower = envelope_bound(prices, self.target, result.bound)
         if lower > self.bound:
             self.bound, self.dual, self._depth = lower, prices, -result.bound
@@ -415,11 +420,8 @@ class Generation:
 
     def _usable(self, solution: MasterSolution) -> bool:
         """Whether an answer has the form of one; what it says of itself is not believed."""
-        return (
-            solution.is_optimal
-            and solution.dual.shape == self.target.shape
-            and solution.weights.shape == self.costs.shape
-        )
+        fits = solution.dual.shape == self.target.shape and solution.weights.shape == self.costs.shape
+        return solution.is_optimal and fits
 
     def _idling(self, value: float) -> bool:
         """Count the rounds that gained nothing worth a tenth of the gap; whether they are too many."""
