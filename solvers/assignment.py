@@ -317,7 +317,6 @@ def _pulled_in(problem: Assignment, shares: Array) -> Array:
 def _least(values: Array, among: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
     """The least values of each column, `count` of them, as far as they are `among` those that count."""
     chosen = np.zeros_like(among)
-    np.put_along_axis(
-        chosen, np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count], True, 0
-    )
+    least = np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count]
+    np.put_along_axis(chosen, least, True, axis=0)
     return chosen & among

@@ -158,9 +158,8 @@ class LineSearch:
         value = entropy_terms(theta) + entropy_terms(1.0 - theta) - (1.0 - theta) * y_below - theta * y_above
         # An error delta in theta changes each of the two terms by at most delta (1 + log 1/delta) and the
         # rest by delta |y_i - y_j|; the sum of the four has its own rounding.
-        slack = ROUNDING * (
-            2.0 - 2.0 * np.log(ROUNDING) + np.ptp(prices) + 2.0 * (1.0 + np.abs(prices).max())
-        )
+        sizes = 2.0 - 2.0 * np.log(ROUNDING) + np.ptp(prices) + 2.0 * (1.0 + np.abs(prices).max())
+        slack = ROUNDING * sizes
         return value, float(value.min() - slack)
 
     def pairs(self, i: Index, j: Index, end: float | Array) -> Points:
