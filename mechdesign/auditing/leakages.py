@@ -193,9 +193,8 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     if joint.sensitive.each:
         return [each for secret in joint.secrets for each in belief_ranges(channel, secret)]
     outputs = _masses(channel, joint)
-    posteriors = zip(*([fmpq(mass, out.output) for mass in out.masses] for out in outputs), strict=True)
-    ends = ((min(each), max(each)) for each in posteriors)
+    posteriors = zip(*([(mass, out.output) for mass in out.masses] for out in outputs), strict=True)
     return [
-        (-quotient_above(-int(low.p), int(low.q)), quotient_above(int(high.p), int(high.q)))
-        for low, high in ends
+        (min(0.0 - quotient_above(-m, of) for m, of in each), max(quotient_above(m, of) for m, of in each))
+        for each in posteriors
     ]
