@@ -27,20 +27,15 @@ from solvers.plane import plane_search
 from solvers.points import Array, Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from solvers.programs.highs import HighsMaster
-from solvers.results import Envelope, EnvelopeStatus, Pricer, Progress, unpriced
+from solvers.results import Envelope, EnvelopeStatus, Pricer, Progress
 from solvers.uncertain import UncertainSet
 
-TIGHTENING_SHARE = 0.2
-"""Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
-
-ROBUST_TIGHTENING_SHARE = 0.1
-"""The same over an uncertain set."""
+TIGHTENING_SHARE, ROBUST_TIGHTENING_SHARE = 0.2, 0.1
+"""Share of the time limit that upper bounds of the coordinates may take, over a polytope and over an uncertain
+set; they only speed the search up."""
 
 FIRST_SECONDS = 10.0
 """What the master over the first columns may take; it needs far less."""
-
-DEAR = 3000.0
-"""Pivots for each new column from which on local searches wait for the next tree, which finds one for 500."""
 
 MEMBER = 1e-11
 """Excess up to which a column of another run counts as a member."""
@@ -138,7 +133,7 @@ def lower_envelope(
         _check_length(start, polytope.n)
     known = None if dual is None else check_prices("dual", dual, polytope.n)
     lead = leading_row(polytope)
-    pricer: Pricer = unpriced
+    pricer: Pricer | None = None
     listed, interrupted = None, False
     found: list[tuple[ArrayLike, Points]] = []
     units = Points.units(np.arange(polytope.n), polytope.n)  # those inside cost nothing
@@ -180,7 +175,6 @@ def lower_envelope(
         end - time.monotonic(),
         incumbent=best,
         stabilise=listed is None and lead is None,
-        walks=lead is None,
         guess=known,
         completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
         progress=progress,
@@ -365,7 +359,7 @@ def robust_envelope(
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
     guess = None if dual is None else check_prices("dual", dual, uncertain.n)
-    pricer: Pricer = unpriced
+    pricer: Pricer | None = None
     interrupted = False
     try:
         tightening = math.inf if time_limit is None else ROBUST_TIGHTENING_SHARE * time_limit
@@ -373,15 +367,16 @@ def robust_envelope(
         pricer = RobustSearch(uncertain, margin=margin, **limits).run
     except KeyboardInterrupt:
         interrupted, end = True, -math.inf
-    initial = [Points.from_dense(uncertain.point), Points.from_dense(uncertain.pulled(margin))]
+    p = uncertain.point
+    initial = [Points.from_dense(p), Points.from_dense(uncertain.pulled(margin))]
     if start is not None and len(start):
         initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
     columns = Points.concatenate(initial)
     if guess is None:
-        master = HighsMaster(uncertain.point)
+        master = HighsMaster(p)
         master.add(columns, columns.entropies())
         first = master.solve(FIRST_SECONDS)
         guess = first.dual if first.is_optimal else None
     left = end - time.monotonic()
-    run = Generation(uncertain.point, pricer, columns, gap, left, guess=guess, dear=DEAR, progress=progress)
+    run = Generation(p, pricer, columns, gap, left, uncertain=True, guess=guess, progress=progress)
     return concluded(run, started, "columns", interrupted)

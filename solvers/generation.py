@@ -38,11 +38,9 @@ MOST_NEW = 300
 """Columns after which a tree is left for the next round: at the prices of an unripe master it proves little. Nearly
 all trees end before."""
 
-FIRST_RADIUS = 1.0
-"""Radius of the first price box, around zero: an output that hides no more than a factor e pays for itself."""
-
-GUESS_RADIUS = 0.1
-"""Radius of the first box around prices of a neighbouring problem."""
+FIRST_RADIUS, GUESS_RADIUS = 1.0, 0.1
+"""Radius of the first price box around zero (an output that hides no more than a factor e pays for itself), and
+around prices of a neighbouring problem."""
 
 MOST_SCALE = 1e4
 """Most that the box is wider for a rare coordinate: its price times its mass is what matters, and where rare
@@ -54,26 +52,20 @@ RADIUS = 8.0
 LARGEST_RADIUS = 1e9
 """A wider box binds nothing, and costs of its size would only spoil the master's arithmetic."""
 
-COVERED = 1e-9
-"""Mass below which what a box pays for counts as rounding: the columns decompose the point."""
+COVERED, NEARLY_COVERED = 1e-9, 0.05
+"""Mass that a box pays for, below which it counts as rounding (the columns decompose the point), and at which
+an exact solve begins to give decompositions of use."""
 
-NEARLY_COVERED = 0.05
-"""Mass missing at which an exact solve begins to give decompositions of use."""
-
-EXACT_GROWTH = 1.5
-"""By how much the columns grow between exact solves while they do not cover the point."""
-
-EXACT_SHARE = 0.1
-"""Share of the time left that one of these may take."""
+EXACT_GROWTH, EXACT_SHARE = 1.5, 0.1
+"""By how much the columns grow between exact solves while they do not cover the point, and the share of the
+time left that one of these may take."""
 
 SMOOTHING = 0.7
 """Share of the mean of the prices so far in those of local searches (Pessoa et al. 2018), which else jump."""
 
-MIXES = (0.5, 0.7, 0.9)
-"""Weights of a unit vector against the point itself, from which local searches start in turn."""
-
-AROUND = (0.3, 0.5, 0.7)
-"""Weights of a unit vector against an output in use, from which further local searches start."""
+MIXES, AROUND = (0.5, 0.7, 0.9), (0.3, 0.5, 0.7)
+"""Weights of a unit vector against the point itself, from which local searches start in turn, and against an
+output in use, from which further ones do."""
 
 MOST_WALKED = 400_000
 """Edges that walks look along in one round, for each step: a fraction of a second."""
@@ -87,11 +79,9 @@ AROUND_STARTS = 3000
 CHEAP_TREE = 50_000
 """Pivots, a fraction of a second, below which the next tree is as cheap as what would clear its way."""
 
-MOST_LOWERINGS = 10
-"""Times in a row that prices of rare coordinates are lowered and priced again."""
-
-LOWERING_SHARE = 0.1
-"""Most that one of these may cost, as a share of the gap."""
+MOST_LOWERINGS, LOWERING_SHARE = 10, 0.1
+"""Times in a row that prices of rare coordinates are lowered and priced again, and most that one of these may
+cost, as a share of the gap."""
 
 POLISH_SHARE = 1.0
 """Share of the pivots of the trees that further local searches may take between them."""
@@ -106,21 +96,24 @@ IDLE_ROUNDS = 60
 FINISH_SECONDS = 2.0
 """What the last exact master may take after a limit was met; it is warm and mostly needs far less."""
 
+DEAR = 3000.0
+"""Pivots over an uncertain set for each new column from which on local searches wait for the next tree, which
+finds one for 500."""
+
 
 @dataclass(eq=False)
 class Generation:
     """One run: master, pool and bounds; `run` works until the gap or a limit is met."""
 
     target: Array
-    pricer: Pricer
+    pricer: Pricer | None  # None where Ctrl-C or the clock left it unfinished: no time is left to call it
     initial: Points
     gap: float
     time_limit: float
     incumbent: Array | None = None
     stabilise: bool = True
-    walks: bool = False
+    uncertain: bool = False
     guess: Array | None = None
-    dear: float = math.inf
     completion: Callable[[], Points] | None = None
     progress: Callable[[Progress], None] | None = None
     pool: Points = field(init=False)
@@ -176,9 +169,8 @@ class Generation:
     def _search(self) -> EnvelopeStatus | None:
         """Local searches alone until they run dry: at first in a box, until the columns cover the point."""
         if self.guess is None:  # sow the local minima of the cost between every coordinate and the point
-            zero = np.zeros_like(self.target)
-            for turn in range(-(-len(zero) // MOST_STARTS)):
-                self._searched(zero, cutoff=math.inf, center=self.target, mix=MIXES[0], turn=turn)
+            for turn in range(-(-len(self.target) // MOST_STARTS)):
+                self._searched(self.dual, cutoff=math.inf, center=self.target, mix=MIXES[0], turn=turn)
         mean: Array | None = None
         covered = False
         while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
@@ -214,7 +206,7 @@ class Generation:
                 if found < ENOUGH:
                     break
             self._report()
-            if covered and self.counts.pivots - pivots > self.dear * max(found, 1):
+            if self.uncertain and covered and self.counts.pivots - pivots > DEAR * max(found, 1):
                 break  # a tree finds columns for less, and a bound
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
@@ -243,8 +235,8 @@ class Generation:
         return found
 
     def _walk(self, solution: MasterSolution) -> int:
-        """Walks from the outputs in use to ever cheaper neighbours."""
-        if not self.walks:
+        """Walks from the outputs in use to ever cheaper neighbours, which searches over polytopes know."""
+        if self.uncertain:
             return 0
         used = np.flatnonzero(solution.weights > 0.0)
         some = self._random.permutation(used)[: max(MOST_WALKED // len(self.target), 1)]
@@ -273,6 +265,7 @@ class Generation:
 
     def _asked(self, prices: Array, **options: Any) -> SearchResult:
         """What the pricer finds in the time that is left, counted."""
+        assert self.pricer is not None, "priced after the end"
         started = time.monotonic()
         result = self.pricer(prices, slack=EARLY_SLACK, time_limit=self._left(), **options)
         self.seconds_pricing += time.monotonic() - started

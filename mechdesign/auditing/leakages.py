@@ -57,9 +57,8 @@ def worst_of(found: Sequence[OutputLeakage]) -> OutputLeakage:
     for name, first in vars(found[0]).items():
         values = [getattr(each, name) for each in found]
         if isinstance(first, dict):
-            worst[name] = {
-                alpha: max(value[alpha] for value in values) for alpha in cast("dict[float, float]", first)
-            }
+            orders = cast("dict[float, float]", first)
+            worst[name] = {alpha: max(value[alpha] for value in values) for alpha in orders}
         elif isinstance(first, float):
             worst[name] = (min if name.startswith("min") else max)(values)
         else:

@@ -170,11 +170,8 @@ class Channel(Displayed):
         """For every output the inputs that can have caused it, and P(x, y) of each times total * denominator."""
         if self.joint is None:
             raise InputError("this channel carries no joint table (a public one): posteriors need the table")
-        weight = self.joint.useful_counts
-        return [
-            (at, [weight[x] * w for x, w in zip(at, values, strict=True)])
-            for at, values in self.integers.columns
-        ]
+        weight, columns = self.joint.useful_counts, self.integers.columns
+        return [(at, [weight[x] * w for x, w in zip(at, values, strict=True)]) for at, values in columns]
 
     @property
     def own_entries(self) -> list[int]:
