@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
@@ -81,7 +83,7 @@ def test_labels_reach_the_heat_maps_as_letters(page):
     maps = re.search(r'<figure class="maps.*?</figure>', page, re.DOTALL)[0]
     assert '<th scope="row">&lt;script&gt;alert(1)&lt;/script&gt;</th>' in maps
     assert '<th scope="row">a &amp; b</th>' in maps
-    assert '<th scope="row">id=&quot;x&quot; url(#gradient)</th>' in maps
+    assert '<th scope="row">id=&#34;x&#34; url(#gradient)</th>' in maps
 
 
 def lightness(colour: str) -> float:
@@ -150,6 +152,12 @@ def test_pictures_bring_nothing_that_the_page_has():
         assert not re.search(r"xlink|<metadata|<!DOCTYPE|matplotlib|figure_1|rotate\(-0|\d\.\d{3}", svg)
         assert svg.count("font-size") == svg.count("<text")
         assert "font-weight: 700; font-size: 13px" in svg
+
+
+def test_every_kind_of_block_has_its_place_in_the_page():
+    """Else a page would leave out what Markdown and JSON have."""
+    laid_out = (Path(html.__file__).parent / "page.jinja").read_text(encoding="utf-8")
+    assert set(re.findall(r'kind == "(\w+)"', laid_out)) == {kind.__name__ for kind in get_args(blocks.Block)}
 
 
 def test_details_are_told_apart_from_their_pictures():
