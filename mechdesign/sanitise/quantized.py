@@ -31,6 +31,7 @@ from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.formats.urls import is_url, local
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of, usable_records
 from mechdesign.nonstochastic.claims import guarantee_record, read_verified
+from mechdesign.nonstochastic.dividing import largest_answers
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, Outside, ranks_of
 from mechdesign.nonstochastic.quantizers import Quantizer
@@ -155,6 +156,7 @@ class Answering:
         self.records = self.answers = self.beyond = self.moved = 0
         self.errors, self.worst_error, self.amount = 0.0, 0.0, 0.0
         self.answers_each: int | None = None
+        self.largest: dict[int, int] | None = None
         self.sized = {m.individuals: m for m in mechanism.mechanisms}
         self.used: set[int] = set()
         self.fresh = not mechanism.mechanisms
@@ -176,14 +178,15 @@ class Answering:
             if self.progress is not None:
                 self.progress(self.table.position, self.table.size)
 
-    def most_answers(self, individual: str) -> int:
-        """The most answers that one individual takes part in, from a pass of its own."""
+    def who(self, individual: str) -> Groups:
+        """Who is in which group, from a pass of its own."""
         groups = Groups()
         for _, rows, columns in self.batches(individual):
             groups.add(columns[1:-1], np.zeros(len(rows)), columns[-1])
-        return self._most(groups) or 1
+        return groups
 
-    def _most(self, groups: Groups) -> int | None:
+    def most(self, groups: Groups) -> int | None:
+        """The most answers that one individual takes part in."""
         return groups.most_answers(single=self.mechanism.query == "identity")
 
     def _numbers(self, cells: Any, rows: NDArray[np.int64]) -> Numbers:
@@ -261,7 +264,7 @@ class Answering:
                 made = labels.take(written) if parquet else pa.DictionaryArray.from_arrays(written, labels)
                 sink.write(batch, [made])
                 self.records += len(rows)
-        self.answers, self.answers_each = sink.records, self._most(people)
+        self.answers, self.answers_each = sink.records, self.most(people)
         if self.fresh:
             self._refuse_none()
 
@@ -282,8 +285,10 @@ class Answering:
             marked.update(group[told].tolist() if told is not None and dropped is None else ())
             self.records += len(rows)
         self._refuse_none()
-        self.answers_each = self._most(groups)
+        self.answers_each = self.most(groups)
         (kept, answers), names, sizes = self._answers(groups, marked), groups.keys, groups.sizes
+        if self.mechanism.divided and individual:
+            self.largest = largest_answers(groups, self.sized)
         self.answers = len(answers)
         if not answers:
             raise InputError(f"{self.table.name}: no value lies in the range, and nothing is left to answer")
@@ -335,7 +340,7 @@ class Answering:
         provenance = self.mechanism.provenance | {"versions": versions()} | counted
         kept = tuple(self.sized[size] for size in sorted(self.used))
         made = replace(self.mechanism, mechanisms=kept, provenance=provenance)
-        guarantee, total, _ = guarantee_record(made, self.answers_each)
+        guarantee, total, _ = guarantee_record(made, self.answers_each, self.largest)
         notices = self.told
         if self.answers_each is None:
             notices.append(
