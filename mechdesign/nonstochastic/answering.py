@@ -82,8 +82,6 @@ def usable_records(
     """
     from pyarrow import types
 
-    if missing not in get_args(Missing):
-        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
     first, read = 0, [name for name in names if name == stored]
     for batch in table.batches(encode=[name for name in names if name != stored], read=read, whole=whole):
         arrays = {name: batch.column(name) for name in read}
@@ -91,25 +89,41 @@ def usable_records(
         coded = iter(coded_columns(table, batch, [name for name in names if name not in arrays]))
         columns = [arrays[name] if name in arrays else next(coded) for name in names]
         rows = np.arange(first, first + batch.num_rows)
-        empty = [c.codes < 0 if isinstance(c, Encoded) else np.asarray(c.is_null()) for c in columns]
-        some = np.logical_or.reduce(empty)
-        first += len(some)
-        if missing == "refuse" and some.any():
-            at = int(some.argmax())
-            name = next(name for name, gaps in zip(names, empty, strict=True) if gaps[at])
-            advice = "; say --missing symbol (a value of its own) or --missing drop" if advise else ""
-            raise InputError(
-                f"{table.where(int(rows[at]))}: the column {quoted(name)} is empty there{advice}"
-            )
-        if missing == "drop" and some.any():
-            kept = ~some
+        first += len(rows)
+        try:
+            kept = usable(columns, names, missing, advise=advise)
+        except BadCell as error:
+            raise InputError(f"{table.where(int(rows[error.position]))}: {error.what}") from None
+        if kept is not None:
             batch, rows = batch.select(kept), rows[kept]
-            columns = [
-                Encoded(c.codes[kept], c.texts, c.is_float) if isinstance(c, Encoded) else c.filter(kept)
-                for c in columns
-            ]
+            columns = [some_of(column, kept) for column in columns]
         if len(rows):
             yield batch, rows, columns
+
+
+def usable(
+    columns: Sequence[Any], names: Sequence[str], missing: str, *, advise: bool = True
+) -> NDArray[np.bool_] | None:
+    """Which records have no empty cell, where others are left out; None for all. Raises BadCell if none may be."""
+    if missing not in get_args(Missing):
+        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
+    empty = [c.codes < 0 if isinstance(c, Encoded) else np.asarray(c.is_null()) for c in columns]
+    some = np.logical_or.reduce(empty)
+    if missing == "symbol" or not some.any():
+        return None
+    if missing == "drop":
+        return ~some
+    at = int(some.argmax())
+    name = next(name for name, gaps in zip(names, empty, strict=True) if gaps[at])
+    advice = "; say --missing symbol (a value of its own) or --missing drop" if advise else ""
+    raise BadCell(at, f"the column {quoted(name)} is empty there{advice}")
+
+
+def some_of(column: Any, kept: NDArray[np.bool_]) -> Any:
+    """Some records of a column, coded or an array."""
+    if isinstance(column, Encoded):
+        return Encoded(column.codes[kept], column.texts, column.is_float)
+    return column.filter(kept)
 
 
 def numbers_of(column: Any, name: str) -> Numbers:

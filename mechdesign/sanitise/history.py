@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from secrets import token_hex
 from sqlite3 import Connection
 from typing import Any, TypeAlias
 
-from mechdesign.core.documents import canonical
+from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import at_most
@@ -17,9 +20,11 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.digests import Census, Content
 from mechdesign.formats.inputs import GuardedInput, TextOptions
 from mechdesign.formats.opening import open_source
+from mechdesign.nonstochastic.noiseless import composed_epsilon
 from mechdesign.release.drawing import REDRAW, channel_digest
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.entries import Drawn, Entry
+from mechdesign.sanitise.answers import Quantised
+from mechdesign.sanitise.entries import Drawn, Entry, Use
 from mechdesign.sanitise.ledger import Ledger
 
 Budget: TypeAlias = dict[str, Any]
@@ -84,6 +89,13 @@ _REDRAWN = (
 )
 
 
+QUANTISED = "quantised"
+"""The form of cells of numbers, of which nothing is drawn."""
+
+WAY = {"query", "group_by", "range", "values", "outside", "mechanisms"}
+"""What tells one way of releasing a column from another."""
+
+
 def share_of(
     db: Connection, entries: Sequence[Entry], content: Content, file: str | None
 ) -> tuple[float, list[Entry]]:
@@ -98,6 +110,36 @@ def share_of(
 def is_same(entry: Entry, content: Content, file: str | None) -> bool:
     """Whether a release was of these very records, in whatever order; those before ledgers show in their bytes."""
     return entry.unordered == content.unordered or (file is not None and entry.file == file)
+
+
+def charged(
+    ledger: Ledger, content: Content, done: Quantised, equals: str | None = None, **places: Any
+) -> Quantised:
+    """Enter a release in cells; it then tells of all different ones of the column of these records.
+
+    The outputs of all on one fibre are at most the product of their numbers (Farokhi 2020, Theorem 6). A record by
+    itself has one answer in whatever data.
+    """
+    now, every = datetime.now(UTC).isoformat(timespec="seconds"), dict[tuple[str, str], tuple[int, int]]()
+    way = done.mechanism.document.model_dump(mode="json", include=WAY) | {"equals": equals}
+    use = Use(channel=sha256(canonical(way).encode()).hexdigest(), columns=(done.column,), form=QUANTISED)
+    where = "a record" if way["query"] == "identity" else f"data {content.unordered}"
+    spent = (done.mechanism.guarantee["outputs"], done.answers_each or 1)
+    if by_size := dict(done.mechanism.guarantee.get("answers_by_size", ())):
+        each = {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}
+        spent = (math.prod(each[size] ** times for size, times in by_size.items()), 1)
+    places |= {"records": content.records, "ordered": content.ordered, "unordered": content.unordered}
+    places |= {"state": "done", "started": now, "finished": now, "settings": {"spent": spent}}
+    places |= {"output": done.sha256, "versions": versions()}
+    entry = Entry(id=token_hex(8), drawn=(Drawn(use=use, job=where, draw=0),), **places)
+    with ledger.changing() as db:
+        pairs = [(each, each.drawn[0].use) for each in ledger.releases(db)]
+        known = [each for each, old in pairs if (old.form, old.columns) == (QUANTISED, use.columns)]
+        for each in (*share_of(db, known, content, None)[1], entry):
+            same = each.drawn[0].use.channel, each.drawn[0].job
+            every[same] = max(every.get(same, (1, 1)), tuple(each.settings["spent"]))
+        ledger.enter(db, entry, content)
+    return replace(done, releases=len(every), releases_epsilon=composed_epsilon(every.values()))
 
 
 def history_of(
@@ -123,7 +165,8 @@ def history_of(
         file = ledger.file_hash(guarded.sha256, canonical(asdict(read)))
     with ledger.reading() as db:
         share, found = share_of(db, ledger.releases(db), census.content(), file)
-    drawn = [each for entry in found for each in entry.drawn]
+    drawn = [each for entry in found for each in entry.drawn if each.use.form != QUANTISED]
     if not drawn:
-        return share, found, None, "these records have not been released"
+        how = "been released in cells of numbers alone" if found else "not been released"
+        return share, found, None, f"these records have {how}"
     return share, found, *joint_budget(drawn, channels, table)

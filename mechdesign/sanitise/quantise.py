@@ -64,11 +64,7 @@ def check_options(options: QuantizeOptions) -> None:
         f"a record counts as 0 or 1: there is nothing outside to {outside}": counts and outside in TOLD,
         f"layout ({quoted(layout)}) must be one of {', '.join(LAYOUTS)}": layout not in LAYOUTS,
         f"split ({quoted(split)}) must be one of levels, {', '.join(DIVIDED)}": split
-        not in (
-            None,
-            "levels",
-            *DIVIDED,
-        ),
+        not in (None, "levels", *DIVIDED),
         f"--split {split} places cells by --layout, and cannot weigh --thresholds": split in DIVIDED
         and options.thresholds is not None,
         f"--split {split} goes by the sizes of groups, which would depend on values: --outside drop is not for it": (
@@ -192,9 +188,14 @@ def quantise_table(
         if allowed.outputs == 1:
             notices.append("epsilon allows one output: every answer is the same, and nothing is released")
 
-    def designed(table: Source) -> MechanismFile:
+    def designed(table: Source | None) -> MechanismFile:
         if total_epsilon is None or options.individual is None:
             return made
+        if table is None:
+            raise InputError(
+                "the answers of a total budget are counted first, and the data read twice: name a file, not standard "
+                "input"
+            )
         asked = Answering(made, table)
         groups = asked.who(options.individual)
         answers = asked.most(groups) or 1
@@ -218,7 +219,6 @@ def quantise_table(
         )
         return replace(made, epsilon=epsilon_for(share))
 
-    done = release_table(
-        designed, source, target, individual=options.individual, equals=options.equals, **writing
-    )
+    asked: dict[str, Any] = {"individual": options.individual, "equals": options.equals, **writing}
+    done = release_table(designed, source, target, query=options.query, **asked)
     return replace(done, notices=(*filter(None, notices), *done.notices))
