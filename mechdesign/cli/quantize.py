@@ -32,8 +32,12 @@ class RangeBudget:
     )
     total_epsilon: str | None = option(
         "BITS",
-        "Budget of all answers of one individual together, shared equally, in place of --epsilon; needs "
-        "--individual.",
+        "Budget of all answers of one individual together, in place of --epsilon; needs --individual.",
+    )
+    split: str | None = option(
+        "HOW",
+        "How answers share --total-epsilon: levels (equal outputs, the default), error (by size of group, so that the "
+        "largest errors of all answers have the least sum), lifted (error, and nobody has less than an equal share).",
     )
     range_text: str | None = option(
         "LO,HI",

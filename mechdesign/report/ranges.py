@@ -321,7 +321,7 @@ def budget_text(found: VerifiedMechanism) -> str:
     if len(rows) > MOST_ROWS:
         lines.append(f"  .. and {len(rows) - MOST_ROWS:,} more sizes; --json has all")
     least = min(r["outputs"] for r in rows)
-    if least < found.outputs:
+    if least < found.outputs and not found.mechanism.divided:
         use = f"Some groups use {least} of the {found.allowed:,} outputs that are allowed"
         lines += ["", _flush(f"{use}: finer cells for them would cost nothing.")]
     return "\n".join(lines)

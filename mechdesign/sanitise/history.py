@@ -134,6 +134,10 @@ def charged(
     way = done.mechanism.document.model_dump(mode="json", include=WAY) | {"equals": equals}
     use = Use(channel=sha256(canonical(way).encode()).hexdigest(), columns=columns, form=QUANTISED)
     where = "a record" if way["query"] == "identity" else f"data {content.unordered}"
+    spent = (done.mechanism.guarantee["outputs"], done.answers_each or 1)
+    if by_size := dict(done.mechanism.guarantee.get("answers_by_size", ())):
+        each = {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}
+        spent = (math.prod(each[size] ** times for size, times in by_size.items()), 1)
     places |= {"records": content.records, "ordered": content.ordered, "unordered": content.unordered}
     places |= {
         "state": "done",
@@ -142,7 +146,7 @@ def charged(
         "output": done.sha256,
         "versions": versions(),
     }
-    places["settings"] = {"spent": (done.mechanism.guarantee["outputs"], done.answers_each or 1)}
+    places["settings"] = {"spent": spent}
     entry = Entry(id=token_hex(8), drawn=(Drawn(use=use, job=where, draw=0),), **places)
     with ledger.changing() as db:
         _, found = share_of(db, ledger.releases(db), content, None)
