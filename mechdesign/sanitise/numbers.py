@@ -9,6 +9,7 @@ place of its record tells nothing of it: a file that is sorted by its numbers is
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -112,28 +113,21 @@ class Sorted:
     def __init__(self) -> None:
         self._up = self._down = True
         self._last = np.zeros(0)
-        self._counts: dict[float, int] = {}
-        self._records = 0
+        self._counts = Counter[float]()
 
     def add(self, values: NDArray[np.float64]) -> None:
         """The next records."""
-        if not (self._up or self._down):
-            return
         steps = np.diff(np.concatenate([self._last, values]))
         self._up, self._down = self._up and not (steps < 0).any(), self._down and not (steps > 0).any()
         self._last = values[-1:] if len(values) else self._last
-        if len(self._counts) > ENOUGH:
-            return
-        self._records += len(values)
-        for value, times in zip(*map(np.ndarray.tolist, np.unique(values, return_counts=True)), strict=True):
-            self._counts[value] = self._counts.get(value, 0) + times
+        if (self._up or self._down) and len(self._counts) <= ENOUGH:
+            self._counts.update(values.tolist())
 
     def evidence(self) -> float:
         """The logarithm of an e-value against a random order: of all arrangements two at most are sorted."""
-        if not (self._up or self._down):
-            return -math.inf
         ties = sum(math.lgamma(times + 1) for times in self._counts.values())
-        return math.lgamma(self._records + 1) - ties - math.log(2)
+        found = math.lgamma(self._counts.total() + 1) - ties - math.log(2)
+        return found if self._up or self._down else -math.inf
 
 
 class NumbersDrawer(Looks):
