@@ -152,16 +152,6 @@ def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
     return double_above(ball)
 
 
-def failing_means(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> tuple[int, ...]:
-    """Positions of the outputs that violate the limits; arguments as those of `auditing.verdict.audit_columns`."""
-    sides = ((False, limits.upper), (True, limits.lower))
-    return tuple(
-        y
-        for y, output in enumerate(masses_by_output(columns, joint))
-        if any(budget_used(output, limits.mean, inverse=inverse) > limit for inverse, limit in sides)
-    )
-
-
 def mean_verdict(
     columns: Sequence[Entries], outputs: Sequence[str], joint: Joint, limits: MeanLimits
 ) -> tuple[bool, Used, Worst]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mechdesign.auditing import demands as d
-from mechdesign.auditing.means import Used, Worst, failing_means, mean_verdict
+from mechdesign.auditing.means import Used, Worst, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
@@ -80,10 +80,12 @@ def failing_outputs(
     """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
     columns, limits = d.columns_on(channel, joint), notion.limits
     if limits.mean is not None:
-        return failing_means(columns, joint, limits)
-    demands = d.demands_of(joint, notion) if demands is None else demands
-    found = (d.extreme_lifts([column], demands) for column in columns)
-    return tuple(y for y, sides in enumerate(found) if not all(each.kept for each in sides))
+        kept = (mean_verdict([column], [""], joint, limits)[0] for column in columns)
+    else:
+        demands = d.demands_of(joint, notion) if demands is None else demands
+        found = (d.extreme_lifts([column], demands) for column in columns)
+        kept = (all(each.kept for each in sides) for sides in found)
+    return tuple(y for y, satisfied in enumerate(kept) if not satisfied)
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
