@@ -13,10 +13,9 @@ import numpy as np
 
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
-from mechdesign.auditing.means import Used
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
-from mechdesign.auditing.verdict import Achieved, Audit
+from mechdesign.auditing.verdict import Achieved, Audit, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
 from mechdesign.core.display import Displayed
