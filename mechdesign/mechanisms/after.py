@@ -15,9 +15,8 @@ from mechdesign.channel.file import digest
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.numbers import quoted
 from mechdesign.mechanisms.optimal import optimal
-from mechdesign.mechanisms.result import Design, Spending
+from mechdesign.mechanisms.result import Design, Search, Spending, utility_entropy
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, utility_entropy
 from mechdesign.tables.joint import Joint
 
 NOTHING_LEFT = 1e-6

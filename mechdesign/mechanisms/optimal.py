@@ -20,10 +20,9 @@ import numpy as np
 from mechdesign.auditing.measures import utility
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
-from mechdesign.mechanisms.result import Certificate, Design, finish
+from mechdesign.mechanisms.result import Certificate, Design, Search, Solve, finish, utility_entropy
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from solvers import Array, Envelope, EnvelopeStatus, OutsidePolytope, Points, SolverError, TooManyVertices
 
 OPTIMAL = "optimal"

@@ -32,10 +32,9 @@ from mechdesign.mechanisms import partitions
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design, finish
+from mechdesign.mechanisms.result import Design, Search, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
 from mechdesign.release.policies import apportioned
 
 Randomisation: TypeAlias = str | Sequence[float]
