@@ -37,6 +37,9 @@ TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1
 SPILLED = 1 << 24
 """Bytes of values, or of who is in which group, that are kept in memory."""
 
+COUNTED = 1 << 20
+"""Counts of answers, by individual and size of group, that are looked at at once: 8 MB."""
+
 DIGIT = 26
 """Bits of a digit of a sum: 2^25 of them, some with a carry, still add up below 2^53."""
 
@@ -79,8 +82,6 @@ def usable_records(
     """
     from pyarrow import types
 
-    if missing not in get_args(Missing):
-        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
     first, read = 0, [name for name in names if name == stored]
     for batch in table.batches(encode=[name for name in names if name != stored], read=read, whole=whole):
         arrays = {name: batch.column(name) for name in read}
@@ -88,25 +89,41 @@ def usable_records(
         coded = iter(coded_columns(table, batch, [name for name in names if name not in arrays]))
         columns = [arrays[name] if name in arrays else next(coded) for name in names]
         rows = np.arange(first, first + batch.num_rows)
-        empty = [c.codes < 0 if isinstance(c, Encoded) else np.asarray(c.is_null()) for c in columns]
-        some = np.logical_or.reduce(empty)
-        first += len(some)
-        if missing == "refuse" and some.any():
-            at = int(some.argmax())
-            name = next(name for name, gaps in zip(names, empty, strict=True) if gaps[at])
-            advice = "; say --missing symbol (a value of its own) or --missing drop" if advise else ""
-            raise InputError(
-                f"{table.where(int(rows[at]))}: the column {quoted(name)} is empty there{advice}"
-            )
-        if missing == "drop" and some.any():
-            kept = ~some
+        first += len(rows)
+        try:
+            kept = usable(columns, names, missing, advise=advise)
+        except BadCell as error:
+            raise InputError(f"{table.where(int(rows[error.position]))}: {error.what}") from None
+        if kept is not None:
             batch, rows = batch.select(kept), rows[kept]
-            columns = [
-                Encoded(c.codes[kept], c.texts, c.is_float) if isinstance(c, Encoded) else c.filter(kept)
-                for c in columns
-            ]
+            columns = [some_of(column, kept) for column in columns]
         if len(rows):
             yield batch, rows, columns
+
+
+def usable(
+    columns: Sequence[Any], names: Sequence[str], missing: str, *, advise: bool = True
+) -> NDArray[np.bool_] | None:
+    """Which records have no empty cell, where others are left out; None for all. Raises BadCell if none may be."""
+    if missing not in get_args(Missing):
+        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
+    empty = [c.codes < 0 if isinstance(c, Encoded) else np.asarray(c.is_null()) for c in columns]
+    some = np.logical_or.reduce(empty)
+    if missing == "symbol" or not some.any():
+        return None
+    if missing == "drop":
+        return ~some
+    at = int(some.argmax())
+    name = next(name for name, gaps in zip(names, empty, strict=True) if gaps[at])
+    advice = "; say --missing symbol (a value of its own) or --missing drop" if advise else ""
+    raise BadCell(at, f"the column {quoted(name)} is empty there{advice}")
+
+
+def some_of(column: Any, kept: NDArray[np.bool_]) -> Any:
+    """Some records of a column, coded or an array."""
+    if isinstance(column, Encoded):
+        return Encoded(column.codes[kept], column.texts, column.is_float)
+    return column.filter(kept)
 
 
 def numbers_of(column: Any, name: str) -> Numbers:
@@ -281,19 +298,39 @@ class Groups:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""
         if not self._seen.sizes:
             return None
-        many = len(self)
-        pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
-        for people, group in self._seen:
-            whole = people.astype(pairs.dtype) * pairs.dtype.type(many) + group
-            pairs[end : (end := end + group.size)] = whole
-        pairs.sort()
+        pairs = self._pairs()
         if not single and bool((pairs[1:] == pairs[:-1]).any()):
             raise InputError(
                 "an individual has several records in one group; add them up to one value each first, and give "
                 "the range of that"
             )
-        pairs //= many
+        pairs //= len(self)
         return int(np.diff(np.flatnonzero(pairs[1:] != pairs[:-1]), prepend=-1, append=pairs.size - 1).max())
+
+    def _pairs(self) -> NDArray[Any]:
+        """Who is in which group, as one number each, in order of the individuals."""
+        many = len(self)
+        pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
+        for people, group in self._seen:
+            pairs[end : (end := end + group.size)] = (
+                people.astype(pairs.dtype) * pairs.dtype.type(many) + group
+            )
+        pairs.sort()
+        return pairs
+
+    def patterns(self) -> tuple[list[int], Indices]:
+        """The distinct sizes of groups; and for each kind of individual in how many groups of each size it is."""
+        sizes, kind = np.unique(self._sizes[: len(self)], return_inverse=True)
+        pairs, many, at = self._pairs(), len(self), max(1, COUNTED // sizes.size)
+        found = [np.zeros((0, sizes.size), np.int64)]
+        for first in range(0, len(self._people), at):
+            ends = np.array([first * many, min(first + at, len(self._people)) * many - 1], pairs.dtype)
+            start, last = np.searchsorted(pairs, ends[:1])[0], np.searchsorted(pairs, ends[1:], "right")[0]
+            person, group = np.divmod(pairs[start:last], pairs.dtype.type(many))
+            place = (person.astype(np.int64) - first) * sizes.size + kind[group]
+            times = np.bincount(place, minlength=at * sizes.size)[: at * sizes.size].reshape(at, -1)
+            found.append(np.unique(times[times.any(axis=1)], axis=0))
+        return sizes.tolist(), np.unique(np.concatenate(found), axis=0)
 
 
 def _grown(array: Codes, size: int) -> Codes:

@@ -105,8 +105,7 @@ def write_release(
         else WrittenColumn(column.name, column.source, kinds[column.release])
         for column in plan.columns
     ]
-    symbols = [header[at] for places in plan.inputs for at in places]
-    identifiers = [header[at] for at in plan.identity]
+    encoded, stored = drawer.reads(getattr(table, "schema", None))
     # One array each for the whole table, of text where the column has no type of its own.
     labels = {
         key: arrow_texts([*map(as_text, texts)] if how.escape else texts)
@@ -115,7 +114,7 @@ def write_release(
         for key, texts in drawer.labels.items()
     }
 
-    def released(batch: Batch, first: int) -> list[Any]:
+    def released(batch: Batch, first: int) -> tuple[Batch, list[Any]]:
         try:
             found = drawer.draw(lambda at: batch.column(header[at]), batch.num_rows, first_row=first)
         except BadRecord as error:
@@ -126,16 +125,18 @@ def write_release(
         drawer.look(batch.num_rows, lambda step: batch.some(step).column)
         if look is not None:
             look(batch)
+        if drawer.dropped is not None:
+            batch = batch.select(~drawer.dropped)
         codes = {key: arrow_integers(found[key].codes.astype(np.int32, copy=False)) for key in kinds}
-        return [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
+        return batch, [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
 
     def drawn(batches: Iterable[tuple[float, Batch]]) -> Iterator[tuple[float, Batch, list[Any]]]:
         first = 0
         for share, batch in batches:
-            yield share, batch, released(batch, first)
+            yield share, *released(batch, first)
             first += batch.num_rows
 
-    read = ((table.position / table.size, batch) for batch in table.batches(encode=symbols, read=identifiers))
+    read = ((table.position / table.size, batch) for batch in table.batches(encode=encoded, read=stored))
     try:
         with (
             open(target, "wb") as stream,
@@ -144,6 +145,8 @@ def write_release(
             closing(ahead(drawn(batches), wanted=how.jobs > 1)) as ready,
         ):
             for share, batch, written in ready:
+                if not batch.num_rows:  # all of its records are left out
+                    continue
                 # Cells of a Parquet file are escaped as they are written.
                 sink.write(batch.escaped() if how.escape and isinstance(batch, CsvBatch) else batch, written)
                 advance(share)
