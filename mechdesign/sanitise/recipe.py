@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, arrow_offsets, encode, require_column, simple_texts
+from mechdesign.formats.cells import Encoded, arrow_offsets, arrow_texts, encode, require_column, simple_texts
 from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
 from mechdesign.release.policies import MARGINAL
@@ -308,7 +308,7 @@ def _identifiers(column: Any, name: str) -> Any:
                 f"the column {quoted(name)} holds floats, which have more than one text and identify nothing; turn "
                 "them into integers or text"
             )
-    texts = texts.fill_null("")
+    texts = texts.fill_null(arrow_texts([""])[0])  # not "", for which pyarrow would load pandas
     ends, _ = arrow_offsets(texts)
     if len(missing := np.flatnonzero(ends[1:] == ends[:-1])):
         position = int(missing[0])
