@@ -18,28 +18,30 @@ from uuid import uuid4
 import numpy as np
 
 from mechdesign.sanitise.frames import look_at, sanitised
-from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
+from mechdesign.sanitise.recipe import stands_for
 
 
-def on_spark(frame: Any, recipe: Recipe, header: Sequence[Any]) -> Any:
+def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     """The released Spark DataFrame: X becomes strings (or keeps its type, for symbols), all else stays."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
     from pyspark.sql.types import StringType, StructField, StructType
 
-    schema, drawer = frame.schema, Drawer(recipe, header)
+    schema, drawer = frame.schema, recipe.drawer(header)
     types = to_arrow_schema(schema)
     sanitised(types.empty_table(), drawer)  # wrong types are found here, and not on an executor
     fields: list[Any] = []
     for column in drawer.plan.columns:
-        field = schema.fields[stands_for(drawer.plan, column)]
+        at = stands_for(drawer.plan, column)
+        field = schema.fields[at]
         if column.release is not None:
             own = drawer.own_type(column, lambda at: types.field(at).type)
-            kind = StringType() if own is None else field.dataType
+            same = own is None or own == types.field(at).type
+            kind = StringType() if own is None else field.dataType if same else from_arrow_type(own)
             field = StructField(column.name, kind, nullable=column.source is None or field.nullable)
         fields.append(field)
 
     def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        drawer = Drawer(recipe, header)
+        drawer = recipe.drawer(header)
         for batch in batches:
             yield sanitised(batch, drawer)
             look_at(batch, drawer)
@@ -49,7 +51,7 @@ def on_spark(frame: Any, recipe: Recipe, header: Sequence[Any]) -> Any:
     return frame.mapInArrow(sanitise_partition, StructType(fields))
 
 
-def on_dask(frame: Any, recipe: Recipe, header: Sequence[Any], first_row: int) -> Any:
+def on_dask(frame: Any, recipe: Any, header: Sequence[Any], first_row: int) -> Any:
     """The released Dask DataFrame, with its divisions, index and types."""
     empty, work = frame._meta.iloc[:0], _PartitionWork(recipe, header)
     if recipe.options.identifiers or recipe.options.row_numbers is not None:
@@ -62,7 +64,7 @@ def on_dask(frame: Any, recipe: Recipe, header: Sequence[Any], first_row: int) -
 class _PartitionWork:
     """What a task does: a name for people, and nothing of the key in the names that Dask makes of arguments."""
 
-    def __init__(self, recipe: Recipe, header: Sequence[Any]) -> None:
+    def __init__(self, recipe: Any, header: Sequence[Any]) -> None:
         self.__name__ = "sanitise_partition"
         self._recipe, self._header = recipe, header
         self._token = uuid4().hex
@@ -74,7 +76,7 @@ class _PartitionWork:
         return self.__name__
 
     def __call__(self, part: Any, numbers: Any = None) -> Any:
-        drawer = Drawer(self._recipe, self._header)
+        drawer = self._recipe.drawer(self._header)
         released = sanitised(part, drawer, numbers=numbers)
         look_at(part, drawer)
         drawer.refuse_twins("a partition: ")

@@ -103,7 +103,7 @@ def release_table(
         raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
     if query == "identity":
         return _release_records(designed, source, target, beside, keep, asked)
-    if any(asked.get("records", {}).values()):
+    if any(value not in (None, False, 1, ()) for value in asked.get("records", {}).values()):
         raise InputError(
             f"the {query} releases an answer for each group, and no records: leave out --add, --drop, --keep, "
             "--keep-order, --shuffle, --format, --escape-formulas, --jobs"
