@@ -65,8 +65,9 @@ def check_options(options: QuantizeOptions) -> None:
         f"layout ({quoted(layout)}) must be one of {', '.join(LAYOUTS)}": layout not in LAYOUTS,
         f"split ({quoted(split)}) must be one of levels, {', '.join(DIVIDED)}": split
         not in (None, "levels", *DIVIDED),
-        f"--split {split} places cells by --layout, and cannot weigh --thresholds": split in DIVIDED
-        and options.thresholds is not None,
+        f"--split {split} weighs the errors of --layout widest: leave out --thresholds and other layouts": (
+            split in DIVIDED and (layout != "widest" or options.thresholds is not None)
+        ),
         f"--split {split} goes by the sizes of groups, which would depend on values: --outside drop is not for it": (
             split in DIVIDED and outside == "drop"
         ),
