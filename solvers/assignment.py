@@ -45,17 +45,13 @@ SUPPORT = 1e-7
 MOST_CANDIDATES = 30_000
 """Candidates up to which a vertex is computed from an interior solution."""
 
-MISSED = 1e-7
-"""Largest error of the sums and rows of an iterate, relative to the masses, that counts as an assignment."""
+MISSED, ROUGH = 1e-7, 1e-3
+"""Largest error of the sums and rows of an iterate, relative to the masses, that counts as an assignment, and of one
+that says which pairs matter."""
 
-ROUGH = 1e-3
-"""The same for one that says which pairs matter."""
-
-LEAST_GAP = 1e-9
-"""Gap, as a share of the spread, below which double precision proves nothing more."""
-
-INTERIOR_GAP = 1e-6
-"""Gap, as a share of the spread, from which the support of an interior solution is that of a vertex."""
+LEAST_GAP, INTERIOR_GAP = 1e-9, 1e-6
+"""Gap, as a share of the spread, below which double precision proves nothing more, and from which the support of an
+interior solution is that of a vertex."""
 
 DENSE = 300
 """Masses up to which the interior point method begins with all pairs."""
@@ -317,7 +313,6 @@ def _pulled_in(problem: Assignment, shares: Array) -> Array:
 def _least(values: Array, among: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
     """The least values of each column, `count` of them, as far as they are `among` those that count."""
     chosen = np.zeros_like(among)
-    np.put_along_axis(
-        chosen, np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count], True, 0
-    )
+    least = np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count]
+    np.put_along_axis(chosen, least, True, axis=0)
     return chosen & among

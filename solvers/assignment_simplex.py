@@ -96,26 +96,18 @@ class Program:
         import highspy
 
         large = problem.open.sum() > LARGE
-        self._highs = highs = highs_with(
-            SHARP | ({"solver": "ipm", "presolve": "on"} if large else {"presolve": "off"})
-        )
+        how = {"solver": "ipm", "presolve": "on"} if large else {"presolve": "off"}
+        self._highs = highs = highs_with(SHARP | how)
         self.problem = problem
         n, keep = problem.n, int(problem.keep)
         rows, offset, auxiliary = problem.sides
         self._lengths = _lengths(rows - offset[:, None], auxiliary)
         self._sides = [(rows - offset[:, None]) / self._lengths, auxiliary / self._lengths]
         m, a = auxiliary.shape
-        self._statuses, self._refused, inf = (
-            highspy.HighsModelStatus,
-            highspy.HighsStatus.kError,
-            highspy.kHighsInf,
-        )
-        equal = np.ones(n * (1 + keep))
-        lower = np.concatenate([equal, np.zeros(m * n)])
-        upper = np.concatenate([equal, np.full(m * n, inf)])
-        none = np.zeros(0, np.int32)
-        highs.addRows(len(lower), lower, upper, 0, np.zeros(len(lower), np.int32), none, np.zeros(0))
+        self._statuses, self._refused = highspy.HighsModelStatus, highspy.HighsStatus.kError
         self._first = n * (1 + keep)
+        lower, upper = (np.repeat([1.0, end], [self._first, m * n]) for end in (0.0, highspy.kHighsInf))
+        highs.addRows(len(lower), lower, upper, 0, np.zeros(len(lower), np.int32), [], [])
         self._at: list[NDArray[np.intp]] = []
         self.rows = np.zeros(n)
         self._scales = [np.zeros(0)]
@@ -128,10 +120,8 @@ class Program:
 
     def _append(self, costs: Array, lower: Array, index: NDArray[np.intp], values: Array) -> None:
         count, width = index.shape
-        starts = (np.arange(count) * width).astype(np.int32)
-        top = np.full(count, np.inf)
-        at = index.ravel().astype(np.int32)
-        self._taken(self._highs.addCols(count, costs, lower, top, count * width, starts, at, values.ravel()))
+        entries = count * width, np.arange(count) * width, index.ravel(), values.ravel()
+        self._taken(self._highs.addCols(count, costs, lower, np.full(count, np.inf), *entries))
 
     def _taken(self, status: object) -> None:
         if status == self._refused:
@@ -153,19 +143,15 @@ class Program:
 
     def cut(self, y: int, rows: Array) -> None:
         """Rows (k, n) that the shares of column y must not bring below zero; all pairs must be there."""
-        at = np.flatnonzero(self.problem.open.ravel()).searchsorted(
-            np.arange(self.problem.n) * self.problem.n + y
-        )
-        opened = self.problem.open[:, y]
-        index = np.tile(at[opened] + self._auxiliary, len(rows)).astype(np.int32)
-        values = rows[:, opened] / self.problem.masses[y]
+        opened, mass = self.problem.open[:, y], self.problem.masses[y]
+        places = np.cumsum(self.problem.open).reshape(self.problem.open.shape) - 1
+        index = np.tile(places[opened, y] + self._auxiliary, len(rows))
+        values = rows[:, opened] / mass
         lengths = _lengths(values)
-        values /= lengths
         k, width = values.shape
-        starts = (np.arange(k) * width).astype(np.int32)
-        top = np.full(k, np.inf)
-        self._taken(self._highs.addRows(k, np.zeros(k), top, k * width, starts, index, values.ravel()))
-        self._scales.append(self.problem.masses[y] * lengths[:, 0])
+        entries = k * width, np.arange(k) * width, index, (values / lengths).ravel()
+        self._taken(self._highs.addRows(k, np.zeros(k), np.full(k, np.inf), *entries))
+        self._scales.append(mass * lengths[:, 0])
 
     def solve(self, end: float) -> tuple[Array, Multipliers]:
         """Optimal shares over the pairs so far, and multipliers."""

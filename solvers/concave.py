@@ -12,10 +12,11 @@ chord errs most, and their boxes tightened by reduced costs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -199,11 +200,8 @@ class ConcaveSearch:
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
         grouped, chosen = self._grouped(prices)
         parts = len(self._kernels)
-        self._together(
-            lambda k, part: k.start(
-                grouped, cutoff, tolerance, slack, column_cutoff, MAX_COLUMNS, self._box_limit, part, parts
-            )
-        )
+        ends = cutoff, tolerance, slack, column_cutoff, MAX_COLUMNS, self._box_limit
+        self._together("start", [(grouped, *ends, part, parts) for part in range(parts)])
         if center is not None:
             middle = np.zeros(len(chosen))
             np.add.at(middle, self._members, center)
@@ -238,12 +236,7 @@ class ConcaveSearch:
         parts = len(self._kernels)
         following = [part + first for part in range(parts)]
         while min(following) < count and (left := min(SLICE, end - time.monotonic())) > 0.0:
-            begun = following
-            following = self._together(
-                lambda k, part, at=begun, seconds=left: getattr(k, search)(
-                    *what, at[part], parts * step, seconds
-                )
-            )
+            following = self._together(search, [(*what, at, parts * step, left) for at in following])
 
     def _work(
         self, deadline: float, node_limit: int | None, columns: int, progress: Callable[[float], None] | None
@@ -254,7 +247,7 @@ class ConcaveSearch:
             if left <= 0.0:
                 return SearchStatus.TIME_LIMIT
             share = -(-(nodes - self._counts().nodes) // len(self._kernels))
-            done = self._together(lambda k, _, most=share, seconds=left: k.run(most, seconds, columns))
+            done = self._together("run", [(share, left, columns)] * len(self._kernels))
             if all(code == _DONE for code in done):
                 return SearchStatus.DONE
             for code, status in _OUTCOMES.items():
@@ -265,10 +258,10 @@ class ConcaveSearch:
             if progress is not None:
                 progress(min(k.state()[0] for k in self._kernels))
 
-    def _together(self, work: Callable[..., Any]) -> list[Any]:
-        if self._pool is None:
-            return [work(self._kernels[0], 0)]
-        return list(self._pool.map(work, self._kernels, range(len(self._kernels))))
+    def _together(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What a method of every kernel answers to its own arguments."""
+        calls = [partial(getattr(k, method), *own) for k, own in zip(self._kernels, arguments, strict=True)]
+        return [calls[0]()] if self._pool is None else list(self._pool.map(partial.__call__, calls))
 
     def _grouped(self, prices: Array) -> tuple[Array, NDArray[np.intp]]:
         """Best price of each group of identical columns, and the coordinate that has it."""
@@ -288,8 +281,7 @@ class ConcaveSearch:
     def _counts(self) -> SearchCounts:
         total = SearchCounts()
         for kernel in self._kernels:
-            _, _, _, nodes, programs, pivots, boxes = kernel.state()
-            total += SearchCounts(nodes, programs, pivots, boxes)
+            total += SearchCounts(*kernel.state()[3:])
         return total
 
 

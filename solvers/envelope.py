@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers import errors
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch, RobustSearch
+from solvers.enumeration import Vertices, estimate, explicit_rows, few_vertices, vertices
 from solvers.formulation import check_limits, check_prices, check_relaxation
 from solvers.generation import Generation
 from solvers.line import LineSearch, at_mean, first_columns, leading_row
@@ -26,20 +27,15 @@ from solvers.plane import plane_search
 from solvers.points import Array, Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from solvers.programs.highs import HighsMaster
-from solvers.results import Envelope, EnvelopeStatus, Pricer, Progress, unpriced
+from solvers.results import Envelope, EnvelopeStatus, Pricer, Progress
 from solvers.uncertain import UncertainSet
 
-TIGHTENING_SHARE = 0.2
-"""Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
-
-ROBUST_TIGHTENING_SHARE = 0.1
-"""The same over an uncertain set."""
+TIGHTENING_SHARE, ROBUST_TIGHTENING_SHARE = 0.2, 0.1
+"""Share of the time limit that upper bounds of the coordinates may take, over a polytope and over an uncertain
+set; they only speed the search up."""
 
 FIRST_SECONDS = 10.0
 """What the master over the first columns may take; it needs far less."""
-
-DEAR = 3000.0
-"""Pivots for each new column from which on local searches wait for the next tree, which finds one for 500."""
 
 MEMBER = 1e-11
 """Excess up to which a column of another run counts as a member."""
@@ -137,8 +133,8 @@ def lower_envelope(
         _check_length(start, polytope.n)
     known = None if dual is None else check_prices("dual", dual, polytope.n)
     lead = leading_row(polytope)
-    pricer: Pricer = unpriced
-    enumerated, vertices, interrupted = None, None, False
+    pricer: Pricer | None = None
+    listed, interrupted = None, False
     found: list[tuple[ArrayLike, Points]] = []
     units = Points.units(np.arange(polytope.n), polytope.n)  # those inside cost nothing
     initial = [Points.from_dense(p), units.take(_members(polytope, units))]
@@ -156,28 +152,35 @@ def lower_envelope(
                 found.append(at_mean(line, p))
                 initial.append(first_columns(line, p, gap, end))
         if lead is None or method == "vertices":
-            enumerated, vertices = _vertices(polytope, method, enumeration, end)
+            listed = _vertices(polytope, method, enumeration, end)
     except errors.OutOfTime:
         end = -math.inf
     except KeyboardInterrupt:
         interrupted, end = True, -math.inf
 
-    if vertices is not None:
-        initial.append(vertices)
+    if listed is not None:
+        initial.append(Points.from_dense(listed.points))
     if start is not None and len(start):
         initial.append(start.take(_members(polytope, start, ROUNDING)))
-    if vertices is None or end < math.inf:
+    if listed is None or end < math.inf:
         found = [*incumbents(), *found]
         for _, points in found:
             _check_length(points, polytope.n)
     columns, best = _with_incumbents(polytope, p, initial, found)
-    how = {"stabilise": vertices is None and lead is None, "walks": lead is None, "progress": progress}
-    completion = (lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None
-    left = end - time.monotonic()
-    run = Generation(p, pricer, columns, gap, left, best, guess=known, completion=completion, **how)
-    used = "vertices" if vertices is not None else ("columns" if lead is None else "line")
-    listed = {"enumeration": enumerated, "vertices": vertices}
-    return concluded(run, started, interrupted=interrupted, method=used, **listed)
+    run = Generation(
+        p,
+        pricer,
+        columns,
+        gap,
+        end - time.monotonic(),
+        incumbent=best,
+        stabilise=listed is None and lead is None,
+        guess=known,
+        completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
+        progress=progress,
+    )
+    used = "vertices" if listed is not None else ("columns" if lead is None else "line")
+    return concluded(run, started, used, interrupted, listed)
 
 
 def deadline(started: float, gap: float, time_limit: float | None) -> float:
@@ -190,15 +193,9 @@ def deadline(started: float, gap: float, time_limit: float | None) -> float:
 
 
 def concluded(
-    run: Generation,
-    started: float,
-    *,
-    interrupted: bool,
-    method: str,
-    enumeration: str | None = None,
-    vertices: Points | None = None,
+    run: Generation, started: float, method: str, interrupted: bool, listed: Vertices | None = None
 ) -> Envelope:
-    """Let the generation run, and say what it found."""
+    """Let the generation run, and say what it found; `listed` are all vertices, where these were the columns."""
     status = run.run()
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
@@ -207,11 +204,23 @@ def concluded(
             "HiGHS failed on the first master program; try method='vertices' or a larger gap"
         )
     used = np.flatnonzero(run.weights > 0.0)
-    kept = ("value", "bound", "dual", "pool", "rounds", "counts", "seconds_pricing")
-    known = {name: getattr(run, name) for name in kept} | {"method": method, "enumeration": enumeration}
-    found, listed = run.pool.take(used), 0 if vertices is None else len(vertices)
-    size = {"columns": len(run.pool), "vertices": listed, "seconds": time.monotonic() - started}
-    return Envelope(status, run.weights[used], found, **known, **size)
+    return Envelope(
+        status,
+        run.weights[used],
+        run.pool.take(used),
+        run.value,
+        run.bound,
+        run.dual,
+        method,
+        run.pool,
+        enumeration=None if listed is None else listed.method,
+        vertices=0 if listed is None else len(listed),
+        rounds=run.rounds,
+        columns=len(run.pool),
+        counts=run.counts,
+        seconds=time.monotonic() - started,
+        seconds_pricing=run.seconds_pricing,
+    )
 
 
 def _check_length(given: Points, n: int) -> None:
@@ -304,35 +313,30 @@ def _members(polytope: Polytope, points: Points, rounding: float = 0.0) -> NDArr
     return probability & np.logical_and.reduce(inside, axis=1)
 
 
-def _vertices(
-    polytope: Polytope, method: str, enumeration: str, end: float
-) -> tuple[str | None, Points | None]:
-    """All vertices and the enumeration that found them, where the method wants them."""
+def _vertices(polytope: Polytope, method: str, enumeration: str, end: float) -> Vertices | None:
+    """All vertices, where the method wants them."""
     if method == "columns":
-        return None, None
-    from solvers.enumeration import estimate, explicit_rows, few_vertices, vertices
-
+        return None
     if polytope.auxiliary is not None and explicit_rows(polytope, MOST_ROWS) > MOST_ROWS:
         if method == "auto":
-            return None, None
+            return None
         raise errors.TooManyVertices(
             f"the polytope has more than {MOST_ROWS} rows without its auxiliary variables, too many to enumerate "
             'vertices; use method="columns"'
         )
     if method == "auto":
         if (small := few_vertices(polytope, FEW_VERTICES)) is not None:
-            return small.method, Points.from_dense(small.points)
+            return small
         size = estimate(polytope)
         if size.at_least or size.vertices > FEW_VERTICES:
-            return None, None
+            return None
     left = None if math.isinf(end) else max(0.0, end - time.monotonic())
     try:
-        found = vertices(polytope, enumeration, time_limit=left)
+        return vertices(polytope, enumeration, time_limit=left)
     except errors.BackendFailure:
         if method == "auto":  # columns need no list
-            return None, None
+            return None
         raise
-    return found.method, Points.from_dense(found.points)
 
 
 def robust_envelope(
@@ -355,7 +359,7 @@ def robust_envelope(
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
     guess = None if dual is None else check_prices("dual", dual, uncertain.n)
-    pricer: Pricer = unpriced
+    pricer: Pricer | None = None
     interrupted = False
     try:
         tightening = math.inf if time_limit is None else ROBUST_TIGHTENING_SHARE * time_limit
@@ -363,15 +367,16 @@ def robust_envelope(
         pricer = RobustSearch(uncertain, margin=margin, **limits).run
     except KeyboardInterrupt:
         interrupted, end = True, -math.inf
-    initial = [Points.from_dense(uncertain.point), Points.from_dense(uncertain.pulled(margin))]
+    p = uncertain.point
+    initial = [Points.from_dense(p), Points.from_dense(uncertain.pulled(margin))]
     if start is not None and len(start):
         initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
     columns = Points.concatenate(initial)
     if guess is None:
-        master = HighsMaster(uncertain.point)
+        master = HighsMaster(p)
         master.add(columns, columns.entropies())
         first = master.solve(FIRST_SECONDS)
         guess = first.dual if first.is_optimal else None
-    left, how = end - time.monotonic(), {"guess": guess, "dear": DEAR, "progress": progress}
-    run = Generation(uncertain.point, pricer, columns, gap, left, **how)
-    return concluded(run, started, interrupted=interrupted, method="columns")
+    left = end - time.monotonic()
+    run = Generation(p, pricer, columns, gap, left, uncertain=True, guess=guess, progress=progress)
+    return concluded(run, started, "columns", interrupted)

@@ -30,10 +30,9 @@ def check_prices(name: str, prices: ArrayLike, n: int) -> Array:
     y = np.ascontiguousarray(prices, dtype=np.float64)
     if y.shape != (n,):
         raise InvalidPolytope(f"{name} must have one entry per coordinate ({n}), not shape {y.shape}")
-    if not np.isfinite(y).all():
-        raise InvalidPolytope(
-            f"{name} has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}"
-        )
+    finite = np.isfinite(y)
+    if not finite.all():
+        raise InvalidPolytope(f"{name} has a NaN or infinite entry at {int(finite.argmin())}")
     return y
 
 
@@ -119,8 +118,7 @@ def auxiliary_bounds(polytope: Polytope) -> Array:
             k = np.flatnonzero(signed[i])
             room = max(float(bound[i] - (sign * polytope.rows[i]).min()), 0.0)
             top[k] = np.minimum(top[k], room / signed[i, k])
-    if not np.isfinite(top).all():
-        raise InvalidPolytope(
-            f"auxiliary variable {int(np.flatnonzero(~np.isfinite(top))[0])} is not bounded by any row"
-        )
+    finite = np.isfinite(top)
+    if not finite.all():
+        raise InvalidPolytope(f"auxiliary variable {int(finite.argmin())} is not bounded by any row")
     return top * (1.0 + NATURAL_MARGIN) + NATURAL_MARGIN

@@ -38,11 +38,9 @@ MOST_NEW = 300
 """Columns after which a tree is left for the next round: at the prices of an unripe master it proves little. Nearly
 all trees end before."""
 
-FIRST_RADIUS = 1.0
-"""Radius of the first price box, around zero: an output that hides no more than a factor e pays for itself."""
-
-GUESS_RADIUS = 0.1
-"""Radius of the first box around prices of a neighbouring problem."""
+FIRST_RADIUS, GUESS_RADIUS = 1.0, 0.1
+"""Radius of the first price box around zero (an output that hides no more than a factor e pays for itself), and
+around prices of a neighbouring problem."""
 
 MOST_SCALE = 1e4
 """Most that the box is wider for a rare coordinate: its price times its mass is what matters, and where rare
@@ -54,26 +52,20 @@ RADIUS = 8.0
 LARGEST_RADIUS = 1e9
 """A wider box binds nothing, and costs of its size would only spoil the master's arithmetic."""
 
-COVERED = 1e-9
-"""Mass below which what a box pays for counts as rounding: the columns decompose the point."""
+COVERED, NEARLY_COVERED = 1e-9, 0.05
+"""Mass that a box pays for, below which it counts as rounding (the columns decompose the point), and at which
+an exact solve begins to give decompositions of use."""
 
-NEARLY_COVERED = 0.05
-"""Mass missing at which an exact solve begins to give decompositions of use."""
-
-EXACT_GROWTH = 1.5
-"""By how much the columns grow between exact solves while they do not cover the point."""
-
-EXACT_SHARE = 0.1
-"""Share of the time left that one of these may take."""
+EXACT_GROWTH, EXACT_SHARE = 1.5, 0.1
+"""By how much the columns grow between exact solves while they do not cover the point, and the share of the
+time left that one of these may take."""
 
 SMOOTHING = 0.7
 """Share of the mean of the prices so far in those of local searches (Pessoa et al. 2018), which else jump."""
 
-MIXES = (0.5, 0.7, 0.9)
-"""Weights of a unit vector against the point itself, from which local searches start in turn."""
-
-AROUND = (0.3, 0.5, 0.7)
-"""Weights of a unit vector against an output in use, from which further local searches start."""
+MIXES, AROUND = (0.5, 0.7, 0.9), (0.3, 0.5, 0.7)
+"""Weights of a unit vector against the point itself, from which local searches start in turn, and against an
+output in use, from which further ones do."""
 
 MOST_WALKED = 400_000
 """Edges that walks look along in one round, for each step: a fraction of a second."""
@@ -87,11 +79,9 @@ AROUND_STARTS = 3000
 CHEAP_TREE = 50_000
 """Pivots, a fraction of a second, below which the next tree is as cheap as what would clear its way."""
 
-MOST_LOWERINGS = 10
-"""Times in a row that prices of rare coordinates are lowered and priced again."""
-
-LOWERING_SHARE = 0.1
-"""Most that one of these may cost, as a share of the gap."""
+MOST_LOWERINGS, LOWERING_SHARE = 10, 0.1
+"""Times in a row that prices of rare coordinates are lowered and priced again, and most that one of these may
+cost, as a share of the gap."""
 
 POLISH_SHARE = 1.0
 """Share of the pivots of the trees that further local searches may take between them."""
@@ -106,21 +96,24 @@ IDLE_ROUNDS = 60
 FINISH_SECONDS = 2.0
 """What the last exact master may take after a limit was met; it is warm and mostly needs far less."""
 
+DEAR = 3000.0
+"""Pivots over an uncertain set for each new column from which on local searches wait for the next tree, which
+finds one for 500."""
+
 
 @dataclass(eq=False)
 class Generation:
     """One run: master, pool and bounds; `run` works until the gap or a limit is met."""
 
     target: Array
-    pricer: Pricer
+    pricer: Pricer | None  # None where Ctrl-C or the clock left it unfinished: no time is left to call it
     initial: Points
     gap: float
     time_limit: float
     incumbent: Array | None = None
     stabilise: bool = True
-    walks: bool = False
+    uncertain: bool = False
     guess: Array | None = None
-    dear: float = math.inf
     completion: Callable[[], Points] | None = None
     progress: Callable[[Progress], None] | None = None
     pool: Points = field(init=False)
@@ -176,9 +169,8 @@ class Generation:
     def _search(self) -> EnvelopeStatus | None:
         """Local searches alone until they run dry: at first in a box, until the columns cover the point."""
         if self.guess is None:  # sow the local minima of the cost between every coordinate and the point
-            zero = np.zeros_like(self.target)
-            for turn in range(-(-len(zero) // MOST_STARTS)):
-                self._local(zero, self.target, MIXES[0], math.inf, turn)
+            for turn in range(-(-len(self.target) // MOST_STARTS)):
+                self._searched(self.dual, cutoff=math.inf, center=self.target, mix=MIXES[0], turn=turn)
         mean: Array | None = None
         covered = False
         while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
@@ -214,7 +206,7 @@ class Generation:
                 if found < ENOUGH:
                     break
             self._report()
-            if covered and self.counts.pivots - pivots > self.dear * max(found, 1):
+            if self.uncertain and covered and self.counts.pivots - pivots > DEAR * max(found, 1):
                 break  # a tree finds columns for less, and a bound
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
@@ -223,7 +215,8 @@ class Generation:
         """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
         found = 0
         for _ in MIXES:
-            found += self._local(prices, self.target, MIXES[self._turn % len(MIXES)], at=at)
+            mix = MIXES[self._turn % len(MIXES)]
+            found += self._searched(prices, at=at, center=self.target, mix=mix)
             if found >= ENOUGH:
                 break
             self._turn += 1
@@ -237,43 +230,47 @@ class Generation:
         found = 0
         for k in self._random.permutation(used)[:few].tolist():
             center = self.pool.take([k]).toarray()[0]
-            found += self._local(solution.dual, center, AROUND[self._random.integers(len(AROUND))])
+            mix = AROUND[self._random.integers(len(AROUND))]
+            found += self._searched(solution.dual, center=center, mix=mix)
         return found
 
     def _walk(self, solution: MasterSolution) -> int:
-        """Walks from the outputs in use to ever cheaper neighbours."""
-        if not self.walks:
+        """Walks from the outputs in use to ever cheaper neighbours, which searches over polytopes know."""
+        if self.uncertain:
             return 0
         used = np.flatnonzero(solution.weights > 0.0)
         some = self._random.permutation(used)[: max(MOST_WALKED // len(self.target), 1)]
-        return self._searched(solution.dual, walk=self.pool.take(some))
-
-    def _local(
-        self,
-        prices: Array,
-        center: Array,
-        mix: float,
-        cutoff: float | None = None,
-        turn: int | None = None,
-        **at: Any,
-    ) -> int:
-        """Local searches from mixtures of the center and every coordinate, as `_searched`."""
-        turn = int(self._random.integers(1 << 20)) if turn is None else turn
-        return self._searched(prices, cutoff, center=center, mix=mix, turn=turn, **at)
+        return self._searched(solution.dual, walk=self.pool.take(some), turn=0)
 
     def _searched(
-        self, prices: Array, cutoff: float | None = None, at: Array | None = None, **where: Any
+        self,
+        prices: Array,
+        *,
+        at: Array | None = None,
+        cutoff: float | None = None,
+        turn: int | None = None,
+        **start: Any,
     ) -> int:
-        """Search without a tree, at prices `at` if given; what gains is added, and counted."""
+        """Search without a tree, at prices `at` if given; what gains is added, and counted.
+
+        The `turn`, whose coordinates local searches start from, is random unless given.
+        """
+        turn = int(self._random.integers(1 << 20)) if turn is None else turn
         if self._left() <= 0.0:
             return 0
-        started = time.monotonic()
         cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
-        where |= {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
-        result = self.pricer(prices if at is None else at, cutoff=-math.inf, column_cutoff=cutoff, **where)
+        start |= {"turn": turn, "enough": 0, "cutoff": -math.inf, "tolerance": self._aim}
+        result = self._asked(prices if at is None else at, column_cutoff=cutoff, **start)
+        return self._add(result.points, prices, cutoff)
+
+    def _asked(self, prices: Array, **options: Any) -> SearchResult:
+        """What the pricer finds in the time that is left, counted."""
+        assert self.pricer is not None, "priced after the end"
+        started = time.monotonic()
+        result = self.pricer(prices, slack=EARLY_SLACK, time_limit=self._left(), **options)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
-        return self._add(result.points, prices, cutoff)
+        return result
 
     def _add(self, points: Points, prices: Array, cutoff: float) -> int:
         """Give the master the points that cost less than their prices; how many these are."""
@@ -332,7 +329,6 @@ class Generation:
 
     def _price(self, prices: Array) -> EnvelopeStatus | None:
         """Add columns and raise the bound; the reason if no column was found."""
-        started = time.monotonic()
         result = self._priced(prices)
         found = self._add(result.points, prices, math.inf)
         for _ in range(MOST_LOWERINGS):
@@ -342,7 +338,6 @@ class Generation:
             prices = lowered
             result = self._priced(prices)
             found += self._add(result.points, prices, math.inf)
-        self.seconds_pricing += time.monotonic() - started
         if found:
             return None
         return {
@@ -352,11 +347,14 @@ class Generation:
 
     def _priced(self, prices: Array) -> SearchResult:
         """The search for the cheapest column, which raises the bound."""
-        ends = {"cutoff": -CUTOFF_SHARE * self._aim, "column_cutoff": -COLUMN_SHARE * self._aim}
-        sharp = {"tolerance": TOLERANCE_SHARE * self._aim, "slack": EARLY_SLACK, "columns": MOST_NEW}
-        told = {"progress": lambda m: self._report(envelope_bound(prices, self.target, m))}
-        result = self.pricer(prices, **ends, **sharp, **told, time_limit=self._left())
-        self.counts += result.counts
+        result = self._asked(
+            prices,
+            cutoff=-CUTOFF_SHARE * self._aim,
+            column_cutoff=-COLUMN_SHARE * self._aim,
+            tolerance=TOLERANCE_SHARE * self._aim,
+            columns=MOST_NEW,
+            progress=lambda minimum: self._report(envelope_bound(prices, self.target, minimum)),
+        )
         lower = envelope_bound(prices, self.target, result.bound)
         if lower > self.bound:
             self.bound, self.dual, self._depth = lower, prices, -result.bound
@@ -415,11 +413,8 @@ class Generation:
 
     def _usable(self, solution: MasterSolution) -> bool:
         """Whether an answer has the form of one; what it says of itself is not believed."""
-        return (
-            solution.is_optimal
-            and solution.dual.shape == self.target.shape
-            and solution.weights.shape == self.costs.shape
-        )
+        fits = solution.dual.shape == self.target.shape and solution.weights.shape == self.costs.shape
+        return solution.is_optimal and fits
 
     def _idling(self, value: float) -> bool:
         """Count the rounds that gained nothing worth a tenth of the gap; whether they are too many."""

@@ -158,9 +158,8 @@ class LineSearch:
         value = entropy_terms(theta) + entropy_terms(1.0 - theta) - (1.0 - theta) * y_below - theta * y_above
         # An error delta in theta changes each of the two terms by at most delta (1 + log 1/delta) and the
         # rest by delta |y_i - y_j|; the sum of the four has its own rounding.
-        slack = ROUNDING * (
-            2.0 - 2.0 * np.log(ROUNDING) + np.ptp(prices) + 2.0 * (1.0 + np.abs(prices).max())
-        )
+        sizes = 2.0 - 2.0 * np.log(ROUNDING) + np.ptp(prices) + 2.0 * (1.0 + np.abs(prices).max())
+        slack = ROUNDING * sizes
         return value, float(value.min() - slack)
 
     def pairs(self, i: Index, j: Index, end: float | Array) -> Points:
@@ -198,11 +197,9 @@ Masses: TypeAlias = deque[tuple[int, float]]
 Pair: TypeAlias = tuple[int, int, float, float]
 """Two symbols, the level at which they meet, and the weight of that output."""
 
-FEWEST = 150
-"""Symbols for which all pairs are listed, instead of columns from levels of merged symbols."""
-
-MEMBERS = 5
-"""Symbols of a group, on average."""
+FEWEST, MEMBERS = 150, 5
+"""Symbols for which all pairs are listed, instead of columns from levels of merged symbols; symbols of a
+group, on average."""
 
 SPARE = 0.02
 """Share of the point that does not follow the merged decomposition, so that the mean of what is left over is about
@@ -299,13 +296,12 @@ def at_mean(search: LineSearch, mass: Array) -> tuple[Array, Points]:
         return np.zeros(0), Points.empty(search.n)
     order = np.argsort(search.a, kind="stable")
     some = order[mass[order] > 0.0]
-    low, high = some[search.a[some] < mean], some[search.a[some] > mean][::-1]
-    # Rounding adds up in what is left at the end, which must be heavy.
-    low, high = (
-        np.roll(side, -1 - int(np.argmax(mass[side]))) if len(side) else side for side in (low, high)
-    )
-    one, other = (deque(zip(side.tolist(), mass[side].tolist(), strict=True)) for side in (low, high))
-    pairs = _paired_off(search.a, mean, one, other, mass.copy())
+    lines: list[Masses] = []
+    for side in (some[search.a[some] < mean], some[search.a[some] > mean][::-1]):
+        # Rounding adds up in what is left at the end, which must be heavy.
+        line = np.roll(side, -1 - int(np.argmax(mass[side]))) if len(side) else side
+        lines.append(deque(zip(line.tolist(), mass[line].tolist(), strict=True)))
+    pairs = _paired_off(search.a, mean, lines[0], lines[1], mass.copy())
     alone = some[search.a[some] == mean]
     weights = np.concatenate([[whole for *_, whole in pairs], mass[alone]])
     return weights, Points.concatenate([_points(search, pairs), Points.units(alone, search.n)])

@@ -35,8 +35,10 @@ class LeastAuxiliary:
 
     def excess(self, images: Callable[[Array], Array]) -> Array:
         """By how much each row is violated at the least choice, (points, m); `images` maps rows to their values."""
-        least = self._least(images(self.floors) - self.floor_bounds)
-        return images(self.rows) + least @ self.weights.T - self.bounds
+        floors = images(self.floors) - self.floor_bounds
+        least = np.zeros((self.weights.shape[1], len(floors)))
+        np.maximum.at(least, self.owner, floors.T)
+        return images(self.rows) + (self.weights @ least).T - self.bounds
 
     def separation(self, v: Array) -> tuple[Array, float]:
         """The inequality ``normal v <= offset`` of the set that `v` (n,) violates most."""
@@ -50,14 +52,6 @@ class LeastAuxiliary:
                 normal += self.weights[row, k] * self.floors[highest]
                 offset += float(self.weights[row, k] * self.floor_bounds[highest])
         return normal, offset
-
-    def _least(self, floors: Array) -> Array:
-        least = np.zeros((len(floors), self.weights.shape[1]))
-        for k in range(least.shape[1]):
-            own = self.owner == k
-            if own.any():
-                least[:, k] = np.maximum(floors[:, own].max(axis=1), 0.0)
-        return least
 
 
 def _frozen(values: ArrayLike, ndim: int, name: str) -> Array:

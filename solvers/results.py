@@ -79,8 +79,3 @@ class Envelope:
 
 Pricer: TypeAlias = Callable[..., SearchResult]
 """`ConcaveSearch.run`, or what takes its parameters."""
-
-
-def unpriced(*_: object, **__: object) -> SearchResult:
-    """In the place of a pricer that Ctrl-C or the clock left unfinished: no time is left to call it."""
-    raise AssertionError("priced after the end")

@@ -89,9 +89,8 @@ class UncertainSet:
         if self.lower.shape[1] != self.n:
             raise InvalidPolytope("a set with a coordinate that has no point has no faces of its own")
         mass = self.point[members]
-        others = np.setdiff1d(np.arange(self.n), members)
         lower, upper = (
-            np.hstack([side[:, members], side[:, others].sum(axis=1, keepdims=True)])
+            np.column_stack([side[:, members], np.delete(side, members, axis=1).sum(axis=1)])
             for side in (self.lower, self.upper)
         )
         return replace(self, point=mass / mass.sum(), lower=lower, upper=upper, rest=0.0)
@@ -104,10 +103,8 @@ class UncertainSet:
     @cached_property
     def boxes(self) -> tuple[Array, Array, Array]:
         """Lower ends, widths (S, n + 1 each) and free masses (S,) of the boxes."""
-        wide = self.lower.shape[1] == self.n + 1
-        lower, upper = (
-            side if wide else np.hstack([side, np.zeros((len(side), 1))]) for side in (self.lower, self.upper)
-        )
+        missing = self.n + 1 - self.lower.shape[1]
+        lower, upper = (np.pad(side, ((0, 0), (0, missing))) for side in (self.lower, self.upper))
         return lower, upper - lower, np.maximum(1.0 - lower.sum(axis=1), 0.0)
 
     def extremes(self, points: ArrayLike) -> tuple[Array, Array]:
@@ -207,11 +204,8 @@ class UncertainSet:
 
     def excess_of(self, points: Points) -> Array:
         """`excess` of a list of sparse points, in parts that fit the memory."""
-        parts = [
-            self.excess(points.take(range(i, min(i + PART, len(points)))).toarray())
-            for i in range(0, len(points), PART)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        parts = np.array_split(np.arange(len(points)), len(points) // PART + 1)
+        return np.concatenate([self.excess(points.take(part).toarray()) for part in parts])
 
 
 def extreme_means(values: Array, own: Array, sign: int, low: Array, high: Array) -> Array:
@@ -225,9 +219,8 @@ def _extreme_weights(c: Array, low: Array, high: Array) -> Array:
     """Probability vectors in a box, with as much as can be on the least entries of each row of c."""
     order = np.argsort(c, axis=-1, kind="stable")
     free = np.take_along_axis(np.broadcast_to(high - low, c.shape), order, axis=-1)
-    filled = np.clip(
-        np.maximum(1.0 - low.sum(axis=-1), 0.0)[..., None] - (np.cumsum(free, axis=-1) - free), 0.0, free
-    )
+    room = np.maximum(1.0 - low.sum(axis=-1), 0.0)[..., None]
+    filled = np.clip(room - (np.cumsum(free, axis=-1) - free), 0.0, free)
     weights = np.empty_like(c)
     np.put_along_axis(weights, order, filled, axis=-1)
     return low + weights

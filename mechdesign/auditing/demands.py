@@ -59,9 +59,10 @@ class Demand:
 
     @cached_property
     def groups(self) -> list[tuple[str, float, list[int]]]:
-        """Symbols with the same budget, by side."""
+        """Symbols with the same budget, by side; all of them have one for their quotients."""
         found: dict[tuple[str, float], list[int]] = {}
-        for side, budgets in (("eps_l", self.lower), ("eps_u", self.upper)):
+        ratios = [self.ratio] * len(self.sums)
+        for side, budgets in (("eps_l", self.lower), ("eps_u", self.upper), ("eps_ldp", ratios)):
             for s, budget in enumerate(budgets):
                 found.setdefault((side, budget), []).append(s)
         return [(*key, rows) for key, rows in found.items()]
@@ -99,25 +100,21 @@ def extreme_lifts(columns: Iterable[Entries], demands: Sequence[Demand]) -> list
         for demand in demands:
             sums, names = demand.sums, demand.names
             masses = [sum(map(mul, [row[x] for x in at], values)) for row in demand.counts]
-            output, every = sum(masses), range(len(masses))
+            output = sum(masses)
             if not output:
                 continue
-            above, below = (_extreme(every, masses, sums, largest=k) for k in (True, False))
-            found: list[tuple[str, float, int, int | None]] = [
-                (side, budget, _extreme(rows, masses, sums, largest=side == "eps_u"), None)
-                for side, budget, rows in demand.groups
-            ]
-            for side, budget, s, t in (*found, ("eps_ldp", demand.ratio, above, below)):
-                lift = masses[s] * demand.total, sums[s] * output
-                over = lift if side == "eps_u" else (lift[1], lift[0])
-                if t is not None:
-                    over = masses[s] * sums[t], masses[t] * sums[s]
-                best = most.get((side, budget))
+            for side, budget, rows in demand.groups:
+                s, against = _extreme(rows, masses, sums, largest=side != "eps_l"), None
+                over = lift = masses[s] * demand.total, sums[s] * output
+                if side == "eps_l":
+                    over = lift[1], lift[0]
+                elif side == "eps_ldp":
+                    t = _extreme(rows, masses, sums, largest=False)
+                    over, against = (masses[s] * sums[t], masses[t] * sums[s]), names[t]
+                key = side, budget
+                best = most.get(key)
                 if best is None or over[0] * best.over[1] > best.over[0] * over[1]:
-                    against = None if t is None else names[t]
-                    most[side, budget] = Extreme(
-                        side, budget, over, lift, names[s], y, against, demand.before
-                    )
+                    most[key] = Extreme(*key, over, lift, names[s], y, against, demand.before)
     return list(most.values())
 
 

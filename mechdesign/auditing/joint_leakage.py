@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import Direction, Entries, columns_on, directions, everything
+from mechdesign.auditing.measures import ROUNDOFF
 from mechdesign.auditing.verdict import Achieved, audit_columns
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
@@ -34,9 +35,6 @@ FOLLOWED = 20_000
 
 BLOCK = 2**22
 """Doubles of one block of products: 32 MB."""
-
-ROUNDOFF = 2.0**-53
-"""Half the distance from 1 to the next double."""
 
 LEAST_PRODUCT = 2.0**-900
 """Smallest product of positive entries for which nothing can underflow; below it nothing rests on doubles."""

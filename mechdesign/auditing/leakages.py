@@ -57,9 +57,8 @@ def worst_of(found: Sequence[OutputLeakage]) -> OutputLeakage:
     for name, first in vars(found[0]).items():
         values = [getattr(each, name) for each in found]
         if isinstance(first, dict):
-            worst[name] = {
-                alpha: max(value[alpha] for value in values) for alpha in cast("dict[float, float]", first)
-            }
+            orders = cast("dict[float, float]", first)
+            worst[name] = {alpha: max(value[alpha] for value in values) for alpha in orders}
         elif isinstance(first, float):
             worst[name] = (min if name.startswith("min") else max)(values)
         else:
@@ -193,9 +192,8 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     if joint.sensitive.each:
         return [each for secret in joint.secrets for each in belief_ranges(channel, secret)]
     outputs = _masses(channel, joint)
-    posteriors = zip(*([fmpq(mass, out.output) for mass in out.masses] for out in outputs), strict=True)
-    ends = ((min(each), max(each)) for each in posteriors)
+    posteriors = zip(*([(mass, out.output) for mass in out.masses] for out in outputs), strict=True)
     return [
-        (-quotient_above(-int(low.p), int(low.q)), quotient_above(int(high.p), int(high.q)))
-        for low, high in ends
+        (min(0.0 - quotient_above(-m, of) for m, of in each), max(quotient_above(m, of) for m, of in each))
+        for each in posteriors
     ]

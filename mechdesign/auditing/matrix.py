@@ -41,10 +41,8 @@ def audit_matrix(
     cells = np.asarray(matrix, dtype=object)
     if cells.ndim != 2 or not cells.size:
         raise InputError("the matrix must have rows of numbers, one row per useful symbol, of one length")
-    names, labels = (
-        [*(symbols or joint.useful.names)],
-        [*(outputs or map("y{}".format, range(cells.shape[1])))],
-    )
+    names = list(joint.useful.names if symbols is None else symbols)
+    labels = [f"y{k}" for k in range(cells.shape[1])] if outputs is None else list(outputs)
     if (size := (len(names), len(labels))) != cells.shape:
         raise InputError(f"the matrix has the shape {cells.shape}, not {size} for its symbols and outputs")
     found = outside(cells.tolist(), joint, names, labels)

@@ -168,9 +168,8 @@ def mean_verdict(
     """The exact verdict, what is used, and the symbol that weighs most in the worst output."""
     masses = list(masses_by_output(columns, joint))
     up, down = ([budget_used(each, limits.mean, inverse=k) for each in masses] for k in (False, True))
-    sides = [
-        (used, limit) for used, limit in ((up, limits.upper), (down, limits.lower)) if math.isfinite(limit)
-    ]
+    both = (up, limits.upper), (down, limits.lower)
+    sides = [(used, limit) for used, limit in both if math.isfinite(limit)]
     used, _ = max(sides, key=lambda side: max(side[0]) / side[1])
     y = used.index(max(used))
     s = largest_term(masses[y], limits.mean, inverse=used is down)

@@ -256,10 +256,8 @@ def measure(
     joint = released_part(channel, joint)
     if joint.sensitive.each:
         parts = [measure(channel, secret, alphas, orders, breaches) for secret in joint.secrets]
-        most = {
-            key: (min if key.startswith("min_log") else max)(part.leakage[key] for part in parts)
-            for key in parts[0].leakage
-        }
+        leaked = {key: [part.leakage[key] for part in parts] for key in parts[0].leakage}
+        most = {key: (min if key.startswith("min_log") else max)(each) for key, each in leaked.items()}
         outputs = [worst_of(each) for each in zip(*(part.outputs for part in parts), strict=True)]
         lines = [weakest(each) for each in zip(*(part.guarantees for part in parts), strict=True)]
         return ChannelMeasures(parts[0].utility, most, achieved_by(channel, joint), outputs, lines)

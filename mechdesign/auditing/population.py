@@ -65,10 +65,8 @@ class Population:
         if weights is not None and len(weights) != len(chosen.lower[0]):
             raise InputError("the set of populations is that of another table than the channel's own columns")
         self._lower = [[*row] for row in chosen.lower]
-        self._spread = [
-            [b - a for a, b in zip(low, high, strict=True)]
-            for low, high in zip(chosen.lower, chosen.upper, strict=True)
-        ]
+        rows = zip(chosen.lower, chosen.upper, strict=True)
+        self._spread = [[b - a for a, b in zip(low, high, strict=True)] for low, high in rows]
         self._weights: list[int] = []
         if chosen.rest:
             if weights is None:

@@ -170,18 +170,15 @@ class Channel(Displayed):
         """For every output the inputs that can have caused it, and P(x, y) of each times total * denominator."""
         if self.joint is None:
             raise InputError("this channel carries no joint table (a public one): posteriors need the table")
-        weight = self.joint.useful_counts
-        return [
-            (at, [weight[x] * w for x, w in zip(at, values, strict=True)])
-            for at, values in self.integers.columns
-        ]
+        weight, columns = self.joint.useful_counts, self.integers.columns
+        return [(at, [weight[x] * w for x, w in zip(at, values, strict=True)]) for at, values in columns]
 
     @property
-    def kept_whole(self) -> list[float]:
-        """The probability of each symbol to be released as itself, where outputs are symbols."""
+    def own_entries(self) -> list[int]:
+        """The entry of each row on the output with the name of its symbol, where outputs are symbols; else 0."""
         column = {label: y for y, label in enumerate(self.outputs)}
         rows = zip(self.useful.names, self.integers.entries(), strict=True)
-        return [dict(row).get(column.get(name, -1), 0) / self.denominator for name, row in rows]
+        return [dict(row).get(column.get(name, -1), 0) for name, row in rows]
 
     def codebook(self) -> dict[str, dict[str, float]]:
         """For every output label, the posterior P(x|y) of each input that can have caused it."""

@@ -202,5 +202,5 @@ def factor_at_most(nats: float) -> str:
 
 
 def factor_at_least(nats: float) -> str:
-    """exp of minus a budget, rounded down."""
-    return at_least(EXACT.next_minus(EXACT.exp(Decimal(nats).copy_negate())))
+    """exp of minus a budget, rounded down; 0 for an infinite one."""
+    return at_least(max(EXACT.next_minus(EXACT.exp(Decimal(nats).copy_negate())), Decimal(0)))

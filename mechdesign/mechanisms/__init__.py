@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mechdesign.auditing.demands import demands_of
@@ -173,8 +174,7 @@ def design(
     for each in several("after", after, "channels"):
         expected("each of after", each, Channel)
     started = time.perf_counter()
-    limits: dict[str, Any] = {"gap": gap, "time_limit": time_limit, "workers": workers}
-    search = Search(method=method, enumeration=enumerate, start=start, progress=progress, **limits)
+    search = Search(method, enumerate, gap, time_limit, workers, start, progress)
     if bins is not None:
         return _in_bins(joint, notion, bins, search, given, started)
     if not allow_identifier:
@@ -186,12 +186,8 @@ def design(
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
     options.check(mechanism)
-    asked: dict[str, Any] = {
-        "stay": stay,
-        "forbid": several("forbid", forbid, "pairs, as in [('Sales', 'Tech')]"),
-    }
-    asked |= {"keep_frequencies": keep_frequencies, "constraints": constraints}
-    wanted = Wanted(objective=objective, distance=distance, **asked)
+    forbidden = several("forbid", forbid, "pairs, as in [('Sales', 'Tech')]")
+    wanted = Wanted(objective, distance, keep_frequencies, stay, forbidden, constraints)
     _check_objective(wanted, mechanism, options)
     stacked = is_stacked(whole, notion, after)
     if confidence is not None:
@@ -223,9 +219,7 @@ def _in_bins(
     joint: Joint, notion: Notion, bins: Any, search: Search, given: dict[str, Any], started: float
 ) -> Design:
     """The design of the table in bins, which may have to be searched for; `given` is what `design` takes besides."""
-    binned, said = binned_for(
-        joint, bins, search.time_limit, lambda table, **more: design(table, notion, **given | more)
-    )
+    binned, said = binned_for(joint, bins, search.time_limit, partial(design, notion=notion, **given))
     if search.time_limit is not None:
         left = search.end(started) - time.perf_counter()
         given["time_limit"] = max(search.time_limit / 2, left)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from mechdesign.auditing.demands import columns_on, demands_of, extreme_lifts
+from mechdesign.auditing.demands import columns_on, demands_of, everything, extreme_lifts
 from mechdesign.auditing.joint_leakage import compose
 from mechdesign.auditing.verdict import audit, is_stacked, verdict_of
 from mechdesign.channel.channel import Channel
@@ -35,10 +35,8 @@ MOST_PROBABILITIES = 2**24
 
 def check_room(rules: Rules, after: Sequence[Channel]) -> None:
     """Raise NotPrivate if the earlier releases alone break the promise: a constant channel after them."""
-    n = len(rules.joint.useful)
-    alone = verdict_of(
-        extreme_lifts([(range(n), [1] * n)], rules.demands or ()), ["nothing more"], rules.notion
-    )
+    constant = [column for column, _ in everything(rules.joint)]
+    alone = verdict_of(extreme_lifts(constant, rules.demands or ()), ["nothing more"], rules.notion)
     if not alone.satisfied:
         outputs = " and ".join(map(quoted, alone.worst.before))
         what = "the earlier channel breaks" if len(after) == 1 else "the earlier channels together break"

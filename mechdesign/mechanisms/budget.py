@@ -38,7 +38,7 @@ KEPT_AT, KEPT_LESS_AT = "kept_at", "kept_less_at"
 
 
 def in_words(
-    kind: type[Notion], *, lower: float | None = None, upper: float | None = None, **order: float
+    kind: type[Notion], *, lower: float | None = None, upper: float | None = None, **order: Any
 ) -> Notion:
     """The notion of this kind under which no lift is below exp(-lower) or above exp(upper); None leaves a side free.
 
@@ -48,19 +48,15 @@ def in_words(
         raise InputError(
             f"{kind.name} bounds averages, not how likely a single value becomes; take alip, or nats"
         )
-    sides: dict[str, Any] = {
-        "eps_l": math.inf if lower is None else lower,
-        "eps_u": math.inf if upper is None else upper,
-    }
+    sides: dict[str, Any] = {"eps_l": lower, "eps_u": upper}
+    sides = {name: math.inf if side is None else side for name, side in sides.items()}
     if kind.takes_lam():
-        made: Notion = kind(**sides, **order)  # pyright: ignore[reportArgumentType]
-        return made
+        return kind(**sides | order)
     (budget,) = kind.budgets()
     for side, where in (("eps_l", "below"), ("eps_u", "above")):
         if budget not in ("epsilon", side) and math.isfinite(sides[side]):
             raise InputError(f"{kind.name} does not bound beliefs from {where}; take alip")
-    only: dict[str, Any] = {budget: min(sides.values())}
-    return kind(**only)
+    return kind(**{budget: min(sides.values())})
 
 
 def posterior_budget(joint: Joint, kind: type[Notion], value: object, how: Mapping[str, Any]) -> float:

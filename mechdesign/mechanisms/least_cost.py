@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ COST = "the cost of releasing {} for {}"
 INFORMATION, TRUTH, DISTANCE, COSTS, CONVEX = "information", "truth", "distance", "costs", "convex"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Wanted:
     """What is asked for, as typed: the arguments of `mechanisms.design` of the same names."""
 
@@ -157,12 +158,10 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
         raise InputError(
             f"the cost matrix must have a row and a column for each of the {len(names)} useful symbols, in their order"
         )
-    exact = [
-        [non_negative(cell, COST, y, x) for y, cell in zip(names, row, strict=True)]
-        for x, row in zip(names, rows, strict=True)
-    ]
-    unit = math.lcm(*(value.denominator for row in exact for value in row))
-    return np.array([[int(value * unit) for value in row] for row in exact], dtype=object), unit
+    places = zip(product(names, names), chain.from_iterable(rows), strict=True)
+    exact = [non_negative(cell, COST, y, x) for (x, y), cell in places]
+    unit = math.lcm(*(value.denominator for value in exact))
+    return np.array([int(value * unit) for value in exact], dtype=object).reshape(len(names), -1), unit
 
 
 def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dict[str, Fraction]]:
@@ -187,11 +186,11 @@ def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dic
             raise InputError(
                 f"{source.name}: the symbol {listed(twice)} has two rows or two columns of costs"
             )
+    costs: dict[str, dict[str, Fraction]] = {}
     try:
-        return {
-            x: {y: non_negative(cell, COST, y, x) for y, cell in zip(header, cells, strict=True)}
-            for x, *cells in rows
-        }
+        for x, *cells in rows:
+            costs[x] = {y: non_negative(cell, COST, y, x) for y, cell in zip(header, cells, strict=True)}
+        return costs
     except InputError as error:
         raise InputError(f"{source.name}: {error}") from None
 
@@ -214,19 +213,18 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
     costs = costs_of(wanted, joint)
     limits = limits_of(wanted, joint)
     names = joint.useful.names
-    record = costs.record.model_copy(
-        update={
-            "stay": {name: str(share) for name, share in zip(names, limits.stay, strict=True) if share},
-            "forbid": tuple((names[x], names[y]) for x, y in zip(*np.nonzero(~limits.allowed), strict=True)),
-        }
-    )
     convex = None
     if wanted.constraints is not None or callable(wanted.objective):
         from mechdesign.mechanisms.least_cost_convex import ConvexProgram
 
         cost = wanted.objective if callable(wanted.objective) else costs.floats
         convex = ConvexProgram(joint, cost, wanted.constraints)
-        record = record.model_copy(update={"constraints": len(convex.constraints)})
+    kept = {
+        "stay": {name: str(share) for name, share in zip(names, limits.stay, strict=True) if share},
+        "forbid": tuple((names[x], names[y]) for x, y in zip(*np.nonzero(~limits.allowed), strict=True)),
+        "constraints": 0 if convex is None else len(convex.constraints),
+    }
+    record = costs.record.model_copy(update=kept)
     plan = Plan(rules, costs.floats, limits, record.name == TRUTH, search, convex)
     try:
         channel, verdict, solved = plan.designed()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,10 +147,8 @@ class Plan:
             return self._searched((math.inf,))
         except (SolverError, SolverFailure):
             self._within(REACHES[0])
-            said = (
-                f"no channel was found; of budgets of at most {REACHES[0]:g} nats is known: {self.why_not()}"
-            )
-            raise SolverFailure(said) from None
+            known = f"of budgets of at most {REACHES[0]:g} nats is known: {self.why_not()}"
+            raise SolverFailure(f"no channel was found; {known}") from None
 
     def _searched(self, reaches: Sequence[float]) -> tuple[Channel, Audit, Assigned]:
         """Solve with growing margins until the integers pass."""
@@ -319,10 +318,7 @@ def _balanced(shares: Array, p: Array) -> Array:
 
 def truth_of(channel: Channel, joint: Joint) -> Fraction:
     """The expected share of records whose symbol is released as it is, exactly."""
-    column = {label: y for y, label in enumerate(channel.outputs)}
-    own = 0
-    for x, row in enumerate(channel.integers.entries()):
-        own += joint.useful_counts[x] * dict(row).get(column.get(joint.useful.names[x], -1), 0)
+    own = sum(map(mul, joint.useful_counts, channel.own_entries))
     return Fraction(own, joint.total * channel.denominator)
 
 

@@ -193,7 +193,7 @@ class _Pool:
             if len(group) > 1:
                 self.given_s[:, k] = lifts.given_s[:, group].sum(axis=1)
         self.mass = np.array([lifts.p_x[group].sum() for group in groups])
-        self._risk = lifts.omega(self.given_s, self.mass)
+        self.risk = lifts.omega(self.given_s, self.mass)
 
     def take(self, k: int) -> Block:
         """Take a set out."""
@@ -201,12 +201,8 @@ class _Pool:
         # Shifting in place keeps the order (ties go to the first symbol) and allocates nothing.
         self.given_s[:, k:-1] = self.given_s[:, k + 1 :]
         self.given_s = self.given_s[:, :-1]
-        self.mass, self._risk = np.delete(self.mass, k), np.delete(self._risk, k)
+        self.mass, self.risk = np.delete(self.mass, k), np.delete(self.risk, k)
         return taken
-
-    def riskiest(self) -> Block:
-        """Take out the set that is worst by itself."""
-        return self.take(int(np.argmax(self._risk)))
 
     def joined(self, block: Block) -> Block:
         """The block with the set that leaves the smallest risk."""
@@ -231,7 +227,7 @@ def merge_subsets(
     done: list[list[int]] = []
     within = True
     while pool.groups:
-        block, within = pool.riskiest(), False  # a single risky symbol violates
+        block, within = pool.take(int(np.argmax(pool.risk))), False  # a single risky symbol violates
         while not within and pool.groups:
             if time.perf_counter() > end:
                 block = lifts.block([*block.members, *(x for group in pool.groups for x in group)])

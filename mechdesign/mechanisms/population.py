@@ -163,10 +163,8 @@ class PopulationRules(Rules):
             # No lift is above 1 / P(s), so beside a lower side an upper one beyond that says nothing.
             "most": math.inf if every.least and every.most > 1.0 / every.share_lower.min() else every.most,
         }
-        slack = (
-            1.0 if factors["ratio"] < every.ratio else 2.0 / most if factors["least"] > every.least else 0.0
-        )
-        return replace(every, **factors, slack=slack)
+        slack = 2.0 / most if factors["least"] > every.least else 0.0
+        return replace(every, **factors, slack=1.0 if factors["ratio"] < every.ratio else slack)
 
     @property
     def has_faces(self) -> bool:

@@ -99,9 +99,8 @@ def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
     rows = given_x - joint.p_s[:, None]
     count = len(rows)
     bound = math.expm1(budget)
-    half = 0.5 * (
-        bound - min(margin * (1.0 + bound), 0.5 * bound) if margin > 0.0 else bound * (1.0 + OUTWARDS)
-    )
+    shrunk = bound - min(margin * (1.0 + bound), 0.5 * bound)
+    half = 0.5 * (shrunk if margin > 0.0 else bound * (1.0 + OUTWARDS))
     # Entries of the rows are wrong by a few units in the last place of P(s|x) and P(s).
     error = 0.0 if margin > 0.0 else OUTWARDS
     if count <= FEW_SENSITIVE:
@@ -166,9 +165,8 @@ class Rows:
         rows.append((1.0 + margin) * positive - negative + size[:, None])
         lower.append(np.full(len(size), -np.inf))
         ends = size if margin > 0.0 else size * (1.0 + OUTWARDS)
-        upper.append(
-            np.where(far & (margin == 0.0), np.maximum(ends, rows[1].max(axis=1, initial=0.0)), ends)
-        )
+        widest = np.maximum(ends, rows[1].max(axis=1, initial=0.0))
+        upper.append(np.where(far & (margin == 0.0), widest, ends))
         return Polytope(np.vstack(rows), np.concatenate(lower), np.concatenate(upper))
 
     def opposed(

@@ -35,7 +35,7 @@ LEAST_GAP = 1e-9
 """Gap in units of H(X) below which double precision proves nothing more."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Search:
     """How the optimum is searched.
 

@@ -37,6 +37,9 @@ TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1
 SPILLED = 1 << 24
 """Bytes of values, or of who is in which group, that are kept in memory."""
 
+COUNTED = 1 << 20
+"""Counts of answers, by individual and size of group, that are looked at at once: 8 MB."""
+
 DIGIT = 26
 """Bits of a digit of a sum: 2^25 of them, some with a carry, still add up below 2^53."""
 
@@ -295,19 +298,39 @@ class Groups:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""
         if not self._seen.sizes:
             return None
-        many = len(self)
-        pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
-        for people, group in self._seen:
-            whole = people.astype(pairs.dtype) * pairs.dtype.type(many) + group
-            pairs[end : (end := end + group.size)] = whole
-        pairs.sort()
+        pairs = self._pairs()
         if not single and bool((pairs[1:] == pairs[:-1]).any()):
             raise InputError(
                 "an individual has several records in one group; add them up to one value each first, and give "
                 "the range of that"
             )
-        pairs //= many
+        pairs //= len(self)
         return int(np.diff(np.flatnonzero(pairs[1:] != pairs[:-1]), prepend=-1, append=pairs.size - 1).max())
+
+    def _pairs(self) -> NDArray[Any]:
+        """Who is in which group, as one number each, in order of the individuals."""
+        many = len(self)
+        pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
+        for people, group in self._seen:
+            pairs[end : (end := end + group.size)] = (
+                people.astype(pairs.dtype) * pairs.dtype.type(many) + group
+            )
+        pairs.sort()
+        return pairs
+
+    def patterns(self) -> tuple[list[int], Indices]:
+        """The distinct sizes of groups; and for each kind of individual in how many groups of each size it is."""
+        sizes, kind = np.unique(self._sizes[: len(self)], return_inverse=True)
+        pairs, many, at = self._pairs(), len(self), max(1, COUNTED // sizes.size)
+        found = [np.zeros((0, sizes.size), np.int64)]
+        for first in range(0, len(self._people), at):
+            ends = np.array([first * many, min(first + at, len(self._people)) * many - 1], pairs.dtype)
+            start, last = np.searchsorted(pairs, ends[:1])[0], np.searchsorted(pairs, ends[1:], "right")[0]
+            person, group = np.divmod(pairs[start:last], pairs.dtype.type(many))
+            place = (person.astype(np.int64) - first) * sizes.size + kind[group]
+            times = np.bincount(place, minlength=at * sizes.size)[: at * sizes.size].reshape(at, -1)
+            found.append(np.unique(times[times.any(axis=1)], axis=0))
+        return sizes.tolist(), np.unique(np.concatenate(found), axis=0)
 
 
 def _grown(array: Codes, size: int) -> Codes:

@@ -45,6 +45,9 @@ TOLD: tuple[Outside, ...] = ("mark", "drop")
 """Here that a value lies outside is one more output. Whatever the others are, one individual brings it about by one
 answer: an empty one, or the one of the others alone."""
 
+DIVIDED = ("error", "lifted")
+"""Ways to split a total budget that give every size of group a number of outputs of its own."""
+
 SHORTEST_RUN = 4
 """Thresholds from which on even spacing is written as a rule."""
 
@@ -158,6 +161,11 @@ class MechanismFile:
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
+    def divided(self) -> bool:
+        """Whether groups of other sizes have other numbers of outputs, which a total budget was divided into."""
+        return self.provenance.get("split") in DIVIDED
+
+    @property
     def answer(self) -> str:
         """The header of the answers."""
         if self.query == "identity":
@@ -180,7 +188,9 @@ class MechanismFile:
             raise InputError(f"a record counts as 0 or 1: there is nothing outside to {outside}")
         made = replace(self, outside=outside)
         again = tuple(made.certified(m.individuals, m.quantizer) for m in self.mechanisms)
-        if any(m.certificate.outputs > outputs_allowed(self.epsilon) for m in again):
+        if any(m.certificate.outputs > outputs_allowed(self.epsilon) for m in again) or (
+            self.divided and outside in TOLD and outside != self.outside
+        ):
             raise InputError(
                 f"to {outside} what lies outside the range is one more output than this mechanism has room for; "
                 f"design one with --outside {outside}"

@@ -211,7 +211,8 @@ def _least(channel: Channel) -> r.LeastKept | None:
     objective = channel.record.objective
     if objective is None:
         return None
-    own = zip(channel.useful.names, channel.kept_whole, strict=True)
+    shares = [entry / channel.denominator for entry in channel.own_entries]
+    own = zip(channel.useful.names, shares, strict=True)
     figures = {key: known for key, known in channel.record.least.items() if isinstance(known, float | int)}
     kind = "number" if (bins := channel.useful.bins_of(0)) is None else bins.kind
     return r.LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), kind=kind, **figures)

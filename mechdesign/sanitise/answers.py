@@ -67,7 +67,9 @@ class Tally:
         self.errors, self.amount, self.worst_error = 0.0, 0.0, 0.0
         self.people = Groups()
         """Who has which records, where each of them is an answer."""
-        self._sized = {m.individuals: m for m in mechanism.mechanisms}
+        self.sized = {m.individuals: m for m in mechanism.mechanisms}
+        self.largest: dict[int, int] | None = None
+        """The answers by size of group of whoever spends most, where sizes have budgets of their own."""
         self.fresh = not mechanism.mechanisms
         self._used: set[int] = set()
         self._new: list[int] = []
@@ -108,10 +110,10 @@ class Tally:
     def quantizer(self, size: int) -> Quantizer:
         """The thresholds for groups of this size, laid out by the rule of the file where it has none."""
         self._used.add(size)
-        if size not in self._sized:
-            self._sized[size] = sized_quantizer(self.mechanism, size, self._told)
+        if size not in self.sized:
+            self.sized[size] = sized_quantizer(self.mechanism, size, self._told)
             self._new.append(size)
-        return self._sized[size].quantizer
+        return self.sized[size].quantizer
 
     def add(self, other: Tally) -> None:
         """Add another release through the same thresholds; `people` are added up record by record."""
@@ -119,15 +121,16 @@ class Tally:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.worst_error = max(self.worst_error, other.worst_error)
         self._used |= other._used
+        self._sized |= other._sized
 
     def result(self, sha256: str | None, answers_each: int | None = None) -> Quantised:
         """What was released, with the mechanism that tells of it; by default every record is an answer."""
         answers_each = answers_each or self.people.most_answers(single=True)
         counted = {"records": self.records, "answers": self.answers, "output_sha256": sha256}
         provenance = self.mechanism.provenance | {"versions": versions()} | counted
-        kept = tuple(self._sized[size] for size in sorted(self._used))
+        kept = tuple(self.sized[size] for size in sorted(self._used))
         made = replace(self.mechanism, mechanisms=kept, provenance=provenance)
-        guarantee, total, _ = guarantee_record(made, answers_each)
+        guarantee, total, _ = guarantee_record(made, answers_each, self.largest)
         same = ("records", "answers", "column", "moved", "worst_error")
         return Quantised(
             **{name: getattr(self, name) for name in same},

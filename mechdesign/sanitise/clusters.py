@@ -34,7 +34,7 @@ APART = (
 
 def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     """The released Spark DataFrame: X becomes strings (or keeps its type, for symbols), all else stays."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
     from pyspark.sql.types import StringType, StructField, StructType
 
     schema, drawer = frame.schema, recipe.drawer(header)
@@ -45,7 +45,8 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
         field = schema.fields[stands_for(drawer.plan, column)]
         if column.release is not None:
             own = drawer.own_type(column, lambda at: types.field(at).type)
-            kind = StringType() if own is None else field.dataType
+            same = own == types.field(stands_for(drawer.plan, column)).type
+            kind = StringType() if own is None else field.dataType if same else from_arrow_type(own)
             field = StructField(column.name, kind, nullable=column.source is None or field.nullable)
         fields.append(field)
     totals = _totals(drawer, lambda places: _counted_on_spark(frame, recipe, header, places))

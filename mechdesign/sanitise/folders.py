@@ -176,7 +176,7 @@ def _sanitise_folder(
     key: Key | None,
     *,
     dry_run: bool,
-    force: bool,
+    force: bool = False,
     **how: Any,
 ) -> Any:
     base, names = files_of(source)

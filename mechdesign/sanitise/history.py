@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import at_most
+from mechdesign.core.numbers import at_most, quoted
 from mechdesign.core.progress import Progress
 from mechdesign.formats.digests import Census, Content
 from mechdesign.formats.inputs import GuardedInput, TextOptions
@@ -112,31 +112,47 @@ def is_same(entry: Entry, content: Content, file: str | None) -> bool:
     return entry.unordered == content.unordered or (file is not None and entry.file == file)
 
 
+def in_cells(entries: Sequence[Entry]) -> dict[str, tuple[int, float]]:
+    """For each column that was released in cells, how many different releases there were, and the bits of all.
+
+    The outputs of all on one fibre are at most the product of their numbers (Farokhi 2020, Theorem 6). The same release
+    of the same data tells nothing new, nor does that of a record by itself, which has one answer in whatever data.
+    """
+    spent: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}
+    for entry in entries:
+        for drawn in (each for each in entry.drawn if each.use.form == QUANTISED):
+            same, known = (drawn.use.channel, drawn.job), spent.setdefault(drawn.use.columns[0], {})
+            known[same] = max(known.get(same, (1, 1)), tuple(entry.settings["spent"]))
+    return {column: (len(known), composed_epsilon(known.values())) for column, known in spent.items()}
+
+
 def charged(
     ledger: Ledger, content: Content, done: Quantised, equals: str | None = None, **places: Any
 ) -> Quantised:
-    """Enter a release in cells; it then tells of all different ones of the column of these records.
-
-    The outputs of all on one fibre are at most the product of their numbers (Farokhi 2020, Theorem 6). A record by
-    itself has one answer in whatever data.
-    """
-    now, every = datetime.now(UTC).isoformat(timespec="seconds"), dict[tuple[str, str], tuple[int, int]]()
+    """Enter a release in cells; it then tells of all releases of the column of these records."""
+    now, columns = datetime.now(UTC).isoformat(timespec="seconds"), (done.column,)
     way = done.mechanism.document.model_dump(mode="json", include=WAY) | {"equals": equals}
-    use = Use(channel=sha256(canonical(way).encode()).hexdigest(), columns=(done.column,), form=QUANTISED)
+    use = Use(channel=sha256(canonical(way).encode()).hexdigest(), columns=columns, form=QUANTISED)
     where = "a record" if way["query"] == "identity" else f"data {content.unordered}"
     spent = (done.mechanism.guarantee["outputs"], done.answers_each or 1)
+    if by_size := dict(done.mechanism.guarantee.get("answers_by_size", ())):
+        each = {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}
+        spent = (math.prod(each[size] ** times for size, times in by_size.items()), 1)
     places |= {"records": content.records, "ordered": content.ordered, "unordered": content.unordered}
-    places |= {"state": "done", "started": now, "finished": now, "settings": {"spent": spent}}
-    places |= {"output": done.sha256, "versions": versions()}
+    places |= {
+        "state": "done",
+        "started": now,
+        "finished": now,
+        "output": done.sha256,
+        "versions": versions(),
+    }
+    places["settings"] = {"spent": spent}
     entry = Entry(id=token_hex(8), drawn=(Drawn(use=use, job=where, draw=0),), **places)
     with ledger.changing() as db:
-        pairs = [(each, each.drawn[0].use) for each in ledger.releases(db)]
-        known = [each for each, old in pairs if (old.form, old.columns) == (QUANTISED, use.columns)]
-        for each in (*share_of(db, known, content, None)[1], entry):
-            same = each.drawn[0].use.channel, each.drawn[0].job
-            every[same] = max(every.get(same, (1, 1)), tuple(each.settings["spent"]))
+        _, found = share_of(db, ledger.releases(db), content, None)
         ledger.enter(db, entry, content)
-    return replace(done, releases=len(every), releases_epsilon=composed_epsilon(every.values()))
+    releases, bits = in_cells([*found, entry])[done.column]
+    return replace(done, releases=releases, releases_epsilon=bits)
 
 
 def history_of(
@@ -163,7 +179,15 @@ def history_of(
     with ledger.reading() as db:
         share, found = share_of(db, ledger.releases(db), census.content(), file)
     drawn = [each for entry in found for each in entry.drawn if each.use.form != QUANTISED]
-    if not drawn:
-        how = "been released in cells of numbers alone" if found else "not been released"
-        return share, found, None, f"these records have {how}"
-    return share, found, *joint_budget(drawn, channels, table)
+    budget, told = joint_budget(drawn, channels, table) if drawn else (None, "")
+    cells = [
+        f"{quoted(column)} was released in cells {times} {'time' if times == 1 else 'times'}, which tell at most "
+        f"{at_most(bits)} bits of one individual together"
+        for column, (times, bits) in in_cells(found).items()
+    ]
+    return (
+        share,
+        found,
+        budget,
+        "; ".join(filter(None, [told, *cells])) or "these records have not been released",
+    )

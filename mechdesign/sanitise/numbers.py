@@ -176,7 +176,8 @@ class NumbersDrawer(Looks):
         """As `Drawer.draw`; the records in `dropped` have no code."""
         places = (*self.plan.inputs[0], *self.plan.identity)
         names = [self.header[at] for at in places]
-        cells, kept = [_stored(column(at), name) for at, name in zip(places, names, strict=True)], None
+        people = [empty_as_missing(encode(column(at), self.header[at])) for at in self.plan.identity]
+        cells, kept = [_stored(column(places[0]), names[0]), *people], None
         try:
             kept = usable(cells, names, self._missing, advise=self._advise)
             if kept is not None:

@@ -27,6 +27,7 @@ from mechdesign.formats.opening import Batch, open_source, packing_of
 from mechdesign.formats.urls import is_url, local, place_of
 from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of, usable_records
 from mechdesign.nonstochastic.claims import read_verified
+from mechdesign.nonstochastic.dividing import largest_answers
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, Outside, ranks_of
 from mechdesign.nonstochastic.sizes import released_number
 from mechdesign.release.draws import Key
@@ -102,7 +103,7 @@ def release_table(
         raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
     if query == "identity":
         return _release_records(designed, source, target, beside, keep, asked)
-    if any(asked.get("records", {}).values()):
+    if any(value not in (None, False, 1, ()) for value in asked.get("records", {}).values()):
         raise InputError(
             f"the {query} releases an answer for each group, and no records: leave out --add, --drop, --keep, "
             "--keep-order, --shuffle, --format, --escape-formulas, --jobs"
@@ -219,14 +220,15 @@ class Answering:
             if self._progress is not None:
                 self._progress(self.table.position, self.table.size)
 
-    def most_answers(self, individual: str) -> int:
-        """The most answers that one individual takes part in, from a pass of its own."""
+    def who(self, individual: str) -> Groups:
+        """Who is in which group, from a pass of its own."""
         groups = Groups()
         for _, rows, columns in self.batches(individual):
             groups.add(columns[1:-1], np.zeros(len(rows)), columns[-1])
-        return self._most(groups) or 1
+        return groups
 
-    def _most(self, groups: Groups) -> int | None:
+    def most(self, groups: Groups) -> int | None:
+        """The most answers that one individual takes part in."""
         return groups.most_answers(single=self.mechanism.query == "identity")
 
     def grouped(self, individual: str | None) -> dict[str, Any]:
@@ -249,8 +251,10 @@ class Answering:
             tally.records += len(rows)
         if not tally.records:
             raise InputError(f"{self.table.name}: no records; an answer needs at least one")
-        self.answers_each = self._most(groups)
+        self.answers_each = self.most(groups)
         (kept, answers), names, sizes = self._answers(groups, marked), groups.keys, groups.sizes
+        if self.mechanism.divided and individual:
+            tally.largest = largest_answers(groups, tally.sized)
         tally.answers = len(answers)
         if not answers:
             raise InputError(f"{self.table.name}: no value lies in the range, and nothing is left to answer")

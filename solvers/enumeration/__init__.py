@@ -18,11 +18,8 @@ AUTO = "auto"
 
 METHODS = (AUTO, pivot.PIVOT, FLOAT, EXACT)
 
-TRIAL = 10 * pivot.WORK
-"""Work, about 20 ms, for which it is quicker to try than to estimate first."""
-
-WORTH_TRYING = 100
-"""Bases below which a trial is not worth its set-up."""
+TRIAL, WORTH_TRYING = 10 * pivot.WORK, 100
+"""Work, about 20 ms, for which it is quicker to try than to estimate first, if it is for at least so many bases."""
 
 BASES_PER_VERTEX = 16
 """Bases visited at most for every vertex allowed: degenerate vertices have several (on the 30 pairwise

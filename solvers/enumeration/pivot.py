@@ -178,18 +178,16 @@ def estimate(polytope: Polytope) -> Estimate:
         work = WORK if q == n and not unfinished else WORK // SHARE
         face = polytope.restrict(rng.choice(n, q, replace=False, shuffle=False)) if q < n else polytope
         found = walk(face, most_bases=max(1, work // work_per_basis(q, m)))
-        scaled = sum(
-            count * (math.comb(n, k) / math.comb(q, k)) for k, count in enumerate(found.sizes) if count
-        )
+        sizes = [(k, count) for k, count in enumerate(found.sizes) if count]
+        scaled = sum(count * (math.comb(n, k) / math.comb(q, k)) for k, count in sizes)
         if found.status == LIMIT:
             unfinished = max(unfinished, scaled)
             if q > 1:
                 q, growing = max(1, q * 3 // 4), False
                 faces.clear()
                 continue
-        if (
-            growing
-        ):  # few enough columns to finish each face, enough to see something; these faces do not count
+        # Few enough columns to finish each face, enough to see something; these faces do not count.
+        if growing:
             larger = min(n, q + (q + 1) // 2)
             fits = found.bases * work_per_basis(larger, m) <= WORK // SHARE
             growing = sum(found.sizes) < ENOUGH and fits and q < n

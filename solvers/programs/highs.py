@@ -64,12 +64,8 @@ class MasterSolution:
     @property
     def is_optimal(self) -> bool:
         """Claimed optimal, finite, and its equations hold to `FEASIBILITY`."""
-        return (
-            self.status is MasterStatus.OPTIMAL
-            and bool(np.isfinite(self.dual).all())
-            and bool(np.isfinite(self.weights).all())
-            and self.residual <= FEASIBILITY
-        )
+        finite = bool(np.isfinite(self.dual).all() and np.isfinite(self.weights).all())
+        return self.status is MasterStatus.OPTIMAL and finite and self.residual <= FEASIBILITY
 
 
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
@@ -144,9 +140,8 @@ class HighsMaster:
         self._inf = highspy.kHighsInf
         self._highs = highs = highs_with(OPTIONS)
         n = len(target)
-        none = np.zeros(0, np.int32)
         scaled = self._target * self._rows
-        highs.addRows(n, scaled, scaled, 0, np.zeros(n, np.int32), none, np.zeros(0))
+        highs.addRows(n, scaled, scaled, 0, np.zeros(n, np.int32), [], [])
         side = np.arange(n, dtype=np.int32)
         self._sides = np.arange(2 * n, dtype=np.int32)
         for sign in (1.0, -1.0):
@@ -261,7 +256,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Solution:
-    """The best point found, and a bound that HiGHS proves on the minimum.
+    """The best point found, and a bound that HiGHS proves on the minimum; `prices` of the rows if nothing is integer.
 
     `optimal` is False after a time limit.
     """
@@ -270,6 +265,7 @@ class Solution:
     objective: float
     bound: float
     optimal: bool
+    prices: Array
 
 
 def solve_program(program: Program, *, time_limit: float = math.inf, start: Array | None = None) -> Solution:
@@ -280,13 +276,9 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
     exact = {"threads": 1, "mip_rel_gap": 0.0, "mip_feasibility_tolerance": INTEGRALITY}
     highs = highs_with(exact | {"time_limit": min(float(time_limit), highspy.kHighsInf)})
     n, rows = program.costs.size, program.rows
-    starts, columns = (np.array(each, dtype=np.int32) for each in (rows.starts[:-1], rows.columns))
-    lower, upper, values = (
-        np.array(each, dtype=np.float64) for each in (rows.lower, rows.upper, rows.values)
-    )
-    none = np.zeros(0, np.int32)
-    highs.addCols(n, program.costs, program.lower, program.upper, 0, np.zeros(n, np.int32), none, np.zeros(0))
-    highs.addRows(len(lower), lower, upper, len(values), starts, columns, values)
+    highs.addCols(n, program.costs, program.lower, program.upper, 0, np.zeros(n, np.int32), [], [])
+    entries = len(rows.values), rows.starts[:-1], rows.columns, rows.values
+    highs.addRows(len(rows.lower), rows.lower, rows.upper, *entries)
     if program.integer is not None:
         whole = np.flatnonzero(program.integer).astype(np.int32)
         highs.changeColsIntegrality(len(whole), whole, [highspy.HighsVarType.kInteger] * len(whole))
@@ -306,4 +298,4 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
         )
     objective = float(program.costs @ x)
     bound = float(info.mip_dual_bound) if program.integer is not None else objective
-    return Solution(x, objective, bound, optimal)
+    return Solution(x, objective, bound, optimal, np.asarray(found.row_dual, dtype=np.float64))

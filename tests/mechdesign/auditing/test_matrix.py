@@ -54,6 +54,16 @@ def test_rows_may_come_in_any_order(joint):
     assert there == audit_matrix(matrix[::-1], joint, LIP(0.3), outputs=["u", "v"])
 
 
+def test_labels_may_be_any_sequence_of_texts(joint):
+    matrix = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    verdict = audit_matrix(
+        matrix, joint, LIP(1.0), symbols=np.array(["a", "b", "c"]), outputs=np.array(["u", "v"])
+    )
+    assert verdict == audit_matrix(matrix, joint, LIP(1.0), outputs=["u", "v"])
+    with pytest.raises(InputError, match=r"the matrix has the shape \(3, 2\), not \(0, 2\)"):
+        audit_matrix(matrix, joint, LIP(1.0), symbols=[])
+
+
 def test_outputs_that_no_row_gives_are_ignored(joint):
     matrix = [["1", "0", "0"], ["0", "0.0", "1"], ["0", "0", "1"]]
     verdict = audit_matrix(matrix, joint, MaxLift(0.01), outputs=["u", "v", "w"])

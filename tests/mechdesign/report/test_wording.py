@@ -61,6 +61,7 @@ def test_bounds_are_rounded_outwards_and_not_far(value):
         (budget, 700.0, "700"),
         (factor_at_most, math.log(2.0), "2"),
         (factor_at_least, math.log(2.0), "0.5"),
+        (factor_at_least, math.inf, "0"),
         (factor_at_most, 5e-324, "1.0001"),
     ],
 )

@@ -417,7 +417,7 @@ def test_a_mechanism_for_single_records(spark):
     pd.testing.assert_frame_equal(released, expected)
     with pytest.raises(InputError, match="the partitions tell of 'pay'"):
         sanitise_spark(in_spark(spark, frame, 1).repartitionByRange(3, "pay"), mechanism)
-    with pytest.raises(InputError, match="^row number 7 .* 'pay' is empty there"):
+    with pytest.raises(InputError, match=r"^row number 7 .* 'pay' is empty there"):
         sanitise_spark(in_spark(spark, frame.replace({"pay": {frame["pay"][7]: None}}), 1), mechanism)
 
 
