@@ -146,6 +146,8 @@ class NumbersDrawer(Looks):
         self._middles = np.array([float(middle) for middle in self._quantizer.midpoints])
         # The last one marks what lies outside the range: an empty cell.
         self.labels = {(0, 0): (*map(repr, self._middles.tolist()), "")}
+        self.counts = [np.zeros(len(self.labels[0, 0]), np.int64)]
+        """How many records got each answer."""
         self.dropped: NDArray[np.bool_] | None = None
         """Which records of the part drawn last are left out."""
 
@@ -199,7 +201,11 @@ class NumbersDrawer(Looks):
         elif told is not None:
             codes[told] = self._middles.size
         tally.answers += len(codes)
+        self.counts[0] += np.bincount(codes, minlength=len(self.counts[0]))
         return {(0, 0): DrawnColumn(codes, self.labels[0, 0])}
+
+    count = draw
+    """As `Drawer.count`, of which the answers come for nothing."""
 
     def result(self, sha256: str | None) -> Quantised:
         """What was released."""

@@ -23,9 +23,12 @@ from mechdesign.tables.joint import Joint
 from tests.mechdesign.sanitise.records import (
     KEY,
     NAMED,
+    adult_by_relationship,
+    adult_channel,
     crossed_channel,
     drawn_by_hand,
     mixing_channel,
+    pay_mechanism,
     people,
 )
 
@@ -370,6 +373,52 @@ def test_an_executor_that_is_killed_changes_no_draw(tmp_path):
     )
     assert run.returncode == 0, run.stderr[-2000:]
     assert "the same draws" in run.stdout
+
+
+def test_partitions_that_tell_of_the_sensitive_column_are_refused(spark, adult):
+    """On Adult grouped by relationship, its number tells of most records; read in random order, of none."""
+    from pyspark.sql.functions import rand
+
+    frame, channel = adult_by_relationship(adult)[0], adult_channel(adult)
+    session = spark.newSession()
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
+    source = session.createDataFrame(pa.Table.from_pandas(frame)).repartitionByRange(8, "n")
+    with pytest.raises(InputError, match=r"^the partitions tell of 'occupation' .*orderBy.*\(keep_order=\)"):
+        sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    expected = sanitise(frame, channel, key=KEY, keep_order=True)["occupation"].tolist()
+    for released in (
+        sanitise_spark(source, channel, key=KEY, row_numbers="n", keep_order=True),
+        sanitise_spark(source.orderBy(rand()), channel, key=KEY, row_numbers="n"),
+    ):
+        assert released.toArrow().sort_by("n")["occupation"].to_pylist() == expected
+
+
+def test_partitions_that_are_cut_in_another_way_when_they_are_released_are_refused(spark, channel):
+    """Spark joins small partitions of a shuffle: the useful column alone fills one, and whole records many."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "40")
+    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "8k")
+    session.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
+    session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "1b")
+    frame = people(600).assign(text=[os.urandom(40).hex() for _ in range(600)])
+    source = session.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False)).repartition("job")
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    with pytest.raises(InputError, match=r"^the partitions tell of 'job'"), spark_errors():
+        released.collect()
+
+
+def test_a_mechanism_for_single_records(spark):
+    """The answers, and the records that are left out, are those of a frame."""
+    frame, mechanism = people(300), pay_mechanism()
+    expected = sanitise(frame, mechanism)
+    released = sanitise_spark(in_spark(spark, frame, 3), mechanism).toArrow().to_pandas()
+    expected = expected.reset_index(drop=True)
+    released = released.sort_values("n", ignore_index=True).astype(expected.dtypes)
+    pd.testing.assert_frame_equal(released, expected)
+    with pytest.raises(InputError, match="the partitions tell of 'pay'"):
+        sanitise_spark(in_spark(spark, frame, 1).repartitionByRange(3, "pay"), mechanism)
+    with pytest.raises(InputError, match=r"^row number 7 .* 'pay' is empty there"):
+        sanitise_spark(in_spark(spark, frame.replace({"pay": {frame["pay"][7]: None}}), 1), mechanism)
 
 
 def test_what_gives_the_column_away_within_a_partition_is_an_error(spark, channel):
