@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -34,7 +33,7 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
-from solvers import Array, Envelope, OutsidePolytope, Points, UncertainSet, robust_envelope
+from solvers import Array, Envelope, OutsidePolytope, UncertainSet, robust_envelope
 from solvers.uncertain import extreme_means
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
@@ -204,20 +203,11 @@ class PopulationRules(Rules):
     def solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over the set, or on a face of it, until `end`."""
 
-        def solve(
-            members: NDArray[np.intp] | None = None,
-            *,
-            start: Points | None = None,
-            incumbents: Callable[[], Sequence[tuple[Array, Points]]] = tuple,
-            **more: Any,
-        ) -> Envelope:
+        def solve(members: NDArray[np.intp] | None = None, **more: Any) -> Envelope:
             uncertain = self.uncertain if members is None else self.uncertain.face(members)
             if members is not None and not uncertain.excess(uncertain.point)[0] < -margin:
                 raise OutsidePolytope("the merged set lies in the margin")
-            columns = [Points.empty(uncertain.n), *(points for _, points in incumbents())]
-            columns = Points.concatenate(columns if start is None else [*columns, start])
-            more |= search.options(self.joint, end)
-            return robust_envelope(uncertain, margin=margin, start=columns, **more)
+            return robust_envelope(uncertain, margin=margin, **more | search.options(self.joint, end))
 
         return solve
 
