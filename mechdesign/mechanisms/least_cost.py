@@ -225,7 +225,7 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
         "constraints": 0 if convex is None else len(convex.constraints),
     }
     record = costs.record.model_copy(update=kept)
-    plan = Plan(rules, costs.floats, limits, record.name == TRUTH, search, convex)
+    plan = Plan(rules, costs.floats, limits, search, convex)
     try:
         channel, verdict, solved = plan.designed()
     except SolverError as error:

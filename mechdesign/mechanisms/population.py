@@ -39,26 +39,19 @@ from solvers.uncertain import extreme_means
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `rules.MARGINS`."""
 
-TABLE_SHARE, TABLE_SECONDS = 0.1, 10.0
-"""Share of the time limit (or seconds) for a bound from the table's own optimum where the search did not end."""
-
-TABLE_GAP = 1e-2
-"""Gap of that optimum, in units of H(X)."""
+TABLE_SHARE, TABLE_SECONDS, TABLE_GAP = 0.1, 10.0, 1e-2
+"""Share of the time limit (or seconds) for a bound from the table's own optimum where the search did not end, and the
+gap of that optimum in units of H(X)."""
 
 LITTLE = 0.05
 """A channel that keeps less of H(X) than this is worth a word on how many records would be needed."""
 
-WANTED = 0.5
-"""Share of what the table alone would allow that the estimate of needed records aims at."""
+WANTED, MOST_DOUBLINGS = 0.5, 30
+"""Share of what the table alone would allow that the estimate of needed records aims at, and how far it looks: a
+thousand million times the records."""
 
-MOST_DOUBLINGS = 30
-"""How far the estimate looks: a thousand million times the records."""
-
-ESTIMATE_GAP = 0.02
-"""Gap, in units of H(X), of the designs behind that estimate."""
-
-ESTIMATE_SECONDS = 5.0
-"""Time that the estimate may take in all."""
+ESTIMATE_GAP, ESTIMATE_SECONDS = 0.02, 5.0
+"""Gap, in units of H(X), of the designs behind that estimate, and the time that it may take in all."""
 
 
 def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> UncertainSet:
