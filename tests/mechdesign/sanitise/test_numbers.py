@@ -99,6 +99,7 @@ def test_duckdb(table):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_spark(table, spark):
     frame = spark.createDataFrame(table.assign(kwh=[7, 1, 12, 3, 9, 4, 1, -3]))
     released = sanitise(frame, mechanism())
