@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchCounts, SearchStatus
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchCounts, SearchStatus, check_prices
 from solvers.errors import EmptyPolytope, InvalidOption
-from solvers.formulation import check_prices
 from solvers.points import Points
 from solvers.polytope import Polytope
 
