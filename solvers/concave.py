@@ -57,7 +57,6 @@ class SearchStatus(StrEnum):
     COLUMNS = "enough columns found"
     TIME_LIMIT = "time limit reached: allow more seconds"
     NODE_LIMIT = "node limit reached: allow more nodes"
-    PRECISION = "double precision proves no more: allow a larger tolerance"
     MEMORY_LIMIT = "memory limit reached: allow more memory or a larger tolerance"
 
 
