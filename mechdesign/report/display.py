@@ -118,13 +118,9 @@ def html(shown: Any) -> str:
         [about(value) if isinstance(value, float) else label(str(value)) for value in row]
         for row in zip(*table.values(), strict=True)
     ]
-    said: dict[str, Any] = {
-        "line": repr(shown),
-        "heads": list(map(label, table)),
-        "rows": rows,
-        "words": summary(shown),
-    }
-    return laid_out("result.html.jinja", **said, most_rows=MOST_ROWS, most_columns=MOST_COLUMNS)
+    heads, room = [label(name) for name in table], {"most_rows": MOST_ROWS, "most_columns": MOST_COLUMNS}
+    said = {"line": repr(shown), "words": summary(shown)}
+    return laid_out("result.html.jinja", heads=heads, rows=rows, **said, **room)
 
 
 def plot(shown: Any, ax: Any = None) -> Any:

@@ -45,7 +45,7 @@ def markdown(document: b.Document) -> str:
     return laid_out("page.md.jinja", _letters, document=document)
 
 
-def laid_out(template: str, escaped: Callable[[str], str] = escape, **content: Any) -> str:
+def laid_out(template: str, escaped: Callable[[str], str] = escape, /, **content: Any) -> str:
     """`content` as a template lays it out: whatever it shows is `escaped`, unless it is markup of its own making."""
 
     def shown(value: object) -> Markup:
