@@ -73,7 +73,7 @@ def mean_evidence(logarithms: Sequence[float]) -> float:
     return float(np.logaddexp.reduce(logarithms)) - math.log(len(logarithms))
 
 
-def decisive(evidence: float, looks: int = 1) -> bool:
+def decisive(evidence: float, looks: float = 1) -> bool:
     """Whether an e-value refutes chance at `LEVEL`, among so many."""
     return evidence >= math.log(looks / LEVEL)
 
