@@ -348,13 +348,14 @@ def robust_envelope(
     memory_limit: int = MEMORY_LIMIT,
     workers: int = 1,
     start: Points | None = None,
+    incumbents: Incumbents = tuple,
     dual: ArrayLike | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Envelope:
     """Decompose ``uncertain.point`` into members of the set at least cost, with a proven bound.
 
-    Parameters and errors are those of `lower_envelope`; `margin` is that of `RobustSearch`. The bound holds for
-    the set itself, whose points are members of it with the margin.
+    Parameters and errors are those of `lower_envelope`, but that of incumbents the members alone count; `margin` is
+    that of `RobustSearch`. The bound holds for the set itself, whose points are members of it with the margin.
     """
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
@@ -369,8 +370,9 @@ def robust_envelope(
         interrupted, end = True, -math.inf
     p = uncertain.point
     initial = [Points.from_dense(p), Points.from_dense(uncertain.pulled(margin))]
-    if start is not None and len(start):
-        initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
+    for points in [*(points for _, points in incumbents()), *([] if start is None else [start])]:
+        _check_length(points, uncertain.n)
+        initial.append(points.take(uncertain.excess_of(points) <= -margin + MEMBER))
     columns = Points.concatenate(initial)
     if guess is None:
         master = HighsMaster(p)

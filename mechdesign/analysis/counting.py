@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.checking import Finding
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
@@ -98,11 +98,9 @@ class RecordSlice:
 
 def slices(table: Source, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[RecordSlice]:
     """All records in order; the file must have these columns."""
-    for name in (*symbols, *read):
-        try:
+    with naming(table.name):
+        for name in (*symbols, *read):
             require_column(name, table.header)
-        except InputError as error:
-            raise InputError(f"{table.name}: {error}") from None
     for batch in table.batches(encode=symbols, read=[n for n in read if n not in symbols], whole=False):
         if batch.num_rows:
             yield RecordSlice(batch, 0, batch.num_rows)

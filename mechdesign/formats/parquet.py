@@ -109,6 +109,8 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         self._pending_bytes = 0
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)
+        del table
+        pa.default_memory_pool().release_unused()
 
     def close(self) -> None:
         """Write what is left and the end of the file; the target stays open."""

@@ -24,16 +24,16 @@ from mechdesign.auditing.matrix import non_negative
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.mechanisms.least_cost_plan import ChannelLimits, Plan, deviation_of, truth_of
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design, LeastCost, finish
+from mechdesign.mechanisms.result import Design, LeastCost, Search, finish
+from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
 from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
 from solvers import Array, SolverError
@@ -187,12 +187,10 @@ def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dic
                 f"{source.name}: the symbol {listed(twice)} has two rows or two columns of costs"
             )
     costs: dict[str, dict[str, Fraction]] = {}
-    try:
+    with naming(source.name):
         for x, *cells in rows:
             costs[x] = {y: non_negative(cell, COST, y, x) for y, cell in zip(header, cells, strict=True)}
         return costs
-    except InputError as error:
-        raise InputError(f"{source.name}: {error}") from None
 
 
 def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
@@ -225,7 +223,7 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
         "constraints": 0 if convex is None else len(convex.constraints),
     }
     record = costs.record.model_copy(update=kept)
-    plan = Plan(rules, costs.floats, limits, record.name == TRUTH, search, convex)
+    plan = Plan(rules, costs.floats, limits, search, convex)
     try:
         channel, verdict, solved = plan.designed()
     except SolverError as error:
@@ -252,8 +250,8 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
             f"every record is released as {quoted(channel.outputs[used[0]])}, which tells nothing: give a larger "
             "budget, more records, or merge symbols"
         )
-    seconds, told = time.perf_counter() - started, {"method": solved.method, "messages": tuple(said)}
-    made = finish(channel, joint, verdict, mechanism=record.name, seconds=seconds, **told)
+    rounded = Rounded(channel, verdict)
+    made = finish(rounded, joint, record.name, solved.method, started, messages=tuple(said))
     utility = {**(made.channel.record.utility or {}), **found.figures}
     known = replace(made.channel.record, objective=record, utility=utility)
     return replace(made, channel=made.channel.with_record(known), least=found)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Numbering, encode
@@ -46,10 +46,8 @@ def read_text_columns(
 ) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
     """The columns that some roles ask for, one text per record, and which of them each role asked for."""
     with open_source(path, text) as source:
-        try:
+        with naming(source.name):
             resolved = {role: columns_named(names, source.header) for role, names in roles.items()}
-        except InputError as error:
-            raise InputError(f"{source.name}: {error}") from None
         wanted = list(dict.fromkeys(name for names in resolved.values() for name in names))
         numberings = {name: Numbering() for name in wanted}
         parts: dict[str, list[Indices]] = {name: [] for name in wanted}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from mechdesign.core.documents import canonical, document_text
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import NamelessFile, PathLike, part_of, real_path
 from mechdesign.core.numbers import listed
 from mechdesign.core.progress import Progress
@@ -98,13 +98,11 @@ class Run:
         tells = self.sides.codebook is not None and self.recipe.channels[0].joint is not None
         self.told: list[str] = [_CODEBOOK] if tells else []
         schema = getattr(self.table, "schema", None)  # of Parquet files, whose columns can hold others
-        try:
+        with naming(self.table.name):
             self.plan = self.recipe.plan(self.table.header)
             if schema is not None and not self.recipe.options.keep_sensitive:
                 kept = {*self.plan.others} - {*self.recipe.options.kept}
                 refuse_inner(schema, kept, self.recipe.private_columns, self.recipe.replaced)
-        except InputError as error:
-            raise InputError(f"{self.table.name}: {error}") from None
         if schema is not None and self.how.kind == "Parquet" and (notes := free_notes(schema)):
             self.told.append(
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"

@@ -9,6 +9,7 @@ place of its record tells nothing of it: a file that is sorted by its numbers is
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -112,28 +113,21 @@ class Sorted:
     def __init__(self) -> None:
         self._up = self._down = True
         self._last = np.zeros(0)
-        self._counts: dict[float, int] = {}
-        self._records = 0
+        self._counts = Counter[float]()
 
     def add(self, values: NDArray[np.float64]) -> None:
         """The next records."""
-        if not (self._up or self._down):
-            return
         steps = np.diff(np.concatenate([self._last, values]))
         self._up, self._down = self._up and not (steps < 0).any(), self._down and not (steps > 0).any()
         self._last = values[-1:] if len(values) else self._last
-        if len(self._counts) > ENOUGH:
-            return
-        self._records += len(values)
-        for value, times in zip(*map(np.ndarray.tolist, np.unique(values, return_counts=True)), strict=True):
-            self._counts[value] = self._counts.get(value, 0) + times
+        if (self._up or self._down) and len(self._counts) <= ENOUGH:
+            self._counts.update(values.tolist())
 
     def evidence(self) -> float:
         """The logarithm of an e-value against a random order: of all arrangements two at most are sorted."""
-        if not (self._up or self._down):
-            return -math.inf
         ties = sum(math.lgamma(times + 1) for times in self._counts.values())
-        return math.lgamma(self._records + 1) - ties - math.log(2)
+        found = math.lgamma(self._counts.total() + 1) - ties - math.log(2)
+        return found if self._up or self._down else -math.inf
 
 
 class NumbersDrawer(Looks):
@@ -152,6 +146,8 @@ class NumbersDrawer(Looks):
         self._middles = np.array([float(middle) for middle in self._quantizer.midpoints])
         # The last one marks what lies outside the range: an empty cell.
         self.labels = {(0, 0): (*map(repr, self._middles.tolist()), "")}
+        self.counts = [np.zeros(len(self.labels[0, 0]), np.int64)]
+        """How many records got each answer."""
         self.dropped: NDArray[np.bool_] | None = None
         """Which records of the part drawn last are left out."""
 
@@ -205,7 +201,11 @@ class NumbersDrawer(Looks):
         elif told is not None:
             codes[told] = self._middles.size
         tally.answers += len(codes)
+        self.counts[0] += np.bincount(codes, minlength=len(self.counts[0]))
         return {(0, 0): DrawnColumn(codes, self.labels[0, 0])}
+
+    count = draw
+    """As `Drawer.count`, of which the answers come for nothing."""
 
     def result(self, sha256: str | None) -> Quantised:
         """What was released."""

@@ -186,7 +186,8 @@ def _lazily(frame: Any, recipe: Any, first_row: int) -> Any:
             "of row numbers that is stored with the data with row_numbers"
         )
     if spark:
-        return on_spark(frame, recipe, header)
+        with engine_errors():
+            return on_spark(frame, recipe, header)
     if dask:
         return on_dask(frame, recipe, header, first_row)
     empty = frame.collect_schema().to_frame() if lazy else frame.limit(0).to_arrow_table()

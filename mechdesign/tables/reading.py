@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column, separators
@@ -76,7 +75,7 @@ def read_joint(
     for name in names:
         with (
             open_source(base / name if base else name, text, repeated_names=wide) as source,
-            _naming(source.name),
+            naming(source.name),
         ):
             if wide:
                 if several:
@@ -91,7 +90,7 @@ def read_joint(
             _count(source, tally)
             whole = whole if several else source.name
     assert tally is not None  # there is at least one file
-    with _naming(whole):
+    with naming(whole):
         if not tally.records:
             raise InputError(
                 f"{'the files have headers' if several else 'the file has a header'} but no records"
@@ -106,17 +105,6 @@ def read_joint(
         if weight is not None and tally.is_counts and repeated:
             more = (*more, WEIGHTS.format(quoted(weight), joint.total))
         return replace(joint, notices=(*joint.notices, *more))
-
-
-@contextmanager
-def _naming(name: str) -> Generator[None]:
-    """Errors tell which file they are about."""
-    try:
-        yield
-    except InputError as error:
-        if str(error).startswith(name):
-            raise
-        raise InputError(f"{name}: {error}") from None
 
 
 def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple[str, ...]:
