@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.checking import Finding
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import Encoded, arrow_texts, encode, require_column
+from mechdesign.formats.cells import Encoded, encode, require_column
 from mechdesign.formats.csv import CsvSource, as_text
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Batch, Source, open_source
+from mechdesign.formats.opening import Source, open_source
 from mechdesign.release.drawing import Seen
-from mechdesign.release.policies import normalised_cells
+from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at
 from mechdesign.tables.variable import Variable
@@ -34,6 +34,9 @@ from mechdesign.tables.variable import Variable
 Counts = NDArray[np.int64]
 
 Advance = Callable[[int], object]
+
+STRICT = Policy()
+"""Missing and unknown symbols are refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,61 +61,41 @@ class Columns:
 
 @dataclass(frozen=True)
 class CountedFile:
-    """What a released file holds."""
+    """What a released file holds: its records by symbol of the original (one row without it) and label.
+
+    Nothing is counted where the original has more records, or fewer.
+    """
 
     records: int
-    labels: Counts
-    pairs: Counts | None
+    counts: Counts
     findings: tuple[Finding, ...]
 
 
-class RecordSlice:
-    """Some consecutive records of a batch; its columns are cut out of the file when they are asked for."""
+def slices(table: Source, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[Any]:
+    """All records in order, these columns of them as arrow batches; the file must have them."""
+    import pyarrow as pa
 
-    def __init__(self, batch: Batch, first: int, size: int, columns: dict[str, Any]) -> None:
-        self._batch, self._first, self._size, self._columns = batch, first, size, columns
-
-    def __len__(self) -> int:
-        return self._size
-
-    def column(self, name: str) -> Any:
-        """A column as a pyarrow array."""
-        if name not in self._columns:
-            self._columns[name] = self._batch.column(name)
-        return self._columns[name].slice(self._first, self._size)
-
-    def cells(self, names: Sequence[str]) -> list[Encoded]:
-        """The cells of some columns as text."""
-        return [encode(self.column(name), name) for name in names]
-
-    def split(self, size: int) -> tuple[RecordSlice, RecordSlice | None]:
-        """The first `size` records, and the others if there are any."""
-        left, at = self._size - size, self._first + size
-        rest = RecordSlice(self._batch, at, left, self._columns) if left else None
-        return RecordSlice(self._batch, self._first, size, self._columns), rest
-
-
-def slices(table: Source, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[RecordSlice]:
-    """All records in order; the file must have these columns."""
-    for name in (*symbols, *read):
-        try:
+    with naming(table.name):
+        for name in (*symbols, *read):
             require_column(name, table.header)
-        except InputError as error:
-            raise InputError(f"{table.name}: {error}") from None
+    names = list(dict.fromkeys((*symbols, *read)))
     for batch in table.batches(encode=symbols, read=[n for n in read if n not in symbols], whole=False):
         if batch.num_rows:
-            yield RecordSlice(batch, 0, batch.num_rows, {})
+            yield pa.RecordBatch.from_arrays([batch.column(name) for name in names], names)
 
 
-def pairs(
-    before: Iterator[RecordSlice], after: Iterator[RecordSlice]
-) -> Iterator[tuple[RecordSlice | None, RecordSlice | None]]:
+def cells_of(batch: Any, names: Sequence[str]) -> list[Encoded]:
+    """The cells of some columns as text."""
+    return [encode(batch.column(name), name) for name in names]
+
+
+def pairs(before: Iterator[Any], after: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
     """Records of both, equally many at a time, in order; None where the other file has more."""
     old, new = next(before, None), next(after, None)
-    while old is not None or new is not None:
-        size = min(len(part) for part in (old, new) if part is not None)
-        (one, old), (other, new) = (part.split(size) if part else (None, None) for part in (old, new))
-        yield one, other
+    while old or new:
+        size = min(len(part) for part in (old, new) if part)
+        yield old and old.slice(0, size), new and new.slice(0, size)
+        old, new = (part and part.slice(size) for part in (old, new))
         old, new = old or next(before, None), new or next(after, None)
 
 
@@ -136,9 +119,9 @@ class Counting:
         first = self.offenders.get(kind) or Finding(kind, f"{self.table.where(at)}: {what}")
         self.offenders[kind] = replace(first, records=first.records + times)
 
-    def label_codes(self, batch: RecordSlice) -> Counts:
+    def label_codes(self, batch: Any) -> Counts:
         """Positions of the labels; what is none has a negative one."""
-        cells = batch.cells(self.columns.released)
+        cells = cells_of(batch, self.columns.released)
         codes = positions_of(cells, self.labels)
         if codes.size and codes.min() < 0:
             at = np.flatnonzero(codes < 0)
@@ -147,12 +130,14 @@ class Counting:
             self.offend("label", int(at[0]), what if text else "an empty cell, as no channel gives", len(at))
         return codes
 
-    def add(self, batch: RecordSlice, xs: Counts, ys: Counts, advance: Advance | None) -> None:
+    def add(self, batch: Any, xs: Counts, ys: Counts, advance: Advance | None) -> None:
         """Count the records with a label, each identifier once."""
         known = np.flatnonzero(ys >= 0)
         codes = xs[known] * len(self.labels) + ys[known]
         if self.columns.identity:
-            cells = [Encoded(c.codes[known], c.texts, c.is_float) for c in batch.cells(self.columns.identity)]
+            cells = [
+                Encoded(c.codes[known], c.texts, c.is_float) for c in cells_of(batch, self.columns.identity)
+            ]
             first, own = self._identities.look(_HASHER.identifiers(cells), codes)
             other = np.flatnonzero(own != codes)
             if other.size:
@@ -182,7 +167,7 @@ def count_release(
             codes = counting.label_codes(batch)
             counting.add(batch, np.zeros_like(codes), codes, advance)
         findings = (*private_columns(table, columns), *counting.offenders.values())
-    return CountedFile(counting.records, counting.counts[0], None, findings)
+    return CountedFile(counting.records, counting.counts, findings)
 
 
 def count_pairs(
@@ -193,12 +178,12 @@ def count_pairs(
     possible: NDArray[np.bool_],
     columns: Columns,
     *,
-    refused: tuple[bool, bool] = (True, True),
-    normalise: str = "none",
+    policy: Policy = STRICT,
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> CountedFile:
     """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
+    useful = replace(normalised(useful, policy.normalise), columns=columns.useful)
     with open_source(released, text) as after, open_source(original, text) as before:
         counting = Counting(after, labels, len(useful) + 2, columns)
         left_out = {*columns.released, *columns.ignored}
@@ -212,8 +197,8 @@ def count_pairs(
                 gone, come = gone + len(old or ()), come + len(new or ())
                 continue
             ys = counting.label_codes(new)
-            cells = [normalised_cells(cells, normalise) for cells in old.cells(columns.useful)]
-            xs = symbol_codes(before, cells, useful, counting.records, refused)
+            cells = [normalised_cells(cells, policy.normalise) for cells in cells_of(old, columns.useful)]
+            xs = symbol_codes(before, cells, useful, counting.records, policy)
             wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
             if wrong.size:
                 at = int(wrong[0])
@@ -231,22 +216,19 @@ def count_pairs(
     if gone or come:
         what = f"{after.name} has {records:,} records and the original {counting.records + gone:,}"
         findings.insert(0, Finding("rows", f"{what}; a release has the same, in order"))
-    table = None if gone or come else counting.counts
-    return CountedFile(records, counting.counts.sum(axis=0), table, (*findings, *counting.offenders.values()))
+        counting.counts[:] = 0
+    return CountedFile(records, counting.counts, (*findings, *counting.offenders.values()))
 
 
 def symbol_codes(
-    table: Source,
-    cells: list[Encoded],
-    useful: Variable,
-    before: int,
-    refused: tuple[bool, bool] = (True, True),
+    table: Source, cells: list[Encoded], useful: Variable, before: int, policy: Policy = STRICT
 ) -> Counts:
     """Positions of the symbols; missing and unknown ones come behind them, or the first that is refused is named."""
     codes = positions_of(cells, useful)
     if codes.size and codes.min() < 0:
         missing = codes == MISSING
-        wrong = np.flatnonzero((missing & refused[0]) | ((codes < 0) & ~missing & refused[1]))
+        rules = np.where(missing, policy.null, policy.unknown)
+        wrong = np.flatnonzero((codes < 0) & (rules == REFUSE))
         if wrong.size:
             error = unknown_at(int(wrong[0]), cells, useful)
             raise InputError(f"{table.where(before + error.position)}: {error.what}")
@@ -255,21 +237,19 @@ def symbol_codes(
 
 
 def first_difference(
-    original: RecordSlice, released: RecordSlice, names: Sequence[str], *, loose: bool, escaped: bool = False
+    original: Any, released: Any, names: Sequence[str], *, loose: bool, escaped: bool = False
 ) -> tuple[int, str, str, str] | None:
     """The first cell that differs: position, column, original, release; a CSV holds only texts."""
     found: list[tuple[int, str, str, str]] = []
     for name in names:
         was, now = original.column(name), released.column(name)
-        was = _escaped(encode(was, name)) if escaped else was
+        if escaped:
+            cells = encode(was, name)
+            was = replace(cells, texts=tuple(map(as_text, cells.texts))).expanded()
         at = _first_unequal(was, now, name, loose)
         if at is not None:
             found.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
     return min(found, default=None)
-
-
-def _escaped(cells: Encoded) -> Any:
-    return arrow_texts(np.array([*map(as_text, cells.texts), ""], object)[cells.codes].tolist())
 
 
 def _first_unequal(was: Any, now: Any, name: str, loose: bool) -> int | None:
@@ -277,17 +257,12 @@ def _first_unequal(was: Any, now: Any, name: str, loose: bool) -> int | None:
     import pyarrow as pa
 
     if loose:
-        cells = [
-            np.array([*each.texts, ""], object)[each.codes] for each in (encode(was, name), encode(now, name))
-        ]
-        if (cells[0] == cells[1]).all():
-            return None
+        was, now = (encode(column, name).expanded().fill_null("") for column in (was, now))
     else:
         was, now = (c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in (was, now))
-        if was.type == now.type and was.equals(now):
-            return None
-        cells = [was.to_pylist(), now.to_pylist()]
-    pairs = enumerate(zip(*cells, strict=True))
+    if was.type == now.type and was.equals(now):
+        return None
+    pairs = enumerate(zip(was.to_pylist(), now.to_pylist(), strict=True))
     return next((i for i, (a, b) in pairs if a != b and not _same_value(a, b, loose)), None)
 
 

@@ -18,11 +18,11 @@ from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike, holds
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.numbers import listed
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.release.binned import LABEL, by_output, released_variable
-from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE, Policy, normalised
+from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
 from mechdesign.sanitise.manifest import read_manifest
 from mechdesign.tables.variable import Variable
 
@@ -92,30 +92,29 @@ def check_release(
         If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
     """
     channel, released = _in_order(channel, released)
-    level = checking.check_chance(level)
-    policy, names = policy or Policy(), dict(columns or {})
-    where, labels = columns_and_labels(channel, names, released_columns, form, keep_sensitive, ignored)
-    private = () if keep_sensitive else (*where.private, *correlated)
-    where = replace(where, identity=tuple(identity), private=private, escaped=escape_formulas)
+    level, policy = checking.check_chance(level), policy or counting.STRICT
+    hidden = None if keep_sensitive else correlated
+    own: dict[str, Any] = {"ignored": tuple(ignored), "identity": tuple(identity), "escaped": escape_formulas}
+    where, labels = columns_and_labels(channel, columns, released_columns, form, hidden, **own)
     model = release_model(channel, form)
-    extra = _policy_rows(channel, model, policy, form)
+    rules = {"null": policy.null, "unknown": policy.unknown}
+    rows = np.vstack([model.matrix, *(_policy_row(channel, form, *rule) for rule in rules.items())])
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
     if original is not None and _is_shuffled(released):
-        original, any_data, notices = None, True, [*notices, _SHUFFLED]
+        original, any_data = None, True
+        notices.append(_SHUFFLED)
     how: dict[str, Any] = {"text": text, "advance": advance}
     if original is None:
         counted = counting.count_release(released, labels, where, **how)
-        test, also, more = _tested_labels(model, extra, policy, counted, level, any_data)
+        fixed = any(rule.startswith(OUTPUT) for rule in rules.values())
+        test, also, told = _tested_labels(model, rows, counted.counts[0], level, fixed, any_data)
     else:
-        rows, also = np.vstack([model.matrix, *extra]), None
-        useful = replace(normalised(channel.useful, policy.normalise), columns=where.useful)
-        how |= {"refused": (policy.null == REFUSE, policy.unknown == REFUSE), "normalise": policy.normalise}
-        counted = counting.count_pairs(original, released, useful, labels, rows > 0.0, where, **how)
-        # Where the files have no records in common, the labels of no symbol are tested.
-        pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
-        test = checking.check_pairs((*model.symbols, "(missing)", "(unknown)"), rows, pairs, level)
-        more = [_NOT_PAIRED] if counted.pairs is None else []
-    return checking.ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
+        how["policy"] = policy
+        counted = counting.count_pairs(original, released, channel.useful, labels, rows > 0.0, where, **how)
+        names = (*model.symbols, "(missing)", "(unknown)")
+        test, also = checking.check_pairs(names, rows, counted.counts, level), None
+        told = [_NOT_PAIRED] if any(found.kind == "rows" for found in counted.findings) else []
+    return checking.ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *told))
 
 
 def _is_shuffled(released: PathLike) -> bool:
@@ -137,65 +136,50 @@ def _in_order(first: object, second: object) -> tuple[Channel, PathLike]:
 
 def columns_and_labels(
     channel: Channel,
-    names: Mapping[str, str],
-    released_columns: Sequence[str] | None = None,
-    form: str = "label",
-    keep_sensitive: bool = False,
-    ignored: Sequence[str] = (),
+    renamed: Mapping[str, str] | None,
+    released_columns: Sequence[str] | None,
+    form: str,
+    hidden: Sequence[str] | None = (),
+    **more: Any,
 ) -> tuple[counting.Columns, Variable]:
-    """Where things stand in the files, and what the released columns can hold; as in `check_release`."""
+    """Where things stand in the files, and what the released columns can hold; as in `check_release`.
+
+    `hidden` may not be in the release, nor may the sensitive columns; all may if it is None. `more` are further fields
+    of `counting.Columns`.
+    """
+    names = renamed or {}
     sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
     known = [*channel.useful.columns, *sensitive]
-    unknown = [name for name in names if name not in known]
-    if unknown:
+    if unknown := [name for name in names if name not in known]:
         raise InputError(f"the channel has no column {listed(unknown)} to rename (it has {listed(known)})")
     useful = tuple(names.get(name, name) for name in channel.useful.columns)
     usual = (",".join(useful),) if form == LABEL else useful
     published = usual if released_columns is None else tuple(released_columns)
     if len(published) != len(usual):
         raise InputError(f"the channel releases {len(usual)} column(s), not {listed(list(published))}")
-    private = () if keep_sensitive else tuple(names.get(name, name) for name in sensitive)
+    private = () if hidden is None else (*(names.get(name, name) for name in sensitive), *hidden)
     labels = replace(released_variable(channel, form), columns=published)
-    where = counting.Columns(useful=useful, released=published, private=private, ignored=tuple(ignored))
-    return where, labels
+    return counting.Columns(useful=useful, released=published, private=private, **more), labels
 
 
-def _policy_rows(channel: Channel, model: ReleaseModel, policy: Policy, form: str) -> list[Array]:
-    """Chances of the labels for a missing and for an unknown symbol; none where these are refused."""
-    rows: list[Array] = []
-    for name, rule in (("null", policy.null), ("unknown", policy.unknown)):
-        if rule == REFUSE:
-            rows.append(np.zeros(len(model.labels)))
-            continue
-        if rule == MARGINAL:
-            if channel.joint is None:
-                raise InputError(f"{name}=marginal needs the channel's table, which no public channel has")
-            row: Array = channel.output_masses
-        else:
-            label = rule.removeprefix(OUTPUT)
-            if label not in channel.outputs:
-                raise InputError(f"{name}={rule}: {quoted(label)} is no output of the channel")
-            row = np.array([float(output == label) for output in channel.outputs])
-        rows.append(row if form == LABEL else row @ by_output(channel, form))
-    return rows
+def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
+    """Chances of the labels for a missing or an unknown symbol; none where it is refused."""
+    masses = [0] * len(channel.outputs) if rule == REFUSE else policy_row(channel, rule, name)
+    total = sum(masses) or 1
+    row = np.array([mass / total for mass in masses])
+    return row if form == LABEL else row @ by_output(channel, form)
 
 
 def _tested_labels(
-    model: ReleaseModel,
-    extra: list[Array],
-    policy: Policy,
-    counted: counting.CountedFile,
-    level: float,
-    any_data: bool,
+    model: ReleaseModel, rows: Array, counts: counting.Counts, level: float, fixed: bool, any_data: bool
 ) -> tuple[checking.FrequencyTest, checking.FrequencyTest | None, list[str]]:
-    fixed = [rule for rule in (policy.null, policy.unknown) if rule.startswith(OUTPUT)]
-    reachable = np.vstack([model.matrix, *(row for row in extra if row.any())])
-    anything = checking.check_any_data(model.labels, reachable, counted.labels, level)
+    """The test of labels without their symbols, a second one that holds for any data, and what is said of them."""
+    anything = checking.check_any_data(model.labels, rows[rows.any(axis=1)], counts, level)
     if any_data:
         return anything, None, [_ANY_DATA]
     if model.prior is None or fixed:
         return anything, None, [_PUBLIC if model.prior is None else _FIXED, _ANY_DATA]
-    return checking.check_table(model.labels, model.reference, counted.labels, level), anything, [_TABLE]
+    return checking.check_table(model.labels, model.reference, counts, level), anything, [_TABLE]
 
 
 _NO_SENSITIVE = "the channel does not say which columns are sensitive: see that none is in the file"
@@ -231,11 +215,13 @@ def estimate_file(
 
     `how` is what `estimate_frequencies` takes besides; with `by`, `estimate_joint`.
     """
-    where, labels = columns_and_labels(channel, dict(columns or {}), released_columns, form)
-    if by is not None and identity:
-        raise InputError("joint frequencies (--by) count every record: leave the identity (--identity) out")
-    where = replace(where, identity=tuple(identity), escaped=escape_formulas)
+    more: dict[str, Any] = {"identity": tuple(identity), "escaped": escape_formulas}
+    where, labels = columns_and_labels(channel, columns, released_columns, form, **more)
     if by is not None:
+        if identity:
+            raise InputError(
+                "joint frequencies (--by) count every record: leave the identity (--identity) out"
+            )
         if by in where.released:
             raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
         crossed = _crossed(released, labels, where, by, text, advance)
@@ -244,7 +230,7 @@ def estimate_file(
     wrong = [finding for finding in counted.findings if finding.kind in ("label", "identity")]
     if wrong:
         raise InputError(wrong[0].text)
-    counts = dict(zip(labels.names, counted.labels.tolist(), strict=True))
+    counts = dict(zip(labels.names, counted.counts[0].tolist(), strict=True))
     return estimate_frequencies(channel, counts, form=form, **how)
 
 
@@ -261,8 +247,8 @@ def _crossed(
     with open_source(released, text) as table:
         records, written = 0, columns.written(labels, table)
         for batch in counting.slices(table, [*columns.released, by]):
-            codes = counting.symbol_codes(table, batch.cells(columns.released), written, records)
-            (kept,) = batch.cells((by,))
+            codes = counting.symbol_codes(table, counting.cells_of(batch, columns.released), written, records)
+            (kept,) = counting.cells_of(batch, (by,))
             texts = [*kept.texts, ""]
             flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)
             seen, times = np.unique(flat, return_counts=True)

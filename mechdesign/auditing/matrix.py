@@ -15,7 +15,7 @@ import numpy as np
 from mechdesign.auditing.demands import Entries
 from mechdesign.auditing.population_promise import PopulationPromise, Released, promise_of
 from mechdesign.auditing.verdict import Audit, audit_columns
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of, listed, quoted, repeated
 from mechdesign.formats.inputs import TextOptions
@@ -112,11 +112,9 @@ def audit_file(
         rows = [row for batch in source.batches() for row in batch.rows()]
     if len(header) < 2 or not rows:
         raise InputError(f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows")
-    try:
+    with naming(name):
         matrix = outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
         found = audit_columns(matrix.columns, matrix.outputs, joint, notion)
         if not joint.is_counts or joint.sensitive.each:
             return found, None
         return found, promise_of(matrix, joint, notion, confidence_set(joint))
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None

@@ -16,7 +16,7 @@ from pydantic import Field, WithJsonSchema
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Confidence, Objective, SymbolBudgets
 from mechdesign.core import documents as d
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed
@@ -225,12 +225,10 @@ def _joint(found: ChannelDocument, sensitive: Variable | None, useful: Variable)
     if not isinstance(table, list) or not all(isinstance(row, list) for row in cast("list[Any]", table)):
         raise InputError(f"{name} must be a list of lists of integers")
     rows = cast("list[list[Any]]", table)
-    try:
+    with naming(name):
         if found.joint is None:
             rows = [_filled(row, len(useful), s) for s, row in enumerate(rows)]
         return Joint(sensitive, useful, tuple(map(tuple, rows)), is_counts=found.counts)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
 
 
 def _filled(pairs: list[Any], width: int, s: int) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,14 +38,9 @@ class Files:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnOptions(f.PrivateColumns):
+class KeptOptions:
     """Which columns"""
 
-    also: list[str] | None = option("CHANNEL", "Another channel for another column; may be repeated.")
-    add: list[str] | None = option(
-        "NAME[,NAME..]",
-        "Add the released column at the end and keep the original (no release yet); once for each channel.",
-    )
     drop: list[str] | None = option("COL[,COL..]", "Leave these columns out of the output; may be repeated.")
     keep: list[str] | None = option(
         "COL[,COL..]",
@@ -58,11 +53,26 @@ class ColumnOptions(f.PrivateColumns):
     )
     keep_order: bool = flag("Keep such an order knowingly.")
 
+    def kept_arguments(self) -> dict[str, Any]:
+        """As a release of a file takes them."""
+        which = {"drop": names("--drop", self.drop), "keep": names("--keep", self.keep)}
+        return {**which, "shuffle": self.shuffle, "keep_order": self.keep_order}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions(KeptOptions, f.PrivateColumns):
+    """Which columns"""
+
+    also: list[str] | None = option("CHANNEL", "Another channel for another column; may be repeated.")
+    add: list[str] | None = option(
+        "NAME[,NAME..]",
+        "Add the released column at the end and keep the original (no release yet); once for each channel.",
+    )
+
     def release_arguments(self) -> dict[str, Any]:
         """As a release of a file takes them."""
         into = None if self.add is None else [names("--add", [each]) for each in self.add]
-        which = {"into": into, "drop": names("--drop", self.drop), "keep": names("--keep", self.keep)}
-        return {**self.arguments(), **which, "shuffle": self.shuffle, "keep_order": self.keep_order}
+        return {**self.arguments(), **self.kept_arguments(), "into": into}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +168,7 @@ def apply(
     from mechdesign.formats.inputs import STANDARD
     from mechdesign.formats.urls import is_url, local
     from mechdesign.sanitise.folders import is_folder
+    from mechdesign.sanitise.ledger import default_path
     from mechdesign.sanitise.target import Stopped, stoppable
 
     target, numeric = os.fspath(local(files.target)), m.is_mechanism(channel)
@@ -169,20 +180,24 @@ def apply(
     how: dict[str, Any] = {"text": text.text(), "compression": text.compress, "force": force}
     if text.compress not in (None, "gzip", "zstd"):
         raise InputError(f"--compress {text.compress!r} must be gzip or zstd")
-    how |= published.arguments()
     identity = None if draws.identity is None else names("--identity", [draws.identity])
+    how |= {"key_from": draws.key, "dry_run": draws.dry_run, "strict": sides.strict}
+    if draws.ledger is None and draws.insecure_seed is None:
+        draws = replace(draws, ledger=os.fspath(default_path()))
+    written = {"escape_formulas": text.escape_formulas, "format": text.format, "jobs": draws.jobs}
     if numeric:
-        if draws.dry_run:
-            raise InputError("--dry-run is for channels: a mechanism file draws nothing that a ledger knows")
-        asked = (sides.strict, text.escape_formulas, columns.shuffle, columns.drop, text.format)
-        if any(asked) or draws.jobs != 1:
+        for_channels = (columns.also, sides.internal_manifest, sides.codebook, draws.fresh_draw)
+        if any(for_channels) or draws.changed != "refuse" or published != f.PolicyOptions():
             raise InputError(
-                "--strict, --escape-formulas, --shuffle, --drop, --format, --jobs are for channels"
+                "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, --changed, --fresh-draw, "
+                "--internal-manifest and --codebook are for channels"
             )
-        run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
+        how |= {"ledger": draws.ledger, "mechanism_path": sides.manifest}
+        how["records"] = {**columns.release_arguments(), **written}
+        run = m.release_of(channel, files.source, target, numbers, how, identity or ())
     else:
-        how |= asdict(draws) | {"key_from": draws.key, "identity": identity} | beside
-        how |= columns.release_arguments() | {"escape_formulas": text.escape_formulas, "format": text.format}
+        how |= published.arguments() | asdict(draws) | {"key_from": draws.key, "identity": identity} | beside
+        how |= columns.release_arguments() | written
         run = _release_of([channel, *(columns.also or [])], files.source, target, how)
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
@@ -196,7 +211,10 @@ def apply(
             if target != STANDARD and numeric:
                 from mechdesign.report.ranges import applied_record, applied_text
 
-                common.answer(lambda: applied_record(result, target), lambda: applied_text(result, target))
+                common.answer(
+                    lambda: applied_record(result, target),
+                    lambda: applied_text(result, target, rehearsed=draws.dry_run),
+                )
             elif target != STANDARD:
                 record = {"output": target, "manifest": beside["manifest"], **told}
                 common.answer(lambda: record, lambda: _written(result, target, draws.dry_run))
@@ -210,12 +228,10 @@ def _release_of(paths: list[str], source: str, target: str, how: dict[str, Any])
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import keep_apart
     from mechdesign.sanitise.folders import sanitise_path
-    from mechdesign.sanitise.ledger import default_path
 
     channels = [Channel.load(path) for path in paths]
     written = (target, how["manifest"], how["internal_manifest"], how["codebook"])
     keep_apart([path for path in written if path is not None], [("the channel file", path) for path in paths])
-    how["ledger"] = how["ledger"] or (default_path() if how["insecure_seed"] is None else None)
     return partial(sanitise_path, channels, source, target, channel_files=paths, **how)
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
 
-MISSING = ("refuse", "symbol", "drop")
-
 Force: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite the output file.")]
 AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv", metavar="", help="Print CSV and nothing else.")]
 ChannelPath: TypeAlias = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel file of `design`.")]
@@ -115,17 +113,6 @@ class TableOptions:
         hidden, shown = (
             own if own is not None or wide else column for own, column in zip(typed, known, strict=True)
         )
-        if self.contingency and self.probabilities:
-            raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
-        if wide and self.weight is not None:
-            raise InputError("--weight belongs to a long table; --contingency and --probabilities have none")
-        if self.weighted and not self.contingency and self.weight is None:
-            raise InputError("--weighted says what counts are: give --contingency or --weight COL too")
-        if self.missing not in MISSING:
-            raise InputError(f"--missing {self.missing!r} must be one of {', '.join(MISSING)}")
-        if not wide and (hidden is None or shown is None):
-            absent = "--sensitive" if hidden is None else "--useful"
-            raise InputError(f"{absent} COL is missing: which column? (a wide table needs --contingency)")
         from mechdesign.tables.reading import read_joint
 
         shared = ("weight", "contingency", "probabilities", "weighted", "missing")

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
+from mechdesign.cli.apply import KeptOptions, LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
@@ -31,8 +32,12 @@ class RangeBudget:
     )
     total_epsilon: str | None = option(
         "BITS",
-        "Budget of all answers of one individual together, shared equally, in place of --epsilon; needs "
-        "--individual.",
+        "Budget of all answers of one individual together, in place of --epsilon; needs --individual.",
+    )
+    split: str | None = option(
+        "HOW",
+        "How answers share --total-epsilon: levels (equal outputs, the default), error (by size of group, so that the "
+        "largest errors of all answers have the least sum), lifted (error, and nobody has less than an equal share).",
     )
     range_text: str | None = option(
         "LO,HI",
@@ -106,6 +111,8 @@ def quantize(
     files: QueryFiles,
     budget: RangeBudget,
     asked: QueryOptions,
+    kept: KeptOptions,
+    draws: LedgerOption,
     text: o.TextFormat,
     common: o.CommonOptions,
     force: o.Force = False,
@@ -127,7 +134,9 @@ def quantize(
     if files.plot is not None and files.compare is None:
         raise InputError("--plot draws what --compare computes: give it too")
     from mechdesign.comparison.grid import numbers
+    from mechdesign.formats.folders import is_folder
     from mechdesign.report.ranges import applied_record, applied_text, quantize_record, quantize_text
+    from mechdesign.sanitise.ledger import default_path
     from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
@@ -141,10 +150,13 @@ def quantize(
     typed["group_by"] = names("--group-by", None if asked.group_by is None else [asked.group_by])
     source, target = files.source, files.target
     beside = files.mechanism or f"{target}.mechanism.json"
+    if typed["query"] == "identity" and is_folder(source):
+        beside = f"{target}/_manifests"
     start = time.perf_counter()
     if files.compare is not None:
         return common.answer(*_compare(reporter, files, QuantizeOptions(**typed), text, force))
-    how: dict[str, Any] = {"text": text.text(), "mechanism_path": beside, "force": force}
+    how: dict[str, Any] = {"text": text.text(), "mechanism_path": files.mechanism, "force": force}
+    how |= {"ledger": draws.ledger or default_path(), "key_from": draws.key, "records": kept.kept_arguments()}
     with reporter.work("quantising", unit="B") as work:
         how |= {"total_epsilon": total, "progress": work.at}
         done = quantise_table(source, target, QuantizeOptions(**typed), **how)
@@ -165,7 +177,14 @@ def _domain(text: str | None) -> Any:
 
     if text is None or not text.endswith(".csv"):
         return None if text is None else numbers("--domain", text)
-    return {numbers(f"--domain {text}, value", value)[0]: share for value, share in read_shares(text).items()}
+    shares = dict[float, Any]()
+    for value, share in read_shares(text).items():
+        if (number := numbers(f"--domain {text}, value", value)[0]) in shares:
+            raise InputError(
+                f"--domain {text}: the value {value} is there twice, in other words; add up its shares"
+            )
+        shares[number] = share
+    return shares
 
 
 def _compare(

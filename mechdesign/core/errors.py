@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -53,6 +55,17 @@ class SolverFailure(MechdesignError):
     """The solver stopped without a verified channel (exit 3)."""
 
     exit_code = 3
+
+
+@contextmanager
+def naming(name: str) -> Generator[None]:
+    """Errors of input tell which file, or part of one, they are about."""
+    try:
+        yield
+    except InputError as error:
+        if str(error).startswith(name):
+            raise
+        raise InputError(f"{name}: {error}") from None
 
 
 def expected(name: str, value: object, kind: type[T], hint: str = "") -> T:

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "_blake.h"
 #include "_bytes.h"
 
 #define PRIME_1 0xa0761d6478bd642fULL
@@ -261,15 +262,20 @@ static PyObject *add_texts(PyObject *self, PyObject *args)
     Py_ssize_t rows = sums.len / 8;
     if (!same_length(offsets.len, rows + 1, 8))
         goto done;
-    for (Py_ssize_t i = 0; i < rows; i++) {
-        if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] > text.len) {
-            PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
-            goto done;
-        }
+    int outside = 0;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < rows && !outside; i++) {
         Py_ssize_t size = at[i + 1] - at[i];
-        sum[i] += plain ? hash_bytes(seed, bytes + at[i], size) : hash_cell(seed, bytes + at[i], size, text.len - at[i]);
+        outside = at[i] < 0 || size < 0 || at[i + 1] > text.len;
+        if (!outside)
+            sum[i] +=
+                plain ? hash_bytes(seed, bytes + at[i], size) : hash_cell(seed, bytes + at[i], size, text.len - at[i]);
     }
-    result = Py_NewRef(Py_None);
+    Py_END_ALLOW_THREADS
+    if (outside)
+        PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+    else
+        result = Py_NewRef(Py_None);
 done:
     PyBuffer_Release(&sums);
     PyBuffer_Release(&text);
@@ -288,9 +294,11 @@ static PyObject *add_doubles(PyObject *self, PyObject *args)
     const double *value = values.buf;
     Py_ssize_t rows = sums.len / 8;
     if (same_length(values.len, rows, 8)) {
+        Py_BEGIN_ALLOW_THREADS
         for (Py_ssize_t i = 0; i < rows; i++)
             if (!isnan(value[i]))
                 sum[i] += hash_double(seed, value[i]);
+        Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);
     }
     PyBuffer_Release(&sums);
@@ -336,78 +344,14 @@ static PyObject *chain(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*KK", &words, &a, &b))
         return NULL;
     const uint64_t *word = words.buf;
+    Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < words.len / 8; i++) {
         a = folded(a ^ word[i], PRIME_1);
         b = folded(b ^ word[i], PRIME_2) + a;
     }
+    Py_END_ALLOW_THREADS
     PyBuffer_Release(&words);
     return Py_BuildValue("(KK)", a, b);
-}
-
-/* BLAKE2b (RFC 7693) with a key, of 8 bytes: what hashlib.blake2b gives with this key and person. */
-#define BLAKE_BLOCK 128
-#define BLAKE_KEY 32
-#define BLAKE_PERSON 16
-
-typedef struct {
-    uint64_t h[8], bytes;
-    unsigned char block[BLAKE_BLOCK];
-    size_t filled;
-} Blake;
-
-static const uint64_t BLAKE_START[8] = {0x6a09e667f3bcc908ULL, 0xbb67ae8584caa73bULL, 0x3c6ef372fe94f82bULL,
-                                        0xa54ff53a5f1d36f1ULL, 0x510e527fade682d1ULL, 0x9b05688c2b3e6c1fULL,
-                                        0x1f83d9abfb41bd6bULL, 0x5be0cd19137e2179ULL};
-
-static const unsigned char BLAKE_ORDER[10][16] = {
-    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
-    {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4}, {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
-    {9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13}, {2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9},
-    {12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11}, {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
-    {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5}, {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0}};
-
-#define TURNED(x, b) ((x) >> (b) | (x) << (64 - (b)))
-#define G(i, a, b, c, d)                                                                                               \
-    a += b + m[s[2 * i]], d = TURNED(d ^ a, 32), c += d, b = TURNED(b ^ c, 24);                                        \
-    a += b + m[s[2 * i + 1]], d = TURNED(d ^ a, 16), c += d, b = TURNED(b ^ c, 63);
-
-static void blake_block(Blake *state, int last)
-{
-    uint64_t v[16], m[16];
-    for (int i = 0; i < 8; i++)
-        v[i] = state->h[i], v[8 + i] = BLAKE_START[i];
-    for (int i = 0; i < 16; i++)
-        m[i] = read64(state->block + 8 * i);
-    v[12] ^= state->bytes;
-    if (last)
-        v[14] = ~v[14];
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC unroll 12
-#elif defined(__clang__)
-#pragma unroll
-#endif
-    for (int round = 0; round < 12; round++) {
-        const unsigned char *s = BLAKE_ORDER[round % 10];
-        G(0, v[0], v[4], v[8], v[12]) G(1, v[1], v[5], v[9], v[13])
-        G(2, v[2], v[6], v[10], v[14]) G(3, v[3], v[7], v[11], v[15])
-        G(4, v[0], v[5], v[10], v[15]) G(5, v[1], v[6], v[11], v[12])
-        G(6, v[2], v[7], v[8], v[13]) G(7, v[3], v[4], v[9], v[14])
-    }
-    for (int i = 0; i < 8; i++)
-        state->h[i] ^= v[i] ^ v[8 + i];
-}
-
-static void blake_add(Blake *state, const unsigned char *p, size_t n)
-{
-    while (n) {
-        if (state->filled == BLAKE_BLOCK) { /* only now is it known that more comes */
-            blake_block(state, 0);
-            state->filled = 0;
-        }
-        size_t part = n < BLAKE_BLOCK - state->filled ? n : BLAKE_BLOCK - state->filled;
-        memcpy(state->block + state->filled, p, part);
-        state->filled += part, state->bytes += part, p += part, n -= part;
-    }
 }
 
 typedef struct {
@@ -419,15 +363,17 @@ static PyObject *words(PyObject *self, PyObject *args)
     Py_buffer out, key, person;
     PyObject *columns, *result = NULL;
     Column *column = NULL;
+    BlakeTexts *texts = NULL;
     Py_ssize_t open = 0;
-    if (!PyArg_ParseTuple(args, "w*y*y*O!", &out, &key, &person, &PyList_Type, &columns))
+    int lanes = BLAKE_LANES;
+    if (!PyArg_ParseTuple(args, "w*y*y*O!|i", &out, &key, &person, &PyList_Type, &columns, &lanes))
         return NULL;
     Py_ssize_t rows = out.len / 8, count = PyList_GET_SIZE(columns);
-    uint64_t *word = out.buf;
-    Blake start = {.bytes = BLAKE_BLOCK, .filled = BLAKE_BLOCK};
     if (count < 1 || !same_length(key.len, 1, BLAKE_KEY) || !same_length(person.len, 1, BLAKE_PERSON))
         goto done;
-    if (!(column = PyMem_Calloc((size_t)count, sizeof *column))) {
+    column = PyMem_Calloc((size_t)count, sizeof *column);
+    texts = PyMem_Calloc((size_t)count, sizeof *texts);
+    if (!column || !texts) {
         PyErr_NoMemory();
         goto done;
     }
@@ -446,44 +392,19 @@ static PyObject *words(PyObject *self, PyObject *args)
             open++;
             goto done;
         }
+        texts[open] = (BlakeTexts){end, one->text.buf};
     }
-    memcpy(start.h, BLAKE_START, sizeof start.h);
-    start.h[0] ^= 8 | BLAKE_KEY << 8 | 1 << 16 | 1 << 24;
-    start.h[6] ^= read64(person.buf);
-    start.h[7] ^= read64((unsigned char *)person.buf + 8);
-    memcpy(start.block, key.buf, BLAKE_KEY);
     Py_BEGIN_ALLOW_THREADS
-    Blake keyed = start; /* after the first block, unless nothing follows it */
-    blake_block(&keyed, 0);
-    keyed.filled = 0;
-    for (Py_ssize_t i = 0; i < rows; i++) {
-        const int64_t *first = (const int64_t *)column->ends.buf + i;
-        Blake one = count > 1 || first[1] > first[0] ? keyed : start;
-        for (Py_ssize_t k = 0; k < count; k++) {
-            const int64_t *at = (const int64_t *)column[k].ends.buf + i;
-            uint64_t size = (uint64_t)(at[1] - at[0]);
-            if (count > 1) { /* so that no two of them read alike */
-                unsigned char prefix[8];
-                for (int b = 0; b < 8; b++)
-                    prefix[b] = (unsigned char)(size >> (56 - 8 * b));
-                blake_add(&one, prefix, 8);
-            }
-            blake_add(&one, (const unsigned char *)column[k].text.buf + at[0], size);
-        }
-        memset(one.block + one.filled, 0, BLAKE_BLOCK - one.filled);
-        blake_block(&one, 1);
-        word[i] = one.h[0];
-    }
-    memset(&keyed, 0, sizeof keyed);
+    blake_words(out.buf, (size_t)rows, key.buf, person.buf, texts, (size_t)count, lanes);
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 done:
-    memset(&start, 0, sizeof start);
     while (open--) {
         PyBuffer_Release(&column[open].ends);
         PyBuffer_Release(&column[open].text);
     }
     PyMem_Free(column);
+    PyMem_Free(texts);
     PyBuffer_Release(&out);
     PyBuffer_Release(&key);
     PyBuffer_Release(&person);
@@ -570,8 +491,8 @@ static PyMethodDef METHODS[] = {
     {"chain", chain, METH_VARARGS,
      "chain(words, a, b): a and b after words of 8 bytes, which are random, in their order."},
     {"words", words, METH_VARARGS,
-     "words(out, key, person, columns): BLAKE2b of each record, with key and person, as a word; columns are pairs of "
-     "offsets and text, and of several the length stands before each text."},
+     "words(out, key, person, columns, lanes=8): BLAKE2b of each record, with key and person, as a word; columns are "
+     "pairs of offsets and text, and of several the length stands before each text; at most so many at once."},
     {"look", look, METH_VARARGS,
      "look(keys, values, used, room, hashes, codes, new, found, start): find hashes in a table, or keep them with "
      "their codes while there is room (none is kept if room is below 0, and 2 marks what is not). Ends where the table "

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from glob import escape, glob, has_magic
 from itertools import takewhile
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
+from mechdesign.formats.inputs import GuardedInput, TextOptions
+from mechdesign.formats.opening import Batch, open_source
 from mechdesign.formats.urls import is_url, local
 
 
@@ -37,3 +42,47 @@ def files_of(source: PathLike) -> tuple[Path, list[str]]:
     if not files:
         raise InputError(f"{name} has no data files")
     return base, files
+
+
+class FolderSource(AbstractContextManager["FolderSource"]):
+    """All data files of a folder or glob as one table (`opening.Source`), read in the order of their names."""
+
+    def __init__(self, source: PathLike, text: TextOptions | None = None) -> None:
+        base, names = files_of(source)
+        self.name, self.paths, self._text = os.fspath(source), [base / name for name in names], text
+        with open_source(self.paths[0], text) as first:
+            self.header, self.kind = first.header, first.kind
+        self.size, self.position = sum(path.stat().st_size for path in self.paths), 0
+        self._now, self._before = first, 0
+
+    def batches(self, **how: Any) -> Iterator[Batch]:
+        """All records of all files, which must have the columns of the first one and not change meanwhile."""
+        self.position = read = records = 0
+        for path in self.paths:
+            with GuardedInput(path) as guarded, open_source(path, self._text) as table:
+                if (table.kind, table.header) != (self.kind, self.header):
+                    raise InputError(
+                        f"{path} has other columns than {self.paths[0]}: files that are one table need the same ones"
+                    )
+                self._now, self._before = table, records
+                for batch in table.batches(**how):
+                    records += batch.num_rows
+                    yield batch
+                    self.position = read + round(guarded.size * table.position / table.size)
+                guarded.check()
+                read += guarded.size
+
+    def where(self, record: int) -> str:
+        """The file and the line, or row, of a record of the last batch."""
+        return self._now.where(record - self._before)
+
+    def write_table(self, target: BinaryIO, columns: Mapping[str, Sequence[Any]], **how: Any) -> None:
+        """A new file of the kind of the first one."""
+        with open_source(self.paths[0], self._text) as first:
+            first.write_table(target, columns, **how)
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is open between two passes."""

@@ -24,7 +24,7 @@ from mechdesign.auditing.matrix import non_negative
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.inputs import TextOptions
@@ -185,12 +185,10 @@ def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dic
                 f"{source.name}: the symbol {listed(twice)} has two rows or two columns of costs"
             )
     costs: dict[str, dict[str, Fraction]] = {}
-    try:
+    with naming(source.name):
         for x, *cells in rows:
             costs[x] = {y: non_negative(cell, COST, y, x) for y, cell in zip(header, cells, strict=True)}
         return costs
-    except InputError as error:
-        raise InputError(f"{source.name}: {error}") from None
 
 
 def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,6 +37,12 @@ TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1
 SPILLED = 1 << 24
 """Bytes of values, or of who is in which group, that are kept in memory."""
 
+RANKED, PASSES = 1 << 20, 10
+"""Values that are put in order at once, 8 MB; or a share of them all, for more passes would take longer."""
+
+COUNTED = 1 << 20
+"""Counts of answers, by individual and size of group, that are looked at at once: 8 MB."""
+
 DIGIT = 26
 """Bits of a digit of a sum: 2^25 of them, some with a carry, still add up below 2^53."""
 
@@ -44,7 +50,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 Indices = NDArray[np.int64]
 
-Multiples: TypeAlias = tuple[list[int], Fraction]
+Multiples: TypeAlias = tuple[Iterable[int], Fraction]
 """Exact numbers, as whole multiples of a unit."""
 
 
@@ -79,8 +85,6 @@ def usable_records(
     """
     from pyarrow import types
 
-    if missing not in get_args(Missing):
-        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
     first, read = 0, [name for name in names if name == stored]
     for batch in table.batches(encode=[name for name in names if name != stored], read=read, whole=whole):
         arrays = {name: batch.column(name) for name in read}
@@ -88,25 +92,41 @@ def usable_records(
         coded = iter(coded_columns(table, batch, [name for name in names if name not in arrays]))
         columns = [arrays[name] if name in arrays else next(coded) for name in names]
         rows = np.arange(first, first + batch.num_rows)
-        empty = [c.codes < 0 if isinstance(c, Encoded) else np.asarray(c.is_null()) for c in columns]
-        some = np.logical_or.reduce(empty)
-        first += len(some)
-        if missing == "refuse" and some.any():
-            at = int(some.argmax())
-            name = next(name for name, gaps in zip(names, empty, strict=True) if gaps[at])
-            advice = "; say --missing symbol (a value of its own) or --missing drop" if advise else ""
-            raise InputError(
-                f"{table.where(int(rows[at]))}: the column {quoted(name)} is empty there{advice}"
-            )
-        if missing == "drop" and some.any():
-            kept = ~some
+        first += len(rows)
+        try:
+            kept = usable(columns, names, missing, advise=advise)
+        except BadCell as error:
+            raise InputError(f"{table.where(int(rows[error.position]))}: {error.what}") from None
+        if kept is not None:
             batch, rows = batch.select(kept), rows[kept]
-            columns = [
-                Encoded(c.codes[kept], c.texts, c.is_float) if isinstance(c, Encoded) else c.filter(kept)
-                for c in columns
-            ]
+            columns = [some_of(column, kept) for column in columns]
         if len(rows):
             yield batch, rows, columns
+
+
+def usable(
+    columns: Sequence[Any], names: Sequence[str], missing: str, *, advise: bool = True
+) -> NDArray[np.bool_] | None:
+    """Which records have no empty cell, where others are left out; None for all. Raises BadCell if none may be."""
+    if missing not in get_args(Missing):
+        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
+    empty = [c.codes < 0 if isinstance(c, Encoded) else np.asarray(c.is_null()) for c in columns]
+    some = np.logical_or.reduce(empty)
+    if missing == "symbol" or not some.any():
+        return None
+    if missing == "drop":
+        return ~some
+    at = int(some.argmax())
+    name = next(name for name, gaps in zip(names, empty, strict=True) if gaps[at])
+    advice = "; say --missing symbol (a value of its own) or --missing drop" if advise else ""
+    raise BadCell(at, f"the column {quoted(name)} is empty there{advice}")
+
+
+def some_of(column: Any, kept: NDArray[np.bool_]) -> Any:
+    """Some records of a column, coded or an array."""
+    if isinstance(column, Encoded):
+        return Encoded(column.codes[kept], column.texts, column.is_float)
+    return column.filter(kept)
 
 
 def numbers_of(column: Any, name: str) -> Numbers:
@@ -247,53 +267,83 @@ class Groups:
 
     def totals(self) -> Multiples:
         """The exact sum of each group."""
-        first, sums = min(self._digits, default=0), [0] * len(self)
-        for place, digits in self._digits.items():
-            shift = (place - first) * DIGIT
-            own = _grown(digits, len(self))[: len(self)].tolist()
-            sums = [total + (digit << shift) for total, digit in zip(sums, own, strict=True)]
+        given = self._digits or {0: np.zeros(0, np.int64)}
+        first, digits = min(given), [_grown(own, len(self))[: len(self)] for own in given.values()]
+        shifts = [(place - first) * DIGIT for place in given]
+        # One by one: lists of so many integers would take more room than the digits.
+        sums = (
+            sum(int(d) << shift for d, shift in zip(row, shifts, strict=True))
+            for row in zip(*digits, strict=True)
+        )
         return sums, Fraction(2) ** (first * DIGIT)
 
     def ranked(self, ranks: Callable[[int], tuple[int, int]]) -> Multiples:
         """For each group the mean of the two values of these places in its order, from 1; 0 for an empty group."""
         sizes = self._sizes[: len(self)]
-        starts = np.cumsum(sizes) - sizes
-        placed, free = np.empty(int(sizes.sum())), starts.copy()
-        for group, values in self._values or ():
-            order = np.argsort(group, kind="stable")
-            local, first, many = np.unique(group[order], return_index=True, return_counts=True)
-            placed[np.arange(order.size) + np.repeat(free[local] - first, many)] = values[order]
-            free[local] += many
-        middle = np.zeros((2, len(self)))
-        for g, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
-            if size:
-                places, own = np.array(ranks(size)) - 1, placed[start : start + size]
-                own.partition(places)
-                middle[:, g] = own[places]
+        ends, middle, first = np.cumsum(sizes), np.zeros((2, len(self))), 0
+        while first < len(self):
+            # Groups in slices: a pass over the file for each.
+            start = int(ends[first] - sizes[first])
+            room = max(RANKED, int(ends[-1]) // PASSES)
+            last = max(first + 1, int(np.searchsorted(ends, start + room, "right")))
+            free = ends[first:last] - sizes[first:last] - start
+            placed = np.empty(int(ends[last - 1]) - start)
+            for group, values in self._values or ():
+                mine = (group >= first) & (group < last)
+                group, values = group[mine] - first, values[mine]
+                order = np.argsort(group, kind="stable")
+                local, place, many = np.unique(group[order], return_index=True, return_counts=True)
+                placed[np.arange(order.size) + np.repeat(free[local] - place, many)] = values[order]
+                free[local] += many
+            for g, end in enumerate(free.tolist(), start=first):
+                if size := int(sizes[g]):
+                    places, own = np.array(ranks(size)) - 1, placed[end - size : end]
+                    own.partition(places)
+                    middle[:, g] = own[places]
+            first = last
         whole, exponent = _wholes(middle)
-        first = int(exponent.min(initial=0))
-        pairs = zip(
-            *((np.sign(middle).astype(np.int64) * whole).tolist()), *(exponent - first).tolist(), strict=True
-        )
-        return [(a << j) + (b << k) for a, b, j, k in pairs], Fraction(2) ** (first - 1)
+        least = int(exponent.min(initial=0))
+        whole, exponent = np.copysign(whole, middle).astype(np.int64), exponent - least
+        pairs = zip(*whole, *exponent, strict=True)
+        return ((int(a) << int(j)) + (int(b) << int(k)) for a, b, j, k in pairs), Fraction(2) ** (least - 1)
 
     def most_answers(self, *, single: bool = False) -> int | None:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""
         if not self._seen.sizes:
             return None
-        many = len(self)
-        pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
-        for people, group in self._seen:
-            whole = people.astype(pairs.dtype) * pairs.dtype.type(many) + group
-            pairs[end : (end := end + group.size)] = whole
-        pairs.sort()
+        pairs = self._pairs()
         if not single and bool((pairs[1:] == pairs[:-1]).any()):
             raise InputError(
                 "an individual has several records in one group; add them up to one value each first, and give "
                 "the range of that"
             )
-        pairs //= many
+        pairs //= len(self)
         return int(np.diff(np.flatnonzero(pairs[1:] != pairs[:-1]), prepend=-1, append=pairs.size - 1).max())
+
+    def _pairs(self) -> NDArray[Any]:
+        """Who is in which group, as one number each, in order of the individuals."""
+        many = len(self)
+        pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
+        for people, group in self._seen:
+            pairs[end : (end := end + group.size)] = (
+                people.astype(pairs.dtype) * pairs.dtype.type(many) + group
+            )
+        pairs.sort()
+        return pairs
+
+    def patterns(self) -> tuple[list[int], Indices]:
+        """The distinct sizes of groups; and for each kind of individual in how many groups of each size it is."""
+        sizes, kind = np.unique(self._sizes[: len(self)], return_inverse=True)
+        pairs, many, at = self._pairs(), len(self), max(1, COUNTED // sizes.size)
+        found = [np.zeros((0, sizes.size), np.int64)]
+        for first in range(0, len(self._people), at):
+            ends = np.array([first * many, min(first + at, len(self._people)) * many - 1], pairs.dtype)
+            start, last = np.searchsorted(pairs, ends[:1])[0], np.searchsorted(pairs, ends[1:], "right")[0]
+            person, group = np.divmod(pairs[start:last], pairs.dtype.type(many))
+            place = (person.astype(np.int64) - first) * sizes.size + kind[group]
+            times = np.bincount(place, minlength=at * sizes.size)[: at * sizes.size].reshape(at, -1)
+            found.append(np.unique(times[times.any(axis=1)], axis=0))
+        return sizes.tolist(), np.unique(np.concatenate(found), axis=0)
 
 
 def _grown(array: Codes, size: int) -> Codes:

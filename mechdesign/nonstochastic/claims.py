@@ -1,6 +1,6 @@
 """What a mechanism file says of its own guarantee, of which nothing is believed: it follows exactly from the counts.
 
-How many answers one individual takes part in is known from the data alone: `check` counts it.
+How many answers one individual takes part in, of groups of which sizes, is known from the data alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mechdesign.core import documents
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.domains import IntervalDomain, interval
+from mechdesign.nonstochastic.domains import IntervalDomain, check_whole, interval
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed, promises
 from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, loaded
 from mechdesign.nonstochastic.noiseless import composed_epsilon
@@ -44,10 +44,12 @@ class VerifiedMechanism:
 
 def verify_file(path: PathLike) -> VerifiedMechanism:
     """Load a mechanism file and compare every claim with what is counted."""
-    mechanism, entries = loaded(path)
+    mechanism, entries, wrong = loaded(path)
     claimed = mechanism.guarantee
-    each, wrong = _answers_each(claimed)
-    record, total, promised = guarantee_record(mechanism, each)
+    each, strange = _answers_each(claimed)
+    largest, others = _largest(mechanism, claimed, each)
+    record, total, promised = guarantee_record(mechanism, each, largest)
+    wrong += strange + others
     wrong += _shape(mechanism)
     wrong += [
         f"the witness of the mechanism for {sized.individuals} individuals is "
@@ -58,7 +60,7 @@ def verify_file(path: PathLike) -> VerifiedMechanism:
     for key, value in record.items():
         if key not in claimed:
             wrong.append(f"the guarantee does not state {key}")
-        elif key != "answers_each" and claimed[key] != value:
+        elif key not in ("answers_each", "outputs") and claimed[key] != value:
             wrong += _differences(key, claimed[key], value)
     wrong += [
         f"the guarantee states {quoted(key)}, which is no part of it" for key in claimed.keys() - record
@@ -79,14 +81,19 @@ def read_verified(path: PathLike) -> VerifiedMechanism:
 
 
 def guarantee_record(
-    mechanism: MechanismFile, answers_each: int | None
+    mechanism: MechanismFile, answers_each: int | None, largest: Mapping[int, int] | None = None
 ) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
-    """The guarantee that a mechanism file has to state, with its total budget and its promises."""
-    outputs = max(m.certificate.outputs for m in mechanism.mechanisms)
+    """The guarantee that a mechanism file has to state, with its total budget and its promises.
+
+    `largest` are the answers, by size of group, of the individual whose outputs have the largest product.
+    """
+    outputs = mechanism.outputs
     # The error of an estimate is bounded for values that fill the range.
     whole = isinstance(mechanism.domain, IntervalDomain) and mechanism.query != "count"
     promised = promises(outputs, mechanism.domain.hi - mechanism.domain.lo if whole else None)
-    total = composed_epsilon([(outputs, answers_each or 1)])
+    each = {m.individuals: m.certificate.outputs for m in mechanism.mechanisms}
+    spent = [(each[size], times) for size, times in (largest or {}).items()]
+    total = composed_epsilon(spent or [(outputs, answers_each or 1)])
     record = {
         "outputs": outputs,
         "answers_each": answers_each,
@@ -94,6 +101,8 @@ def guarantee_record(
         "promises": documents.without_infinities([asdict(g) for g in promised]),
         "assumptions": list(ASSUMPTIONS),
     }
+    if largest:
+        record["answers_by_size"] = [[size, times] for size, times in sorted(largest.items())]
     return record, total, promised
 
 
@@ -102,6 +111,24 @@ def _answers_each(claimed: Mapping[str, Any]) -> tuple[int | None, list[str]]:
     if each is None or (type(each) is int and 1 <= each <= LARGEST_SHARE):
         return each, []
     return None, [f"answers_each ({quoted(each)}) must be a number of answers, at least 1, or null"]
+
+
+def _largest(
+    mechanism: MechanismFile, claimed: Mapping[str, Any], each: int | None
+) -> tuple[dict[int, int] | None, list[str]]:
+    """The answers by size of whoever spends most; without them all answers are taken as those of most outputs."""
+    if not mechanism.divided or each is None:
+        return None, []
+    said, sizes = claimed.get("answers_by_size", []), {m.individuals for m in mechanism.mechanisms}
+    try:
+        found = {size: check_whole("answers", times) for size, times in said if size in sizes}
+    except (InputError, TypeError, ValueError):
+        said, found = [], {}
+    if not found or len(found) < len(said) or sum(found.values()) > each:
+        return None, [
+            f"answers_by_size must list sizes of groups, each with a number of answers, at most {each} in all"
+        ]
+    return found, []
 
 
 def _shape(mechanism: MechanismFile) -> list[str]:

@@ -38,7 +38,11 @@ def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None 
             f"the {mechanism.query} of {size:,} values up to {float(mechanism.domain.hi):g} can be beyond all doubles "
             f"({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
         )
-    outputs = outputs_allowed(mechanism.epsilon) - (mechanism.outside in TOLD)
+    allowed = outputs_allowed(mechanism.epsilon)
+    if mechanism.divided and mechanism.mechanisms:
+        # Whoever is in a group of an unknown size may be in all the others, too.
+        allowed = min(m.certificate.outputs for m in mechanism.mechanisms)
+    outputs = allowed - (mechanism.outside in TOLD)
     if not outputs:
         raise InputError(
             f"to {mechanism.outside} what lies outside the range is one output, and epsilon allows no other: "
@@ -67,10 +71,10 @@ def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None 
         if not best.optimal and told is not None:
             told.append(f"the thresholds for groups of {size} may not be the best ones: {best.because}")
     made = mechanism.certified(size, quantizer)
-    if made.certificate.outputs > outputs_allowed(mechanism.epsilon):
+    if made.certificate.outputs > allowed:
         raise InputError(
             f"with these thresholds one individual can bring about {made.certificate.outputs} outputs, and "
-            f"{outputs_allowed(mechanism.epsilon)} are allowed; leave some out, or raise the budget"
+            f"{allowed} are allowed; leave some out, or raise the budget"
         )
     return made
 

@@ -156,7 +156,8 @@ class Identifiers:
 
         def words(attempt: int, at: Integers) -> Words:
             found = np.empty(len(at), np.uint64)
-            texts = [each.take(arrow_integers(at)) for each in self.columns]
+            run = slice(None) if attempt or not len(at) else slice(int(at[0]), int(at[-1]) + 1)
+            texts = [each.take(arrow_integers(at)) if attempt else each[run] for each in self.columns]
             secret, person = _attempt(key, attempt).secret, b"mechdesign id".ljust(_PERSON, b"\0")
             _rowhash.words(found, secret, person, [*map(arrow_offsets, texts)])
             return found

@@ -104,7 +104,7 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     scale = -(-FINE // channel.denominator)
     denominator = channel.denominator * scale
     rules = (policy.null, "null"), (policy.unknown, "unknown")
-    extra = [apportioned(_policy_row(channel, *rule), denominator) for rule in rules]
+    extra = [apportioned(policy_row(channel, *rule), denominator) for rule in rules]
     places = [np.flatnonzero(row) for row in extra]
     indptr = np.concatenate([rows.indptr, rows.indptr[-1] + np.cumsum([len(at) for at in places])])
     entries = [rows.values * scale, *(row[at] for row, at in zip(extra, places, strict=True))]
@@ -112,7 +112,7 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     return Sampler(IntegerRows(shape, indptr, indices, np.concatenate(entries)), denominator)
 
 
-def _policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
+def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
     """P(y | record) for a record that the channel has no row for."""
     if rule == MARGINAL:
         table_of(channel, f"{name}=marginal")

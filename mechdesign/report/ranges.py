@@ -44,7 +44,7 @@ def quantize_text(done: Quantised) -> str:
     )
     counted = counted_text(made.guarantee["outputs"], outputs_allowed(made.epsilon))
     said = f"Whatever the other records are, {counted}."
-    in_all = _in_all(done.answers_each, done.total_epsilon)
+    in_all = _all_releases(done)
     promises = guarantee_record(made, done.answers_each)[2]
     told = [_flush(released), "", _flush(said), *in_all, "", *_for_you(done), *_guaranteed(promises)]
     return "\n".join(told)
@@ -67,6 +67,17 @@ def _in_all(answers: int | None, bits: float, source: str = "") -> list[str]:
     return [f"One individual is in at most {times}{source}: {w.at_most(bits)} bits in all."]
 
 
+def _all_releases(done: Quantised) -> list[str]:
+    lines, which = (
+        _in_all(done.answers_each, done.total_epsilon),
+        w.count(done.releases - 1, "earlier release"),
+    )
+    if done.releases > 1 and done.releases_epsilon is not None:
+        bits = f"{w.at_most(done.releases_epsilon)} bits of one individual in all"
+        lines.append(_flush(f"With {which} of {w.label(done.column)} of these records: {bits}."))
+    return lines
+
+
 def _guaranteed(promises: Sequence[RangePromise]) -> list[str]:
     texts = ["", "Guarantees for each answer", *map(promise_text, promises), "", "They hold if"]
     return [*texts, *map(w.item, ASSUMPTIONS)]
@@ -86,6 +97,7 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     return {
         "query": made.query,
         **w.picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
+        **w.picked(done, "releases", "releases_epsilon"),
         **w.picked(done, "outside", "moved", "mean_error", "worst_error", "relative_error"),
         "epsilon": made.epsilon,
         "outputs_allowed": outputs_allowed(made.epsilon),
@@ -179,6 +191,18 @@ def _hypothesis(tested: Mapping[str, Any] | None) -> list[str]:
 def hypothesis_text(tested: Mapping[str, Any]) -> str:
     """The report of `nonstochastic hypothesis`, without a final newline."""
     return "\n".join(["Testing a hypothesis (bits)", *_hypothesis(tested), "", w.paragraph(SCOPE)])
+
+
+def policy_text(made: Mapping[str, Any]) -> str:
+    """The report of `nonstochastic policy`, without a final newline."""
+    best = "the least there is" if made["optimal"] else "the search was stopped: another may move less"
+    said = f"{' x '.join(map(w.label, made['x']))}: {made['moved']:,} of {w.count(made['values'], 'value')} reported as"
+    far, error = w.about(made["largest_distance"]), w.about(made["distortion"])
+    shown, moved = [["value", "report"]], [row for row in made["policy"] if row["from"] != row["to"]]
+    shown += [[", ".join(map(w.about, end)) for end in row.values()] for row in moved[:MOST_ROWS]]
+    more = [f"  .. and {len(moved) - MOST_ROWS:,} more; --json has all"] if len(moved) > MOST_ROWS else []
+    text = _flush(f"{said} others, at most {far} away; mean squared distance {error} ({best}).")
+    return "\n".join([text, "", *w.aligned(shown), *more, "", hypothesis_text(made["test"])])
 
 
 def partition_text(made: Mapping[str, Any]) -> str:
@@ -309,7 +333,7 @@ def budget_text(found: VerifiedMechanism) -> str:
     if len(rows) > MOST_ROWS:
         lines.append(f"  .. and {len(rows) - MOST_ROWS:,} more sizes; --json has all")
     least = min(r["outputs"] for r in rows)
-    if least < found.outputs:
+    if least < found.outputs and not found.mechanism.divided:
         use = f"Some groups use {least} of the {found.allowed:,} outputs that are allowed"
         lines += ["", _flush(f"{use}: finer cells for them would cost nothing.")]
     return "\n".join(lines)
@@ -344,11 +368,12 @@ def save_curve(rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool)
     save_figure(figure, path, overwrite=overwrite)
 
 
-def applied_text(done: Quantised, target: str) -> str:
+def applied_text(done: Quantised, target: str, *, rehearsed: bool = False) -> str:
     """The report of `apply MECHANISM`, without a final newline."""
-    written = f"{w.count(done.answers, 'answer')} from {w.count(done.records, 'record')} written to {target}."
+    what = f"{w.count(done.answers, 'answer')} from {w.count(done.records, 'record')}"
+    written = f"{what} {'would be ' if rehearsed else ''}written to {target}."
     lines = [_flush(written), "", *_for_you(done)]
-    in_all = _in_all(done.answers_each, done.total_epsilon)
+    in_all = _all_releases(done)
     return "\n".join([*lines, "", *in_all] if in_all else lines)
 
 
@@ -377,6 +402,6 @@ def release_check_text(found: CheckedRelease, path: str) -> str:
     lines = [f"{path} {can} a release of this mechanism ({w.count(found.answers, 'answer')})."]
     lines += [w.item(fault) for fault in found.wrong]
     if found.same is not None:
-        same = "the same bytes" if found.same else "NOT this file"
-        lines.append(w.item(f"the data released again are {same}"))
+        same = "give the same answers" if found.same else "do NOT give these answers"
+        lines.append(w.item(f"the data released again {same}"))
     return "\n".join(lines)

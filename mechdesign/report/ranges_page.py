@@ -102,7 +102,7 @@ def _errors(found: VerifiedMechanism) -> list[tuple[int, float]]:
     if made.provenance.get("layout") not in LAYOUTS or made.query == "count":
         return []
     kinds = range(1 + (made.outside in TOLD), min(2 * found.allowed, MOST_OUTPUTS) + 1)
-    budgets = [replace(made, epsilon=epsilon_for(k)) for k in kinds]
+    budgets = [replace(made, epsilon=epsilon_for(k), mechanisms=()) for k in kinds]
     errors = [sized_quantizer(budget, largest.individuals).quantizer.worst_error for budget in budgets]
     return [(k, float(error)) for k, error in zip(kinds, errors, strict=True)]
 

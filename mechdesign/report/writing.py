@@ -1,12 +1,8 @@
-"""A report as a file: HTML, Markdown or JSON by its ending, whole or not at all.
-
-Markdown has the tables of GitHub, and leaves pictures to their tables of numbers.
-"""
+"""A report as a file: HTML, Markdown or JSON by its ending, whole or not at all."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,11 +30,9 @@ def document_text(record: Mapping[str, Any], document: Callable[[], b.Document],
     """The document in the format of this ending, or its record where that is JSON."""
     if ending == ".json":
         return to_json(record) + "\n"
-    if ending == HTML:
-        from mechdesign.report.html import html_page
+    from mechdesign.report.pages import html_page, markdown
 
-        return html_page(document())
-    return markdown(document())
+    return html_page(document()) if ending == HTML else markdown(document())
 
 
 def report_text(report: Report, ending: str) -> str:
@@ -57,70 +51,3 @@ def save_text(path: PathLike, text: str, *, overwrite: bool) -> None:
     """Write a report, whole or not at all."""
     with replacing(path, force=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
-
-
-SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=www)\.")
-"""What Markdown may read as an instruction or a link anywhere; a backslash before it makes it a letter."""
-
-LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
-"""The same where a text begins."""
-
-
-def markdown(document: b.Document) -> str:
-    """The whole file."""
-    highlights = _items([f"{_text(name)}: **{_text(text)}**" for name, text in document.highlights])
-    title, banner = f"# {_text(document.title)}", f"**{_text(document.banner)}**"
-    parts = [title, banner, _text(document.lead), highlights]
-    for section in document.sections:
-        parts.append(f"## {_text(section.title)}")
-        parts += [text for block in section.blocks if (text := _block(block))]
-    parts.append(f"---\n\n{_text(document.footer)}")
-    return "\n\n".join(parts) + "\n"
-
-
-def _text(text: str) -> str:
-    """`text` as it is, whatever signs it holds."""
-    safe = SPECIAL.sub(lambda found: f"\\{found[0]}", text)
-    safe = LEADING.sub(r"\1\\\2", safe)
-    safe = safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"&#32;{safe[1:]}" if safe.startswith(" ") else safe
-
-
-def _items(texts: Sequence[str]) -> str:
-    return "\n".join(f"- {text}" for text in texts)
-
-
-def _block(block: b.Block) -> str:
-    match block:
-        case b.Text(text):
-            return _text(text)
-        case b.Remark(text):
-            return f"> {_text(text)}"
-        case b.Bullets(items):
-            return _items([_text(item) for item in items])
-        case b.Facts(items):
-            return _items([f"{_text(name)}: {_text(text)}" for name, text in items])
-        case b.Lines(items):
-            return "\n\n".join(f"{_text(purpose)}\n\n{_code(line)}" for purpose, line in items)
-        case b.Grid():
-            return _grid(block)
-        case b.Maps(maps):
-            return "\n\n".join(map(_grid, maps))
-        case b.CurveChart() | b.Picture():
-            return ""
-
-
-def _code(line: str) -> str:
-    """A fenced block whose fence is longer than any run of backticks inside."""
-    longest = max((len(run) for run in re.findall("`+", line)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}sh\n{line}\n{fence}"
-
-
-def _grid(grid: b.Grid) -> str:
-    words = {*range(grid.heads), *grid.left}
-    rule = [":--" if k in words else "--:" for k in range(len(grid.header))]
-    rows = [[_text(cell.text) for cell in row] for row in grid.rows]
-    lines = [[_text(name) for name in grid.header], rule, *rows]
-    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    return f"{_text(grid.caption)}:\n\n{table}"

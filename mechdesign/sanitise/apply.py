@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from mechdesign.core.documents import canonical
-from mechdesign.core.errors import InputError
+from mechdesign.core.documents import canonical, document_text
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import NamelessFile, PathLike, part_of, real_path
 from mechdesign.core.numbers import listed
 from mechdesign.core.progress import Progress
@@ -25,14 +25,18 @@ from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
 from mechdesign.formats.urls import is_url, local, place_of
+from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.release.drawing import LABEL, REMEMBERED
 from mechdesign.release.sampling import Releasable
+from mechdesign.sanitise.answers import Quantised, Tally
+from mechdesign.sanitise.history import charged
 from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
-from mechdesign.sanitise.ledger import Ledger, begins
+from mechdesign.sanitise.ledger import Ledger, Rehearsed, begins
+from mechdesign.sanitise.numbers import NumbersRecipe, recipe_of
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import refuse_inner
-from mechdesign.sanitise.recipe import Drawer, Recipe
+from mechdesign.sanitise.recipe import Drawer, Looks
 from mechdesign.sanitise.shuffling import shuffle_file
 from mechdesign.sanitise.target import Target
 from mechdesign.sanitise.writing import Sides, Told, Writing, sides_hold, uses_of, write_release, write_sides
@@ -78,7 +82,7 @@ class Applied:
 class Run:
     """A run, once its input is open and its columns are found."""
 
-    recipe: Recipe
+    recipe: Any  # of channels, or of a mechanism
     guarded: GuardedInput
     table: Source
     target: PathLike
@@ -94,20 +98,23 @@ class Run:
         tells = self.sides.codebook is not None and self.recipe.channels[0].joint is not None
         self.told: list[str] = [_CODEBOOK] if tells else []
         schema = getattr(self.table, "schema", None)  # of Parquet files, whose columns can hold others
-        try:
+        with naming(self.table.name):
             self.plan = self.recipe.plan(self.table.header)
             if schema is not None and not self.recipe.options.keep_sensitive:
                 kept = {*self.plan.others} - {*self.recipe.options.kept}
                 refuse_inner(schema, kept, self.recipe.private_columns, self.recipe.replaced)
-        except InputError as error:
-            raise InputError(f"{self.table.name}: {error}") from None
         if schema is not None and self.how.kind == "Parquet" and (notes := free_notes(schema)):
             self.told.append(
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
             )
 
-    def write(self, ledger: Ledger | None) -> Applied:
+    def write(self, ledger: Ledger | None) -> Any:
         """With the keys of a ledger, which knows of this run and of those before; else with one that nobody keeps."""
+        if ledger is not None:
+            vital = (("the ledger", ledger.path), ("the key file", ledger.key_path))
+            keep_apart((self.target, *self.sides.paths), vital)
+        if isinstance(self.recipe, NumbersRecipe):
+            return self._quantised(ledger)
         job = None if ledger is None else self._job(ledger)
         place = None if ledger is None else os.fspath(ledger.path)
         done = None if job is None else job.finished(self.target, self.sides.paths)
@@ -125,7 +132,7 @@ class Run:
         ) as out:
             while True:
                 census = Census()
-                drawer, records = self._drawn(out, job, census)
+                drawer, records = self._prepared(out, job, census)
                 content = census.content()
                 earlier = Earlier() if job is None else job.met(content)
                 if earlier is not None:
@@ -145,7 +152,7 @@ class Run:
         used["format"] = self.how.kind != self.table.kind and self.how.kind
         always = {"into": asked.into, "text": self.reading, "compression": self.how.packing}
         always |= {"keep_sensitive": asked.keep_sensitive}
-        job = Job(
+        return Job(
             ledger,
             uses_of(self.recipe, self.plan, self.table.header),
             file=ledger.file_hash(self.guarded.sha256, canonical(self.reading)),
@@ -156,9 +163,28 @@ class Run:
             channels=self.recipe.channels,
             channel_files=self.sides.channel_files,
         )
-        vital = (("the ledger", ledger.path), ("the key file", ledger.key_path))
-        keep_apart((self.target, *self.sides.paths), vital)
-        return job
+
+    def _quantised(self, ledger: Ledger | None) -> Quantised:
+        """Through a mechanism: nothing is drawn, and the ledger adds up what is told of the column."""
+        census, beside = Census(), self.sides.manifest
+        kept = (self.guarded.path, *self.sides.channel_files)
+        with Target(self.target, force=self.force, sources=kept, sides=self.sides.paths) as out:
+            look: Told | None = ledger and (lambda batch: census.add(ledger.hasher.records(batch)))
+            drawer, _ = self._drawn(out, self.recipe, look)
+            self._refuse_hints(drawer)
+            done = drawer.result(out.seal())
+            self._heed(done.notices)
+            done = replace(done, notices=(*self.plan.notices, *self.told))
+            if beside is not None:
+                out.part_of_side(beside).write_text(document_text(done.mechanism.document), encoding="utf-8")
+            if ledger is not None:
+                place = STANDARD if os.fspath(self.target) == STANDARD else place_of(self.target)
+                try:
+                    done = charged(ledger, census.content(), done, source=self.guarded.name, target=place)
+                except Rehearsed:
+                    return done
+            out.commit()
+        return done
 
     def _heed(self, more: Sequence[str]) -> None:
         """There is more to be noted; nothing must be, if the user is strict."""
@@ -166,11 +192,18 @@ class Run:
         for note in (*self.plan.notices, *self.told) if self.strict else ():
             raise InputError(f"{self.table.name}: a note, which --strict makes an error: {note}")
 
-    def _drawn(self, out: Target, job: Job | None, census: Census) -> tuple[Drawer, int]:
+    def _prepared(self, out: Target, job: Job | None, census: Census) -> tuple[Drawer, int]:
+        """As `_drawn`, with the keys of a job, whose ledger gets to know the records."""
+        if job is None:
+            return self._drawn(out, self.recipe)
+        recipe = replace(self.recipe, keys=job.keys)
+        return self._drawn(out, recipe, lambda batch: census.add(job.ledger.hasher.records(batch)), job)
+
+    def _drawn(
+        self, out: Target, recipe: Any, look: Told | None = None, job: Job | None = None
+    ) -> tuple[Any, int]:
         """The output in its temporary place; who drew it, and the number of records."""
-        recipe = self.recipe if job is None else replace(self.recipe, keys=job.keys)
-        drawer = Drawer(recipe, self.table.header)
-        look: Told | None = job and (lambda batch: census.add(job.ledger.hasher.records(batch)))
+        drawer = recipe.drawer(self.table.header)
         if job is not None:
             job.prepare(drawer.releases)
         write = partial(write_release, drawer, self.table, advance=self._advance, look=look)
@@ -188,8 +221,7 @@ class Run:
 
     def _sealed(self, out: Target, drawer: Drawer, records: int, earlier: Earlier) -> str:
         """The hash of the output, which is complete; everything else in its temporary place."""
-        drawer.refuse_twins(f"{self.table.name}: ")
-        drawer.refuse_order(f"{self.table.name}: ")
+        self._refuse_hints(drawer)
         changes = changes_told(drawer.releases)
         self._heed((*earlier.notices, *changes))
         sha256 = out.seal()
@@ -197,6 +229,11 @@ class Run:
         known = {"output": sha256, "records": records, "dataset": self.guarded.sha256}
         write_sides(self.sides, out, drawer, earlier, notes=notes, inner_notes=changes, **known)
         return sha256
+
+    def _refuse_hints(self, drawer: Looks) -> None:
+        """Refuse columns and an order that would give away what is released."""
+        drawer.refuse_twins(f"{self.table.name}: ")
+        drawer.refuse_order(f"{self.table.name}: ")
 
     def _advance(self, share: float) -> None:
         if self.progress is not None:
@@ -221,7 +258,7 @@ _CODEBOOK = (
 
 @takes(FileKeywords)
 def sanitise_file(
-    channel: Releasable | Sequence[Releasable],
+    channel: Releasable | Sequence[Releasable] | MechanismFile,
     source: PathLike,
     target: PathLike,
     *,
@@ -238,8 +275,9 @@ def sanitise_file(
     escape_formulas: bool = False,
     jobs: int = 1,
     progress: Progress | None = None,
+    tally: Tally | None = None,
     **options: Unpack[FileKeywords],
-) -> Applied:
+) -> Any:
     """Write `source` with the useful columns replaced by draws of their channels.
 
     Records keep their order. In a CSV the other cells keep their text and their quotes; in Parquet the other columns
@@ -249,7 +287,7 @@ def sanitise_file(
 
     Parameters
     ----------
-    channel : Releasable, or several
+    channel : Releasable, or several; or a MechanismFile for single records
     source, target : path
         CSV (as it is, or compressed with gzip or Zstandard) or Parquet: what it is shows in its first bytes, and the
         target is of the same kind unless `format` says otherwise. A CSV target is compressed if its name ends in .gz or
@@ -279,6 +317,12 @@ def sanitise_file(
         Threads: with 2, or 3 at most, records are read and drawn while others are written. The bytes are the same.
     progress : Progress, optional
         Told of the bytes read; the input is read twice.
+    tally : Tally, optional
+        What several releases of a mechanism, one for each file, add up to.
+
+    Returns
+    -------
+    Applied, or Quantised through a mechanism, whose new file is the manifest
 
     Raises
     ------
@@ -291,7 +335,11 @@ def sanitise_file(
     asked = ReleaseOptions(**options, ledger=ledger.path if isinstance(ledger, Ledger) else ledger)
     if codebook is not None and asked.form != LABEL:
         raise InputError("a codebook says what labels mean, and other forms need none")
-    recipe = Recipe.of(channel, asked)
+    recipe = recipe_of(channel, asked, tally)
+    if not recipe.channels and (codebook is not None or internal_manifest is not None):
+        raise InputError(
+            "a mechanism has neither codebook nor internal manifest: its file tells all (--manifest)"
+        )
     sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
     source, target = local(source), local(target)
     outside = os.fspath(target) == STANDARD or is_url(target)

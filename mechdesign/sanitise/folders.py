@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from sqlite3 import Connection
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from urllib.parse import unquote
 
 import numpy as np
@@ -33,11 +33,13 @@ from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.inputs import TextOptions, on_failure
 from mechdesign.formats.opening import SUFFIXES, open_source
 from mechdesign.formats.urls import is_url, local
+from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.release.draws import Key
+from mechdesign.sanitise.answers import Tally
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
 from mechdesign.sanitise.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.sanitise.ledger import NAME, Ledger
+from mechdesign.sanitise.ledger import NAME, Ledger, Rehearsed
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.sanitise.target import keep_stoppable, uninterrupted
 
@@ -62,10 +64,6 @@ class ReleasedFolder(FileDocument):
 
 def _manifest(name: str) -> str:
     return f"{MANIFESTS}/{name}.json"
-
-
-class Rehearsed(Exception):
-    """All that can be checked of a release has been checked; its argument is the entry that the ledger would hold."""
 
 
 class ProvisionalLedger(Ledger):
@@ -113,15 +111,27 @@ class ProvisionalLedger(Ledger):
         return os.fspath(self.final / path.relative_to(self.stage)) if self.stage in path.parents else target
 
 
+@contextmanager
+def opened_ledger(path: PathLike | None, key: Key | None, *, rehearsal: bool) -> Generator[Ledger | None]:
+    """The ledger, where one is wanted; in a rehearsal it is left as it is."""
+    if path is None:
+        yield None
+    elif not rehearsal:
+        yield Ledger(path, key=key)
+    else:
+        with TemporaryDirectory() as scratch:
+            yield ProvisionalLedger(path, Path(scratch), Path(scratch), rehearsal=True, key=key)
+
+
 def sanitise_path(
-    channels: Sequence[Any],
+    channels: Sequence[Any] | MechanismFile,
     source: PathLike,
     target: PathLike,
     *,
     dry_run: bool = False,
     key_from: Key | None = None,
     **how: Any,
-) -> Applied:
+) -> Any:
     """What `sanitise_file` does, for a file or for all files of a folder or glob; or only see that it can be done.
 
     `key_from` is the key of the ledger, where it is kept elsewhere.
@@ -146,12 +156,11 @@ def sanitise_path(
         return sanitise_file(channels, source, target, **how)
     if ledger is None:
         raise InputError("--dry-run asks the ledger: leave --insecure-seed out")
-    with TemporaryDirectory() as scratch:
-        book = ProvisionalLedger(ledger, Path(scratch), Path(scratch), rehearsal=True, key=key_from)
+    with opened_ledger(ledger, key_from, rehearsal=True) as book:
         return _applied(channels, source, target, how | {"ledger": book})
 
 
-def _applied(channels: Sequence[Any], source: PathLike, target: PathLike, how: dict[str, Any]) -> Applied:
+def _applied(channels: Any, source: PathLike, target: PathLike, how: dict[str, Any]) -> Any:
     try:
         return sanitise_file(channels, source, target, **how)
     except Rehearsed as done:
@@ -161,22 +170,25 @@ def _applied(channels: Sequence[Any], source: PathLike, target: PathLike, how: d
 
 
 def _sanitise_folder(
-    channels: Sequence[Any],
+    channels: Any,
     source: PathLike,
     target: PathLike,
     key: Key | None,
     *,
     dry_run: bool,
-    force: bool,
+    force: bool = False,
     **how: Any,
-) -> Applied:
+) -> Any:
     base, names = files_of(source)
     final, inside = real_path(target), real_path(base)
     if final in (inside, *inside.parents) or inside in final.parents:
         raise InputError(f"{target} and {base} lie in each other: what one run wrote, the next would read")
     outs = _placed(names, how.get("format"))
     told, exists = _of_names(channels, names, how), InputError(EXISTS.format(target))
-    done: dict[str, Applied] = {}
+    done: dict[str, Any] = {}
+    tally, renamed = None, cast("Mapping[str, str]", how.get("columns") or {})
+    if isinstance(channels, MechanismFile):
+        tally = how["tally"] = Tally(channels, renamed.get(channels.column, channels.column))
     with _staged(final, base, target, how, key, dry_run=dry_run) as (book, held):
         if held and not force and {*outs} != {*held}:
             raise exists
@@ -194,7 +206,7 @@ def _sanitise_folder(
         if not (same or dry_run):
             if held and not force:  # where files have no links, they have been drawn once more
                 raise exists
-            if not how.get("identity"):
+            if not how.get("identity") and tally is None:
                 _refuse_twins(book, [*outs])
             if not how.get("keep_order") and how.get("into") is None:
                 _refuse_split(book.stage, [*outs], done[next(iter(outs))].columns, how.get("text"))
@@ -202,6 +214,8 @@ def _sanitise_folder(
     records, first = sum(each.records for each in done.values()), done[next(iter(outs))]
     digest = "" if dry_run else hashlib.sha256((final / MARKER).read_bytes()).hexdigest()
     notices = dict.fromkeys([*told, *(text for each in done.values() for text in each.notices)])
+    if tally is not None:
+        return replace(tally.result(digest), notices=tuple(notices))
     return replace(first, records=records, sha256=digest, already=same, notices=tuple(notices))
 
 
@@ -219,13 +233,17 @@ def _placed(names: Sequence[str], format: str | None) -> dict[str, str]:
     return found
 
 
-def _of_names(channels: Sequence[Any], names: Sequence[str], how: Mapping[str, Any]) -> tuple[str, ...]:
+def _of_names(channels: Any, names: Sequence[str], how: Mapping[str, Any]) -> tuple[str, ...]:
     """What is to be known of the names of folders and files, which stay; refuses partitions by what is protected."""
     parts = [part for name in names for part in PurePath(name).parts[:-1] if "=" in part]
     keys = list(dict.fromkeys(unquote(part.partition("=")[0]) for part in parts))
-    variables = [each for channel in channels for each in (channel.useful, channel.sensitive) if each]
     renamed: Mapping[str, str] = how.get("columns") or {}
-    columns = [renamed.get(name, name) for each in variables for name in each.columns]
+    if isinstance(channels, MechanismFile):
+        columns = [channels.column]
+    else:
+        variables = [each for channel in channels for each in (channel.useful, channel.sensitive) if each]
+        columns = [name for each in variables for name in each.columns]
+    columns = [renamed.get(name, name) for name in columns]
     for name, like in lookalikes(keys, [*columns, *how.get("correlated", ())], ()):
         raise InputError(
             f"the names of folders hold {quoted(name)}, which looks like the column {quoted(like)}, and would stay: "

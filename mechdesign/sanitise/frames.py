@@ -20,18 +20,20 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
+from mechdesign.core.numbers import at_most, quoted
 from mechdesign.formats.cells import arrow_integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of, metadata_of
+from mechdesign.sanitise.history import charged
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.numbers import NumbersDrawer
 from mechdesign.sanitise.plan import Plan, lookalikes, refuse_inner
-from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
+from mechdesign.sanitise.recipe import Drawer, Looks, Recipe, stands_for
 from mechdesign.sanitise.shuffling import random_words
 from mechdesign.sanitise.writing import uses_of
-from mechdesign.tables.columns import arrow_type, rebuild
+from mechdesign.tables.columns import arrow_type
 
 
 def released_schema(schema: Any, drawer: Drawer) -> Any:
@@ -74,7 +76,7 @@ def _arrow_schema(frame: Any) -> Any:
     return frame.head(0).to_arrow().schema if hasattr(frame, "to_arrow") else None
 
 
-def weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int) -> Any:
+def weighed(frame: Any, columns: Sequence[Any], drawer: Any, first_row: int) -> Any:
     """The released frame; refuses columns that give the released one away, and warns of an order that does."""
     released = sanitised(frame, drawer, first_row=first_row)
     look_at(frame, drawer)
@@ -83,14 +85,14 @@ def weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int) 
         return released
     key = drawer.recipe.keys[0].derived("order")
     content = RowHasher(key.secret).content(columns, len(frame))
-    order = np.argsort(random_words(key.derived(content.ordered), 0, len(frame)), kind="stable")
+    order = np.argsort(random_words(key.derived(content.ordered), 0, len(released)), kind="stable")
     # Row numbers that pandas gave the rows as an index are given anew.
     plain = type(getattr(frame, "index", None)).__name__ == "RangeIndex" and frame.index.name is None
     mixed = _rows(released, order)
     return mixed.reset_index(drop=True) if plain else mixed
 
 
-def heed(drawer: Drawer, level: int) -> None:
+def heed(drawer: Looks, level: int) -> None:
     """Refuse columns that give the released one away, and warn of an order that does."""
     drawer.refuse_twins()
     if (told := drawer.ordered()) is not None:
@@ -103,7 +105,7 @@ def _rows(frame: Any, at: Integers) -> Any:
     return frame[at] if hasattr(frame, "to_series") else frame.take(arrow_integers(at))
 
 
-def look_at(frame: Any, drawer: Drawer) -> None:
+def look_at(frame: Any, drawer: Looks) -> None:
     """See what the columns of the next part of a table tell of each other (`Drawer.look`)."""
 
     def some(step: int) -> Callable[[Any], Any]:
@@ -179,7 +181,7 @@ def by_ledger(
     )
     while (earlier := job.met(content)) is None:
         pass
-    drawer = Drawer(replace(recipe, keys=job.keys), header)
+    drawer = replace(recipe, keys=job.keys).drawer(header)
     job.prepare(drawer.releases)
     released = release(drawer)
     entry = job.entry(FRAME, None, content.records, content, earlier.joint)
@@ -187,6 +189,19 @@ def by_ledger(
     job.done(entry)
     for notice in (*earlier.notices, *changes_told(drawer.releases)):
         warnings.warn(notice, stacklevel=3)
+    return released
+
+
+def quantised(frame: Any, columns: Sequence[Any], drawer: NumbersDrawer) -> Any:
+    """The frame with numbers in cells; entered in a ledger, where one is named."""
+    released, path = weighed(frame, columns, drawer, 0), drawer.recipe.options.ledger
+    done = drawer.result(None)
+    if path is not None:
+        book = Ledger(path)
+        done = charged(book, book.hasher.content(columns, len(frame)), done, source=FRAME, target=FRAME)
+        if done.releases > 1:
+            text = f"all {done.releases} releases of {quoted(done.column)} of these records together tell at most "
+            warnings.warn(f"{text}{at_most(done.releases_epsilon or 0)} bits of one individual", stacklevel=3)
     return released
 
 
@@ -255,13 +270,15 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = 
         return series.to_arrow() if plain else column(at)
 
     drawn = drawer.draw(cells, len(frame), first_row=first_row, numbers=numbers)
+    if drawer.dropped is not None:
+        frame = _rows(frame, np.flatnonzero(~drawer.dropped))
     plan, header = drawer.plan, drawer.header
     columns: list[Any] = []
     for part in plan.columns:
         like = column(stands_for(plan, part))
         if part.release is not None:
             released = drawn[part.release]
-            like = rebuild(like, released.codes, released.labels, part.name, own=drawer.own)
+            like = drawer.rebuild(like, released, part.name)
         columns.append(like.alias(part.name) if is_polars else like)
     if is_arrow:
         return type(frame).from_arrays(columns, schema=released_schema(frame.schema, drawer))

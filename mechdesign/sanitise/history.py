@@ -5,21 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from secrets import token_hex
 from sqlite3 import Connection
 from typing import Any, TypeAlias
 
-from mechdesign.core.documents import canonical
+from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import at_most
+from mechdesign.core.numbers import at_most, quoted
 from mechdesign.core.progress import Progress
 from mechdesign.formats.digests import Census, Content
 from mechdesign.formats.inputs import GuardedInput, TextOptions
 from mechdesign.formats.opening import open_source
+from mechdesign.nonstochastic.noiseless import composed_epsilon
 from mechdesign.release.drawing import REDRAW, channel_digest
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.entries import Drawn, Entry
+from mechdesign.sanitise.answers import Quantised
+from mechdesign.sanitise.entries import Drawn, Entry, Use
 from mechdesign.sanitise.ledger import Ledger
 
 Budget: TypeAlias = dict[str, Any]
@@ -84,6 +89,13 @@ _REDRAWN = (
 )
 
 
+QUANTISED = "quantised"
+"""The form of cells of numbers, of which nothing is drawn."""
+
+WAY = {"query", "group_by", "range", "values", "outside", "mechanisms"}
+"""What tells one way of releasing a column from another."""
+
+
 def share_of(
     db: Connection, entries: Sequence[Entry], content: Content, file: str | None
 ) -> tuple[float, list[Entry]]:
@@ -98,6 +110,49 @@ def share_of(
 def is_same(entry: Entry, content: Content, file: str | None) -> bool:
     """Whether a release was of these very records, in whatever order; those before ledgers show in their bytes."""
     return entry.unordered == content.unordered or (file is not None and entry.file == file)
+
+
+def in_cells(entries: Sequence[Entry]) -> dict[str, tuple[int, float]]:
+    """For each column that was released in cells, how many different releases there were, and the bits of all.
+
+    The outputs of all on one fibre are at most the product of their numbers (Farokhi 2020, Theorem 6). The same release
+    of the same data tells nothing new, nor does that of a record by itself, which has one answer in whatever data.
+    """
+    spent: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}
+    for entry in entries:
+        for drawn in (each for each in entry.drawn if each.use.form == QUANTISED):
+            same, known = (drawn.use.channel, drawn.job), spent.setdefault(drawn.use.columns[0], {})
+            known[same] = max(known.get(same, (1, 1)), tuple(entry.settings["spent"]))
+    return {column: (len(known), composed_epsilon(known.values())) for column, known in spent.items()}
+
+
+def charged(
+    ledger: Ledger, content: Content, done: Quantised, equals: str | None = None, **places: Any
+) -> Quantised:
+    """Enter a release in cells; it then tells of all releases of the column of these records."""
+    now, columns = datetime.now(UTC).isoformat(timespec="seconds"), (done.column,)
+    way = done.mechanism.document.model_dump(mode="json", include=WAY) | {"equals": equals}
+    use = Use(channel=sha256(canonical(way).encode()).hexdigest(), columns=columns, form=QUANTISED)
+    where = "a record" if way["query"] == "identity" else f"data {content.unordered}"
+    spent = (done.mechanism.guarantee["outputs"], done.answers_each or 1)
+    if by_size := dict(done.mechanism.guarantee.get("answers_by_size", ())):
+        each = {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}
+        spent = (math.prod(each[size] ** times for size, times in by_size.items()), 1)
+    places |= {"records": content.records, "ordered": content.ordered, "unordered": content.unordered}
+    places |= {
+        "state": "done",
+        "started": now,
+        "finished": now,
+        "output": done.sha256,
+        "versions": versions(),
+    }
+    places["settings"] = {"spent": spent}
+    entry = Entry(id=token_hex(8), drawn=(Drawn(use=use, job=where, draw=0),), **places)
+    with ledger.changing() as db:
+        _, found = share_of(db, ledger.releases(db), content, None)
+        ledger.enter(db, entry, content)
+    releases, bits = in_cells([*found, entry])[done.column]
+    return replace(done, releases=releases, releases_epsilon=bits)
 
 
 def history_of(
@@ -123,7 +178,16 @@ def history_of(
         file = ledger.file_hash(guarded.sha256, canonical(asdict(read)))
     with ledger.reading() as db:
         share, found = share_of(db, ledger.releases(db), census.content(), file)
-    drawn = [each for entry in found for each in entry.drawn]
-    if not drawn:
-        return share, found, None, "these records have not been released"
-    return share, found, *joint_budget(drawn, channels, table)
+    drawn = [each for entry in found for each in entry.drawn if each.use.form != QUANTISED]
+    budget, told = joint_budget(drawn, channels, table) if drawn else (None, "")
+    cells = [
+        f"{quoted(column)} was released in cells {times} {'time' if times == 1 else 'times'}, which tell at most "
+        f"{at_most(bits)} bits of one individual together"
+        for column, (times, bits) in in_cells(found).items()
+    ]
+    return (
+        share,
+        found,
+        budget,
+        "; ".join(filter(None, [told, *cells])) or "these records have not been released",
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
@@ -93,14 +93,12 @@ def inspect_file(
     """
     asked = ReleaseOptions(columns=columns)
     with open_source(source, text) as table:
-        try:
+        with naming(table.name):
             useful = tuple(asked.renamed.get(name, name) for name in channel.useful.columns)
             for name in (*useful, *sensitive):
                 require_column(name, table.header)
             if both := set(useful) & set(sensitive):
                 raise InputError(f"the column {quoted(min(both))} cannot be sensitive and useful at once")
-        except InputError as error:
-            raise InputError(f"{table.name}: {error}") from None
         found = sensitive or sensitive_of(channel, asked) or ()
         hidden = tuple(dict.fromkeys((*useful, *(name for name in found if name in table.header))))
         crossings = {

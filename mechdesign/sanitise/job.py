@@ -34,7 +34,7 @@ from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
-from mechdesign.sanitise.history import is_same, joint_budget, local_budget, share_of
+from mechdesign.sanitise.history import QUANTISED, is_same, joint_budget, local_budget, share_of
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.target import Target
 
@@ -261,7 +261,8 @@ class Job:
         joint = None
         if self.fresh_draw and count and budget:
             met = before + (others if likeness >= KNOWN else [])
-            every = [*self.drawn, *(each for entry in met for each in entry.drawn)]
+            earlier = [each for entry in met for each in entry.drawn if each.use.form != QUANTISED]
+            every = [*self.drawn, *earlier]
             joint, told = joint_budget(every, self.channels)
             notices.append(told)
         return Earlier(count, tuple(before), likeness >= KNOWN, joint, tuple(notices))

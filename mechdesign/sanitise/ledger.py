@@ -74,6 +74,10 @@ def default_path() -> Path:
     return base / "mechdesign" / NAME
 
 
+class Rehearsed(Exception):
+    """All that can be checked of a release has been checked; its argument is the entry that the ledger would hold."""
+
+
 class Ledger:
     """A ledger and its key; opening it makes both where they are not there."""
 

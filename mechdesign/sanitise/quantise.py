@@ -23,11 +23,12 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.inputs import STANDARD, TextOptions
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
+from mechdesign.nonstochastic.dividing import divided
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, interval
-from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
-from mechdesign.nonstochastic.mechanism_file import OUTSIDE, QUERY, TOLD, MechanismFile, Outside
+from mechdesign.nonstochastic.levels import allowance, epsilon_for, outputs_allowed, share_of
+from mechdesign.nonstochastic.mechanism_file import DIVIDED, OUTSIDE, QUERY, TOLD, MechanismFile, Outside
 from mechdesign.nonstochastic.noiseless import LAYOUTS
-from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
+from mechdesign.sanitise.quantized import RECORDS, Answering, Asked, Quantised, release_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,7 @@ class QuantizeOptions:
     individual: str | None = None
     outside: Outside = "refuse"
     layout: str = "widest"
+    split: str | None = None
     domain: Sequence[float] | Mapping[float, object] | None = None
     thresholds: str | Sequence[float] | None = None
     missing: str = "refuse"
@@ -53,7 +55,7 @@ def check_options(options: QuantizeOptions) -> None:
     if re.fullmatch(QUERY.pattern, options.query, re.ASCII) is None:
         raise InputError(f"query ({quoted(options.query)}) must be {QUERY.wanted}")
     query, column, counts = options.query, quoted(options.column), options.query == "count"
-    outside, layout = options.outside, options.layout
+    outside, layout, split = options.outside, options.layout, options.split
     names = [*options.group_by, *((options.individual,) if options.individual else ())]
     made = (RECORDS, f"{query.replace(':', '_')}_{options.column}")
     clash = [name for name in options.group_by if name in made and query != "identity"]
@@ -61,6 +63,14 @@ def check_options(options: QuantizeOptions) -> None:
         f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}": outside not in OUTSIDE,
         f"a record counts as 0 or 1: there is nothing outside to {outside}": counts and outside in TOLD,
         f"layout ({quoted(layout)}) must be one of {', '.join(LAYOUTS)}": layout not in LAYOUTS,
+        f"split ({quoted(split)}) must be one of levels, {', '.join(DIVIDED)}": split
+        not in (None, "levels", *DIVIDED),
+        f"--split {split} weighs the errors of --layout widest: leave out --thresholds and other layouts": (
+            split in DIVIDED and (layout != "widest" or options.thresholds is not None)
+        ),
+        f"--split {split} goes by the sizes of groups, which would depend on values: --outside drop is not for it": (
+            split in DIVIDED and outside == "drop"
+        ),
         "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by "
         "record": query == "identity" and options.group_by,
         "--domain is not for --query count: a record counts as 0 or 1": counts and options.domain is not None,
@@ -138,7 +148,7 @@ def quantise_table(
     options: QuantizeOptions,
     *,
     total_epsilon: object = None,
-    **writing: Unpack[Writing],
+    **writing: Unpack[Asked],
 ) -> Quantised:
     """Release a quantised column (identity), or a quantised answer for each group, in bounded memory.
 
@@ -151,6 +161,8 @@ def quantise_table(
         raise InputError(
             "a total budget is one of an individual: name the column that identifies individuals (--individual)"
         )
+    if options.split is not None and total_epsilon is None:
+        raise InputError("--split says how --total-epsilon is shared by the answers: give it too")
     of = f"the {options.query} of {quoted(options.column)}"
     placed: dict[str, Any] = {"layout": options.layout}
     domain: Domain
@@ -178,10 +190,18 @@ def quantise_table(
             notices.append("epsilon allows one output: every answer is the same, and nothing is released")
 
     def designed(table: Source) -> MechanismFile:
-        if total_epsilon is None or options.individual is None:
-            return made
-        answers = Answering(made, table).most_answers(options.individual)
+        asked = Answering(made, table)
+        groups = asked.who(options.individual or "")
+        answers = asked.most(groups) or 1
         share = share_of(nearest_double(total_epsilon), answers)
+        # The records of an identity are groups of one, which all get the same.
+        if options.split in DIVIDED and made.query != "identity" and share > (made.outside in TOLD):
+            total = outputs_allowed(nearest_double(total_epsilon))
+            given, notice = divided(made, groups, total, share, options.split)
+            notices.append(notice)
+            share = max(m.certificate.outputs for m in given.mechanisms)
+            if share > 1:
+                return given
         if share == 1:
             raise InputError(
                 f"{total_epsilon} bits for {answers} answers are less than one bit for each: all would be the same, "
@@ -193,7 +213,8 @@ def quantise_table(
         )
         return replace(made, epsilon=epsilon_for(share))
 
+    asked: dict[str, Any] = {"individual": options.individual, "equals": options.equals, **writing}
     done = release_table(
-        designed, source, target, individual=options.individual, equals=options.equals, **writing
+        made if total_epsilon is None else designed, source, target, query=options.query, **asked
     )
     return replace(done, notices=(*filter(None, notices), *done.notices))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, arrow_offsets, encode, require_column, simple_texts
+from mechdesign.formats.cells import Encoded, arrow_offsets, arrow_texts, encode, require_column, simple_texts
 from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
 from mechdesign.release.policies import MARGINAL
@@ -25,7 +26,7 @@ from mechdesign.sanitise.evidence import LEVEL, Order, Twins, decisive
 from mechdesign.sanitise.keys import key_at
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import OutputColumn, Plan, make_plan, secret_columns
-from mechdesign.tables.columns import UnknownSymbol, encode_for, own_values
+from mechdesign.tables.columns import UnknownSymbol, encode_for, own_values, rebuild
 
 Codes = NDArray[np.integer[Any]]
 
@@ -77,6 +78,10 @@ class Recipe:
         names, called = (each.useful.columns for each in self.channels), self.options.renamed
         return [called.get(name, name) for name in chain(*names)] if self.options.into is None else []
 
+    def drawer(self, header: Sequence[Any]) -> Drawer:
+        """Ready for the parts of a table with this header."""
+        return Drawer(self, header)
+
     def plan(self, header: Sequence[Any]) -> Plan:
         """What happens to each column of a table."""
         plan = make_plan(self.channels, header, self.options)
@@ -124,30 +129,29 @@ class DrawnColumn:
     labels: tuple[str, ...]
 
 
-class Drawer:
-    """A recipe made ready for the parts of a table with this header."""
+class Looks:
+    """The looks at a table with this header, part by part, for what would give away what a recipe protects.
 
-    def __init__(self, recipe: Recipe, header: Sequence[Any]) -> None:
+    `hidden` are columns that must not be read from others, with the variable and the part of it whose bins count, if
+    there are any; `orders` collect in which order the symbols of some columns, which have `names`, come.
+    """
+
+    def __init__(
+        self,
+        recipe: Any,
+        header: Sequence[Any],
+        hidden: Mapping[tuple[str, int], Any],
+        orders: Mapping[str, Any],
+    ) -> None:
         self.recipe = recipe
         self.header = tuple(header)
-        self.plan = recipe.plan(self.header)
-        options, plan = recipe.options, self.plan
-        self.releases = [
-            Release(channel, key, policy=options.rules, form=options.form, changed=options.changed)
-            for channel, key in zip(recipe.channels, recipe.keys, strict=True)
-        ]
+        self.plan: Plan = recipe.plan(self.header)
+        options: ReleaseOptions = recipe.options
         wanted = not options.shuffle and not options.keep_order and options.into is None
-        self.orders = [Order(len(release.symbol_counts)) for release in self.releases if wanted]
-        # What is not to be read from other columns: X as it is and in its bins, and S where it is left out.
-        gone = [name for name in self.recipe.private_columns if name in options.drop]
-        self._hidden: dict[tuple[str, int], Any] = {(name, -1): None for name in gone}
-        for k, places in enumerate(plan.inputs if options.into is None else ()):
-            for part, at in enumerate(places):
-                self._hidden[header[at], -1] = None
-                if any(recipe.channels[k].useful.bins):
-                    self._hidden[header[at], k] = recipe.channels[k].useful, part
-        exempt = {*options.kept, *plan.kept_private, *options.identifiers}
-        kept = [(name, -1) for name in plan.others if name not in exempt]
+        self.orders = dict(orders) if wanted else {}
+        self._hidden = hidden
+        exempt = {*options.kept, *self.plan.kept_private, *options.identifiers}
+        kept = [(name, -1) for name in self.plan.others if name not in exempt]
         self._twins = Twins(kept, [*self._hidden])
 
     def look(self, count: int, some: Callable[[int], Callable[[Any], Any]]) -> None:
@@ -171,16 +175,45 @@ class Drawer:
             )
 
     def ordered(self) -> str | None:
-        """What is to be said where the records stand in an order that tells of what a channel protects."""
-        for order, release in zip(self.orders, self.releases, strict=False):
+        """What is to be said where the records stand in an order that tells of what is protected."""
+        for name, order in self.orders.items():
             if decisive(order.evidence(), len(self.orders)):
-                return ORDERED.format(quoted(",".join(release.channel.useful.columns)), round(1 / LEVEL))
+                return ORDERED.format(quoted(name), round(1 / LEVEL))
         return None
 
     def refuse_order(self, where: str = "") -> None:
         """Raise InputError if there is something to be said of the order."""
         if (told := self.ordered()) is not None:
             raise InputError(where + told)
+
+
+class Drawer(Looks):
+    """A recipe made ready for the parts of a table with this header."""
+
+    dropped: Any = None
+    """Records of the part drawn last that are left out: none."""
+
+    def __init__(self, recipe: Recipe, header: Sequence[Any]) -> None:
+        options, plan = recipe.options, recipe.plan(header)
+        self.releases = [
+            Release(channel, key, policy=options.rules, form=options.form, changed=options.changed)
+            for channel, key in zip(recipe.channels, recipe.keys, strict=True)
+        ]
+        # What is not to be read from other columns: X as it is and in its bins, and S where it is left out.
+        hidden: dict[tuple[str, int], Any] = {
+            (name, -1): None for name in recipe.private_columns if name in options.drop
+        }
+        for k, places in enumerate(plan.inputs if options.into is None else ()):
+            for part, at in enumerate(places):
+                hidden[header[at], -1] = None
+                if any(recipe.channels[k].useful.bins):
+                    hidden[header[at], k] = recipe.channels[k].useful, part
+        names = (",".join(release.channel.useful.columns) for release in self.releases)
+        orders = {
+            name: Order(len(release.symbol_counts))
+            for name, release in zip(names, self.releases, strict=True)
+        }
+        super().__init__(recipe, header, hidden, orders)
 
     @property
     def own(self) -> bool:
@@ -209,27 +242,49 @@ class Drawer:
                 found[k, part] = labels, np.array([place[text] for text in texts], dtype=np.int32)
         return found
 
+    def reads(self, schema: Any) -> tuple[list[str], list[str]]:
+        """The columns that are wanted as codes, and those that are read only."""
+        symbols = [self.header[at] for places in self.plan.inputs for at in places]
+        return symbols, [self.header[at] for at in self.plan.identity]
+
+    def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
+        """A released column of the kind that `like` is."""
+        return rebuild(like, drawn.codes, drawn.labels, name, own=self.own)
+
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
     ) -> dict[tuple[int, int], DrawnColumn]:
         """The released columns of a part of the table, by (channel, part) as in `plan.OutputColumn`."""
-        cells = [
-            [encode_for(column(at), self.header[at], channel.useful, part) for part, at in enumerate(places)]
-            for channel, places in zip(self.recipe.channels, self.plan.inputs, strict=True)
-        ]
-        records = self._records(column, count, first_row, numbers)
+        cells, records = self._symbols(column), self._records(column, count, first_row, numbers)
         released: dict[tuple[int, int], DrawnColumn] = {}
+        orders = [*self.orders.values()]
         for k, (release, symbols) in enumerate(zip(self.releases, cells, strict=True)):
             try:
                 parts = release.draw(symbols, records)
             except UnknownSymbol as error:
                 raise BadRecord(error.position, error.what, _named(records, error.position)) from None
-            for order in self.orders[k : k + 1]:
-                order.add(release.codes)
+            if self.orders:
+                orders[k].add(release.codes)
             for part, codes in enumerate(parts):
                 labels, place = self._labels[k, part]
                 released[k, part] = DrawnColumn(codes if len(labels) == len(place) else place[codes], labels)
         return released
+
+    def count(self, column: Callable[[int], Any], count: int) -> None:
+        """Add up in `counts` what a part of the table holds that is not drawn."""
+        for release, symbols in zip(self.releases, self._symbols(column), strict=True):
+            release.count(symbols)
+
+    @property
+    def counts(self) -> list[Integers]:
+        """For every channel, how many records had each symbol."""
+        return [release.symbol_counts for release in self.releases]
+
+    def _symbols(self, column: Callable[[int], Any]) -> list[list[Encoded]]:
+        return [
+            [encode_for(column(at), self.header[at], channel.useful, part) for part, at in enumerate(places)]
+            for channel, places in zip(self.recipe.channels, self.plan.inputs, strict=True)
+        ]
 
     def _records(self, column: Callable[[int], Any], count: int, first_row: int, numbers: Any) -> Records:
         if self.plan.identity:
@@ -266,7 +321,7 @@ def _identifiers(column: Any, name: str) -> Any:
                 f"the column {quoted(name)} holds floats, which have more than one text and identify nothing; turn "
                 "them into integers or text"
             )
-    texts = texts.fill_null("")
+    texts = texts.fill_null(arrow_texts([""])[0])  # not "", for which pyarrow would load pandas
     ends, _ = arrow_offsets(texts)
     if len(missing := np.flatnonzero(ends[1:] == ends[:-1])):
         position = int(missing[0])

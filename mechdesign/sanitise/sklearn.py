@@ -226,7 +226,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             return released
 
         if recipe.options.ledger is None:
-            return release(Drawer(recipe, table.names))
+            return release(recipe.drawer(table.names))
         columns = table.data.T if table.is_array else arrow_columns(table.data)
         return by_ledger(columns, len(table.data), recipe, table.names, release, recipe.options.ledger)
 

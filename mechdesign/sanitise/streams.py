@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.clusters import on_dask, on_spark
 from mechdesign.sanitise.frames import (
@@ -23,21 +24,23 @@ from mechdesign.sanitise.frames import (
     by_ledger,
     header_of,
     look_at,
+    quantised,
     sanitised,
     warn_of_draws,
     weighed,
 )
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.numbers import NumbersRecipe, recipe_of
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
-from mechdesign.sanitise.recipe import Drawer, Recipe, without_table
+from mechdesign.sanitise.recipe import without_table
 from mechdesign.sanitise.writing import uses_of
 
 
 @takes(ReleaseKeywords)
 def sanitise(
     frame: Any,
-    channel: Releasable | Sequence[Releasable],
+    channel: Releasable | Sequence[Releasable] | MechanismFile,
     *,
     first_row: int = 0,
     **options: Unpack[ReleaseKeywords],
@@ -61,8 +64,9 @@ def sanitise(
         and `row_numbers` their rows must have an order that stays: that of a file or table, filtered and projected, or
         in DuckDB one by ORDER BY without ties; those of Spark have none. A DuckDB relation comes back on a connection
         of its own; one made by ``connection.cursor()`` can be written to the database that it is read from.
-    channel : Channel or sequence of Channel
-        Each with columns of its own.
+    channel : Channel or sequence of Channel, or MechanismFile
+        Channels each with columns of its own; or a mechanism for single records, which needs no key (for those that
+        answer for groups see `answer_groups`).
     first_row : int
         Row number of the first record where the frame is a part of a table, and neither `identity` nor `row_numbers`
         is given.
@@ -80,14 +84,18 @@ def sanitise(
         raise InputError(
             "first_row numbers records by their place, but identity or row_numbers identify them"
         )
-    recipe = Recipe.of(channel, asked)
+    recipe = recipe_of(channel, asked)
+    if isinstance(recipe, NumbersRecipe) and first_row:
+        raise InputError("a mechanism draws nothing: leave out first_row")
     on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
     if on_cluster or nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
         return _lazily(frame, recipe, first_row)
     header = header_of(frame)
     columns = arrow_columns(frame)
+    if isinstance(recipe, NumbersRecipe):
+        return quantised(frame, columns, recipe.drawer(header))
     if asked.ledger is None:
-        drawer = Drawer(recipe, header)
+        drawer = recipe.drawer(header)
         released = weighed(frame, columns, drawer, first_row)
         if asked.insecure_seed is None and not first_row and len(frame):
             warn_of_draws(columns, len(frame), drawer)
@@ -133,7 +141,7 @@ def engine_errors() -> Iterator[None]:
 spark_errors = engine_errors
 
 
-def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
+def lazy_recipe(recipe: Any, header: Sequence[Any]) -> Any:
     """The recipe with a key for all times that a table is computed; of a ledger, which is told but sees no record."""
     options = recipe.options
     if options.shuffle:
@@ -141,6 +149,12 @@ def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
             "the order of a lazy table is that of its engine, or of the partitions of a cluster: shuffle it there, "
             "before or after"
         )
+    if isinstance(recipe, NumbersRecipe):
+        if options.ledger is not None:
+            raise InputError(
+                "a ledger adds up what is told of records, and sees none of a lazy table: leave it out"
+            )
+        return recipe
     if recipe.keyless:
         raise InputError(
             "a lazy table is computed again whenever it is asked for, or a task repeated, and must draw the same: give "
@@ -160,26 +174,27 @@ def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
     return replace(lean, keys=job.keys)
 
 
-def _lazily(frame: Any, recipe: Recipe, first_row: int) -> Any:
+def _lazily(frame: Any, recipe: Any, first_row: int) -> Any:
     lazy, spark, dask = (hasattr(frame, a) for a in ("collect_schema", "mapInArrow", "map_partitions"))
     header = all_different(list(frame.collect_schema() if lazy else frame.columns))
-    recipe = lazy_recipe(recipe, header)
-    drawer = Drawer(recipe, header)
-    placed = not drawer.plan.identity and recipe.options.row_numbers is None
+    recipe, numeric = lazy_recipe(recipe, header), isinstance(recipe, NumbersRecipe)
+    drawer = recipe.drawer(header)
+    placed = not numeric and not drawer.plan.identity and recipe.options.row_numbers is None
     if placed and not dask and (spark or not _ordered(frame)):
         raise InputError(
             "the rows of this table have no order that stays: name what identifies a record with identity, or a column "
             "of row numbers that is stored with the data with row_numbers"
         )
     if spark:
-        return on_spark(frame, recipe, header)
+        with engine_errors():
+            return on_spark(frame, recipe, header)
     if dask:
         return on_dask(frame, recipe, header, first_row)
     empty = frame.collect_schema().to_frame() if lazy else frame.limit(0).to_arrow_table()
     schema = sanitised(empty, drawer).schema
 
     def released(parts: Iterable[Any]) -> Iterator[Any]:
-        drawer, row = Drawer(recipe, header), first_row
+        drawer, row = recipe.drawer(header), first_row
         for part in parts:
             yield sanitised(part, drawer, first_row=row)
             look_at(part, drawer)

@@ -4,6 +4,7 @@
 # pyright: basic
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -58,16 +59,23 @@ class Sides:
         return [(path, audience) for path, audience in both if path is not None]
 
 
-def ahead(items: Iterator[T], *, wanted: bool) -> Generator[T]:
-    """The items, of which a thread of its own makes the next one meanwhile where that is wanted."""
-    if not wanted:
+AHEAD, READ_AHEAD = 8, 2
+"""Batches that wait at most: drawn, meanwhile a row group is written; and read."""
+
+
+def ahead(items: Iterator[T], most: int) -> Generator[T]:
+    """The items, of which a thread of its own makes up to so many before they are wanted."""
+    if not most:
         yield from items
         return
-    with ThreadPoolExecutor(1) as thread:
-        following = thread.submit(next, items, None)
-        while (item := following.result()) is not None:
-            following = thread.submit(next, items, None)
+    thread = ThreadPoolExecutor(1)
+    try:
+        following = deque(thread.submit(next, items, None) for _ in range(most))
+        while (item := following.popleft().result()) is not None:
+            following.append(thread.submit(next, items, None))
             yield item
+    finally:
+        thread.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True)
@@ -105,8 +113,7 @@ def write_release(
         else WrittenColumn(column.name, column.source, kinds[column.release])
         for column in plan.columns
     ]
-    symbols = [header[at] for places in plan.inputs for at in places]
-    identifiers = [header[at] for at in plan.identity]
+    encoded, stored = drawer.reads(getattr(table, "schema", None))
     # One array each for the whole table, of text where the column has no type of its own.
     labels = {
         key: arrow_texts([*map(as_text, texts)] if how.escape else texts)
@@ -115,7 +122,7 @@ def write_release(
         for key, texts in drawer.labels.items()
     }
 
-    def released(batch: Batch, first: int) -> list[Any]:
+    def released(batch: Batch, first: int) -> tuple[Batch, list[Any]]:
         try:
             found = drawer.draw(lambda at: batch.column(header[at]), batch.num_rows, first_row=first)
         except BadRecord as error:
@@ -126,24 +133,28 @@ def write_release(
         drawer.look(batch.num_rows, lambda step: batch.some(step).column)
         if look is not None:
             look(batch)
+        if drawer.dropped is not None:
+            batch = batch.select(~drawer.dropped)
         codes = {key: arrow_integers(found[key].codes.astype(np.int32, copy=False)) for key in kinds}
-        return [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
+        return batch, [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
 
     def drawn(batches: Iterable[tuple[float, Batch]]) -> Iterator[tuple[float, Batch, list[Any]]]:
         first = 0
         for share, batch in batches:
-            yield share, batch, released(batch, first)
+            yield share, *released(batch, first)
             first += batch.num_rows
 
-    read = ((table.position / table.size, batch) for batch in table.batches(encode=symbols, read=identifiers))
+    read = ((table.position / table.size, batch) for batch in table.batches(encode=encoded, read=stored))
     try:
         with (
             open(target, "wb") as stream,
             sink_for(table, how.kind, stream, outputs, how.packing, how.text, how.escape) as sink,
-            closing(ahead(read, wanted=how.jobs > 2)) as batches,
-            closing(ahead(drawn(batches), wanted=how.jobs > 1)) as ready,
+            closing(ahead(read, READ_AHEAD * (how.jobs > 2))) as batches,
+            closing(ahead(drawn(batches), AHEAD * (how.jobs > 1))) as ready,
         ):
             for share, batch, written in ready:
+                if not batch.num_rows:  # all of its records are left out
+                    continue
                 # Cells of a Parquet file are escaped as they are written.
                 sink.write(batch.escaped() if how.escape and isinstance(batch, CsvBatch) else batch, written)
                 advance(share)

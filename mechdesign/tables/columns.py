@@ -181,45 +181,14 @@ def rebuild(
     """
     import pyarrow as pa
 
-    if own and (found := _own_column(column, codes, labels)) is not None:
-        return found
-    if isinstance(column, pa.Table):
-        kinds = {field.type for field in column.schema}
-        return pa.chunked_array([_arrow_column(kinds.pop() if len(kinds) == 1 else pa.null(), codes, labels)])
-    if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_arrow_column(column.type, codes, labels)])
-    if isinstance(column, pa.Array):
-        return _arrow_column(column.type, codes, labels)
     if isinstance(column, np.ndarray):
         return np.array(labels, dtype=object if column.dtype.kind == "O" else np.str_)[codes]
     if isinstance(column, (list, tuple)):
         return type(column)(np.array(labels, dtype=object)[codes].tolist())
-    return _rebuild_series(column, codes, labels, name)
-
-
-def _own_column(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str]) -> Any:
-    """The values of the symbols in the type of the column, None where it is another one."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        values = own_values(labels, column.type)
-        if values is None:
-            return None
-        taken = values.take(pa.array(codes))
-        return taken if isinstance(column, pa.Array) else pa.chunked_array([taken])
-    series = nw.from_native(column, eager_only=True, allow_series=True)
-    if not isinstance(series, nw.Series) or series.dtype in (nw.Object, nw.Unknown, nw.Categorical, nw.Enum):
-        return None
-    values = own_values(labels, series.head(0).to_arrow().type)
-    if values is None or values.null_count:  # not every type of pandas has a place for the missing
-        return None
-    small = type(column)(values.to_pylist(), dtype=column.dtype)
-    if series.implementation.is_polars():
-        return small.gather(codes).alias(series.name)
-    taken = small.take(codes)
-    taken.index = column.index
-    return taken.rename(series.name)
+    if isinstance(column, (pa.Table, pa.Array, pa.ChunkedArray)):
+        array = _rebuild_array(column, codes, labels, own)
+        return array if isinstance(column, pa.Array) else pa.chunked_array([array])
+    return _rebuild_series(column, codes, labels, name, own)
 
 
 def arrow_type(kind: Any) -> Any:
@@ -233,10 +202,13 @@ def arrow_type(kind: Any) -> Any:
     return kind if text else pa.string()
 
 
-def _arrow_column(kind: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str]) -> Any:
+def _rebuild_array(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], own: bool) -> Any:
     import pyarrow as pa
 
-    wanted = arrow_type(kind)
+    kinds = {field.type for field in column.schema} if isinstance(column, pa.Table) else {column.type}
+    if own and not isinstance(column, pa.Table) and (values := own_values(labels, column.type)) is not None:
+        return values.take(pa.array(codes))
+    wanted = arrow_type(kinds.pop() if len(kinds) == 1 else pa.null())
     indices = pa.array(codes.astype(np.int32, copy=False))
     if pa.types.is_dictionary(wanted):
         return pa.DictionaryArray.from_arrays(indices, pa.array(labels, wanted.value_type))
@@ -244,30 +216,38 @@ def _arrow_column(kind: Any, codes: NDArray[np.integer[Any]], labels: Sequence[s
     return texts if texts.type == wanted else texts.cast(wanted)
 
 
-def _rebuild_series(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str) -> Any:
-    """A small Series of the labels, of the right type, and each record's one taken from it."""
+def _rebuild_series(
+    column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str, own: bool
+) -> Any:
+    """A small Series of the labels, or of the values behind them, and each record's one taken from it."""
     import narwhals as nw
 
     source = nw.from_native(column, eager_only=True, allow_series=True)
-    parts = [source] if isinstance(source, nw.Series) else [source[part] for part in source.columns]
-    title = source.name if isinstance(source, nw.Series) else name
-    first = parts[0].to_native()
+    single = isinstance(source, nw.Series)
+    parts = [source] if single else [source[part] for part in source.columns]
+    title, first = source.name if single else name, parts[0].to_native()
     categories = all(part.dtype in (nw.Categorical, nw.Enum) for part in parts)
     text = all(part.dtype == nw.String for part in parts)
+    own = own and single and source.dtype not in (nw.Object, nw.Unknown, nw.Categorical, nw.Enum)
+    kept = own_values(labels, source.head(0).to_arrow().type) if own else None
+    if kept is not None and kept.null_count:
+        kept = None  # Not every type of pandas has a place for the missing.
+    small = list(labels) if kept is None else kept.to_pylist()
     if source.implementation.is_polars():
         import polars as pl
 
-        kind = first.dtype if text else pl.String
+        kind = first.dtype if text or kept is not None else pl.String
         if categories:
             kind = pl.Enum(labels) if first.dtype == pl.Enum else pl.Categorical
-        small = pl.Series(title, labels, dtype=kind)
-        return small.gather(pl.Series(codes))
+        return pl.Series(title, small, dtype=kind).gather(pl.Series(codes))
     import pandas as pd
 
     if categories and isinstance(first.dtype, pd.CategoricalDtype):
-        values: Any = pd.Categorical.from_codes(codes, categories=list(labels))
+        values: Any = pd.Categorical.from_codes(codes, categories=small)
     else:
-        keeps = text or first.dtype == object  # by type alone: an empty part must not come out otherwise
-        values = pd.array(list(labels), dtype=first.dtype if keeps else str).take(codes)
+        keeps = (
+            text or kept is not None or first.dtype == object
+        )  # by type alone: an empty part must not come out otherwise
+        values = pd.array(small, dtype=first.dtype if keeps else str).take(codes)
     kind = object if values.dtype == object else values.dtype  # or pandas would guess that these are strings
     return type(first)(values, index=first.index, name=title, dtype=kind)

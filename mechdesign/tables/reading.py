@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column, separators
@@ -22,7 +21,7 @@ from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.tables.exact_table import Entry, exact_table, refuse_margins
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell
+from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell, check_missing
 from mechdesign.tables.variable import Variable
 
 WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
@@ -61,35 +60,37 @@ def read_joint(
     `bins` are as in `Joint.binned`.
     """
     several, wide = is_folder(path), contingency or probabilities
+    if contingency and probabilities:
+        raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
+    if wide and weight is not None:
+        raise InputError("--weight belongs to a long table; --contingency and --probabilities have none")
+    if weighted and not contingency and weight is None:
+        raise InputError("--weighted says what counts are: give --contingency or --weight COL too")
+    if not wide and (sensitive is None or useful is None):
+        absent = "--sensitive" if sensitive is None else "--useful"
+        raise InputError(f"{absent} COL is missing: which column? (a wide table needs --contingency)")
+    check_missing(missing)
     base, names = files_of(path) if several else (None, [path])
     tally, whole, spare = None, os.fspath(path), list[str]()
     for name in names:
         with (
             open_source(base / name if base else name, text, repeated_names=wide) as source,
-            _naming(source.name),
+            naming(source.name),
         ):
             if wide:
-                if several or weight is not None:
-                    raise InputError(
-                        f"a wide table {'is one file' if several else 'has no weight column'}; leave "
-                        f"{'the others' if several else '--weight'} out, or give microdata"
-                    )
+                if several:
+                    raise InputError("a wide table is one file; leave the others out, or give microdata")
                 what = "probability" if probabilities else "weight" if weighted else "count"
                 joint = _wide(source, (_only(sensitive), _only(useful)), what, missing)
                 return joint if bins is None else joint.binned(bins)
-            if sensitive is None or useful is None:
-                raise InputError(
-                    "say which columns are sensitive (--sensitive) and useful (--useful), or that this is a count "
-                    "table (--contingency)"
-                )
-            roles = _roles(sensitive, useful, weight, source)
+            roles = _roles(sensitive or (), useful or (), weight, source)
             sensitive, useful = roles.sensitive, roles.useful  # of all files the same ones
             spare = [name for name in source.header if name not in roles.columns]
             tally = tally or Tally(roles, missing)
             _count(source, tally)
             whole = whole if several else source.name
     assert tally is not None  # there is at least one file
-    with _naming(whole):
+    with naming(whole):
         if not tally.records:
             raise InputError(
                 f"{'the files have headers' if several else 'the file has a header'} but no records"
@@ -104,17 +105,6 @@ def read_joint(
         if weight is not None and tally.is_counts and repeated:
             more = (*more, WEIGHTS.format(quoted(weight), joint.total))
         return replace(joint, notices=(*joint.notices, *more))
-
-
-@contextmanager
-def _naming(name: str) -> Generator[None]:
-    """Errors tell which file they are about."""
-    try:
-        yield
-    except InputError as error:
-        if str(error).startswith(name):
-            raise
-        raise InputError(f"{name}: {error}") from None
 
 
 def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple[str, ...]:

@@ -64,12 +64,17 @@ class Roles:
         return (*self.sensitive, *self.useful, *([] if self.weight is None else [self.weight]))
 
 
+def check_missing(missing: str) -> None:
+    """Refuse what is no `Missing`."""
+    if missing not in get_args(Missing):
+        raise InputError(f"--missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
+
+
 class Tally:
     """Exact mass of every combination of symbols, record by record."""
 
     def __init__(self, roles: Roles, missing: Missing = "refuse") -> None:
-        if missing not in get_args(Missing):
-            raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
+        check_missing(missing)
         self.roles = roles
         self.missing = missing
         self.records = 0

@@ -255,7 +255,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Solution:
-    """The best point found, and a bound that HiGHS proves on the minimum.
+    """The best point found, and a bound that HiGHS proves on the minimum; `prices` of the rows if nothing is integer.
 
     `optimal` is False after a time limit.
     """
@@ -264,6 +264,7 @@ class Solution:
     objective: float
     bound: float
     optimal: bool
+    prices: Array
 
 
 def solve_program(program: Program, *, time_limit: float = math.inf, start: Array | None = None) -> Solution:
@@ -296,4 +297,4 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
         )
     objective = float(program.costs @ x)
     bound = float(info.mip_dual_bound) if program.integer is not None else objective
-    return Solution(x, objective, bound, optimal)
+    return Solution(x, objective, bound, optimal, np.asarray(found.row_dual, dtype=np.float64))

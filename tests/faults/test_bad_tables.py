@@ -77,11 +77,6 @@ CASES = {
         {"sensitive": "s", "useful": "s"},
         "FILE: the column 's' is asked for 2 times",
     ),
-    "no columns named": (
-        "s,x\na,u\n",
-        {},
-        "FILE: say which columns are sensitive (sensitive=) and useful (useful=)",
-    ),
     "single useful symbol": (
         "s,x\na,u\nb,u\n",
         MICRO,
@@ -111,11 +106,6 @@ CASES = {
         "s,x,n\na,u,0\nb,v,0\n",
         {**MICRO, "weight": "n"},
         "FILE: the table has no mass",
-    ),
-    "bad missing": (
-        "s,x\na,u\n",
-        {**MICRO, "missing": "ignore"},
-        "FILE: missing ('ignore') must be one of refuse, symbol, drop",
     ),
     "all dropped": (
         "s,x\na,\n,u\n",
@@ -154,7 +144,6 @@ CASES = {
         WIDE,
         "FILE: the useful column 'useful' has a single symbol ('u')",
     ),
-    "wide with weight": ("s,u,v\na,1,2\n", {**WIDE, "weight": "n"}, "a wide table has no weight column"),
     "wide with crossed columns": (
         "s,u,v\na,1,2\n",
         {**WIDE, "useful": ["p", "q"]},
@@ -213,6 +202,23 @@ def test_an_unreadable_file(tmp_path, monkeypatch):
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(InputError, match=r"people\.csv cannot be read: permission denied"):
         read_joint(path, **MICRO)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "sensitive COL is missing: which column? (a wide table needs contingency)"),
+        ({"sensitive": "s"}, "useful COL is missing: which column? (a wide table needs contingency)"),
+        ({**MICRO, "missing": "ignore"}, "missing ('ignore') must be one of refuse, symbol, drop"),
+        ({**WIDE, "missing": "ignore"}, "missing ('ignore') must be one of refuse, symbol, drop"),
+        ({**WIDE, "weight": "n"}, "weight belongs to a long table"),
+        ({**WIDE, "probabilities": True}, "probabilities: give one of them"),
+        ({**MICRO, "weighted": True}, "weights says what counts are: give contingency or weight COL too"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_a_file_is_opened(options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_joint("nowhere.csv", **options)
 
 
 def test_a_short_row_far_down_is_named_by_its_line(tmp_path):

@@ -60,9 +60,9 @@ def test_the_counts_are_those_of_a_plain_count(files, channel):
     expected = np.zeros((5, 3), dtype=int)
     for old, new in zip(read_csv(original), read_csv(released), strict=True):
         expected["abc".index(old[1]), channel.outputs.index(new[1])] += 1
-    np.testing.assert_array_equal(counted.pairs, expected)
+    np.testing.assert_array_equal(counted.counts, expected)
     assert sum(seen) == RECORDS
-    np.testing.assert_array_equal(count_release(released, labels, where).labels, expected.sum(axis=0))
+    np.testing.assert_array_equal(count_release(released, labels, where).counts, [expected.sum(axis=0)])
 
 
 def test_an_unsanitised_column_is_found(files, channel):
@@ -281,7 +281,9 @@ def test_a_public_channel_is_checked_as_far_as_it_goes(files, channel):
     assert any("carries no table" in notice for notice in alone.notices)
     with pytest.raises(InputError, match="posterior-draw needs the table that the channel was designed for"):
         md.check_release(released, public, form="posterior-draw")
-    with pytest.raises(InputError, match="unknown=marginal needs the channel's table"):
+    with pytest.raises(
+        InputError, match="unknown=marginal needs the table that the channel was designed for"
+    ):
         md.check_release(released, public, policy=Policy(unknown="marginal"))
 
 

@@ -64,8 +64,6 @@ def test_a_rehearsal(channel, days, run, refused):
     assert "--dry-run asks the ledger" in refused(
         "apply", channel, "in/dt=1/a.csv", "o.csv", "--dry-run", "--insecure-seed", "1"
     )
-    (days / "m.json").write_text('{"format": "mechdesign.quantizer"')
-    assert "--dry-run is for channels" in refused("apply", "m.json", "records.csv", "o.csv", "--dry-run")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and signalled")

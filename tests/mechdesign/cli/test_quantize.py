@@ -247,3 +247,22 @@ def test_help_has_an_example(run):
     done = run("quantize", "--help")
     assert done.code == 0
     assert "mechdesign quantize meters.csv" in " ".join(done.out.split())
+
+
+def test_a_total_is_divided_by_size_of_group(folder, run):
+    """Groups of 3 and 2 of the same people: the smaller one, whose error is larger, has more outputs."""
+    (folder / "areas.csv").write_text("who,area,v\na,x,1\nb,x,2\nc,x,3\na,y,1\nb,y,2\n", encoding="utf-8")
+    asked = "quantize areas.csv o.csv --column v --query mean --group-by area --range 0,10 --individual who --force"
+    done = run(*asked.split(), "--total-epsilon", "6", "--split", "error", "--json").record
+    assert done["total_epsilon"] <= 6
+    assert "add up to" in done["notices"][0]
+    told = run("measure", "o.csv.mechanism.json")
+    outputs = {
+        int(row[0]): int(row[2]) for row in map(str.split, told.out.splitlines()) if row[:1] in (["2"], ["3"])
+    }
+    assert outputs[2] > outputs[3]
+    assert outputs[2] * outputs[3] <= 64
+    assert "would cost nothing" not in told.out
+    refused = run(*asked.split(), "--epsilon", "2", "--split", "error")
+    assert refused.code == 2
+    assert "--split says how --total-epsilon is shared by the answers: give it too" in refused.err

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from mechdesign.core.errors import InputError
+from mechdesign.formats import _rowhash
 from mechdesign.release import draws
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers, words_at
 
@@ -165,15 +166,55 @@ def test_refusals():
         Identifiers([["a", "b"]]).source(KEY).below(2, 3)
 
 
+def blake_by_hand(parts):
+    """Keyed BLAKE2b of a text; of crossed ones of their texts, each with its length in 8 bytes before it."""
+    message = b"".join(len(each).to_bytes(8, "big") + each for each in parts) if len(parts) > 1 else parts[0]
+    digest = hashlib.blake2b(message, key=KEY.secret, digest_size=8, person=b"mechdesign id").digest()
+    return int.from_bytes(digest, "little")
+
+
 @given(
     st.lists(st.lists(st.text(max_size=150), min_size=2, max_size=2), min_size=1, max_size=5), st.booleans()
 )
 def test_words_of_identifiers_are_those_of_hashlib(rows, crossed):
-    """Keyed BLAKE2b of the text; of crossed ones of their texts, each with its length in 8 bytes before it."""
     columns = [list(column) for column in zip(*rows, strict=True)][: 1 + crossed]
     drawn = Identifiers(columns).source(KEY).below(2**62, len(rows)).tolist()
-    for word, *parts in zip(drawn, *columns, strict=True):
-        texts = [part.encode() for part in parts]
-        message = b"".join(len(text).to_bytes(8, "big") + text for text in texts) if crossed else texts[0]
-        digest = hashlib.blake2b(message, key=KEY.secret, digest_size=8, person=b"mechdesign id").digest()
-        assert word == int.from_bytes(digest, "little") >> 2
+    texts = zip(*([text.encode() for text in column] for column in columns), strict=True)
+    assert drawn == [blake_by_hand(parts) >> 2 for parts in texts]
+
+
+def words_of(columns, lanes):
+    """What the kernel gives for columns of bytes, at most so many at once."""
+    packed = [(np.cumsum([0, *map(len, column)], dtype=np.int64), b"".join(column)) for column in columns]
+    found = np.zeros(len(columns[0]), np.uint64)
+    _rowhash.words(found, KEY.secret, b"mechdesign id".ljust(16, b"\0"), packed, lanes)
+    return found.tolist()
+
+
+@given(
+    st.integers(1, 3).flatmap(
+        lambda width: st.lists(
+            st.tuples(*[st.binary(max_size=300) | st.binary(max_size=20)] * width), max_size=21
+        )
+    )
+)
+def test_messages_that_are_hashed_at_once_get_the_words_of_hashlib(rows):
+    """Many, few and none at once, short ones among those of several blocks, whatever this processor has."""
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[]]
+    for lanes in (1, 4, 8):
+        assert words_of(columns, lanes) == [blake_by_hand(parts) for parts in rows]
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8])
+def test_messages_of_all_lengths_get_the_words_of_hashlib(lanes):
+    """Also side by side, where each follows a longer or shorter one in its lane, and in batches of all sizes."""
+    rng = np.random.default_rng(5)
+    texts = [rng.bytes(size) for size in [*range(301), *rng.permutation(140).tolist()]]
+    assert words_of([texts], lanes) == [blake_by_hand([text]) for text in texts]
+    assert words_of([texts, texts[::-1]], lanes) == [
+        blake_by_hand(parts) for parts in zip(texts, texts[::-1], strict=True)
+    ]
+    for count in range(20):
+        assert words_of([texts[40 : 40 + count]], lanes) == list(
+            map(blake_by_hand, zip(texts[40 : 40 + count]))
+        )

@@ -19,8 +19,7 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
 from mechdesign.notions import to_record
-from mechdesign.report import blocks, plots
-from mechdesign.report import writing as markdown
+from mechdesign.report import blocks, pages, plots
 from mechdesign.report.collect import design_behind
 from mechdesign.report.content import public_report
 from mechdesign.report.document import document_of
@@ -351,7 +350,7 @@ def test_markdown_tables_are_rectangular():
     ],
 )
 def test_markdown_takes_letters_for_letters(text, written):
-    assert markdown._text(text) == written
+    assert pages._letters(text) == written
 
 
 def test_a_command_with_backticks_stays_in_its_block():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.report import blocks, document, html, plots
+from mechdesign.report import blocks, document, pages, plots
 from mechdesign.report.document import document_of
 from mechdesign.report.writing import check_report
 from tests.cases.designs import uniform_table
@@ -96,7 +98,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_colours_keep_their_order_in_grey_and_texts_stand_out():
-    pale, middle, dark = html.COLOURS
+    pale, middle, dark = pages.COLOURS
     assert lightness(pale) > 1.5 * lightness(middle) > 6 * lightness(dark)
     assert contrast(pale, plots.INK) > 7
     assert contrast(middle, plots.INK) > 4.5
@@ -115,7 +117,7 @@ def test_a_darker_cell_is_a_larger_lift_and_its_number_stands_out(tint):
 
 
 def styled(tint):
-    style = html._tint(blocks.Cell("x", tint=tint))
+    style = pages._tint(blocks.Cell("x", tint=tint))
     colours = re.findall("#[0-9a-f]+", style)
     return colours[0], "#ffffff" if "#fff" in colours[1:] else plots.INK
 
@@ -139,12 +141,12 @@ def test_what_matplotlib_is_missing_for(monkeypatch):
 def test_a_public_page_needs_no_matplotlib(monkeypatch):
     public = cases.reports(cases.hostile(), md.ALIP(0.3, 0.3))[1]
     monkeypatch.setattr(plots, "import_module", None)
-    assert "<svg" not in html.html_page(document_of(public))
+    assert "<svg" not in pages.html_page(document_of(public))
 
 
 def test_pictures_bring_nothing_that_the_page_has():
     chart = cases.reports(uniform_table(4, m=3), md.LIP(0.5))[0]
-    first, second = (html.html_page(document_of(chart)) for _ in range(2))
+    first, second = (pages.html_page(document_of(chart)) for _ in range(2))
     assert first == second
     for svg in drawn(first):
         assert not re.search(r"xlink|<metadata|<!DOCTYPE|matplotlib|figure_1|rotate\(-0|\d\.\d{3}", svg)
@@ -152,10 +154,17 @@ def test_pictures_bring_nothing_that_the_page_has():
         assert "font-weight: 700; font-size: 13px" in svg
 
 
+@pytest.mark.parametrize("name", ["page.html.jinja", "page.md.jinja"])
+def test_every_kind_of_block_has_its_place(name):
+    """Else a page would leave out what the others have."""
+    laid_out = (Path(pages.__file__).parent / name).read_text(encoding="utf-8")
+    assert set(re.findall(r'kind == "(\w+)"', laid_out)) == {kind.__name__ for kind in get_args(blocks.Block)}
+
+
 def test_details_are_told_apart_from_their_pictures():
     grid = blocks.Grid("Caption", ("a", "b"), ((blocks.Cell("x"), blocks.Cell("1", 1.0)),), folded=True)
     made = blocks.Document("T", "B", False, "L", (), (blocks.Section("s", "S", (grid,)),), "F")
-    page = html.html_page(made)
+    page = pages.html_page(made)
     assert "<summary>Caption: in numbers</summary>" in page
     assert '<td class="s5">1</td>' in page
     assert '<th scope="row">x</th>' in page
