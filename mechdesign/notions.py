@@ -3,7 +3,7 @@
 A notion is a frozen class with its budgets (natural logarithms, nats) as fields. Its `limits` say what it demands of
 every output; designers, the exact auditor, files, the command line, comparisons and reports work from them and from
 the class alone. A new notion is one class here with the decorator `register`; only a new kind of mean needs its
-enclosure in `auditing.means` besides. Definitions are those of Zarrabian, Ding and Sadeghi (2023).
+enclosure in `auditing.verdict` besides. Definitions are those of Zarrabian, Ding and Sadeghi (2023).
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ def preimage_epsilon(
     InputError
         If an x has several outputs, or a hypothesis never occurs.
     """
-    if int(joint.y_sizes.max()) > 1:
+    if int(joint.reverse.x_sizes.max()) > 1:
         raise InputError("pre-images measure deterministic policies: here some x has several outputs")
     problem = finite_problem(joint, hypothesis)
     ambiguous = sum(joint.y_symbols[j] in problem.ambiguous for j in joint.columns.tolist())

@@ -18,7 +18,7 @@ HEIGHTS, WEIGHTS = range(150, 200), range(45, 125)
 def release(step: int) -> ns.JointRange:
     """Height and weight, each rounded down to a multiple of `step`."""
     people = [(h, w) for h in HEIGHTS for w in WEIGHTS]
-    return ns.JointRange.from_function(lambda p: (p[0] // step * step, p[1] // step * step), people)
+    return ns.JointRange.from_pairs(((h, w), (h // step * step, w // step * step)) for h, w in people)
 
 
 def bmi_class(person: tuple[int, int]) -> int:
@@ -79,7 +79,7 @@ def main() -> None:
     print(f"\ntwo unrelated releases, each with L* = {ns.maximal_leakage(part):g}: together L* = {both:.4f},")
     print("more than the sum that Proposition 3(e) of the guessing paper claims")
 
-    pentagon = ns.JointRange.from_channel(lambda x: [x, (x + 1) % 5], range(5))
+    pentagon = ns.JointRange.from_pairs((x, y % 5) for x in range(5) for y in (x, x + 1))
     once, twice = ns.one_shot_code(pentagon), ns.one_shot_code(pentagon, uses=2)
     bounds = ns.capacity_bounds(pentagon)
     print(f"\nthe pentagon: {once.size} inputs are never confused in one use, {twice.size} pairs in two;")
@@ -87,7 +87,7 @@ def main() -> None:
         f"zero-error capacity between {bounds.lower:.6f} and {bounds.upper:.6f} bits "
         f"(a code of {bounds.uses} uses, theta {bounds.theta:.6f}, cover {bounds.cover})"
     )
-    hub = ns.JointRange.from_channel(lambda x: range(1, 10) if x == 0 else [x], range(10))
+    hub = ns.JointRange.from_pairs((x, y) for y in range(1, 10) for x in (0, y))
     print(f"a hub and 9 leaves: L0s of the full range {ns.symmetric_leakage(hub):.4f}, yet the leaves carry "
           f"{ns.capacity_bounds(hub).lower:.4f}")  # fmt: skip
 

@@ -34,7 +34,7 @@ def bmi_boundary(others: np.ndarray) -> np.ndarray:
 
 
 def examples_1_and_2() -> list[str]:
-    dice = ns.JointRange.from_function(lambda x: "yes" if x % 2 == 0 else "no", range(1, 7))
+    dice = ns.JointRange.from_pairs((x, "no" if x % 2 else "yes") for x in range(1, 7))
     lines = [
         f"Example 1, an unfair dice: [[X|yes]] = {sorted(dice.x_given('yes'))}, "
         f"[[X|no]] = {sorted(dice.x_given('no'))}, L0(X;Y) = {ns.range_leakage(dice):g} bit"

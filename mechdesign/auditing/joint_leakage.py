@@ -196,27 +196,25 @@ def _candidates(table: Joint, found: Sequence[Direction], columns: Sequence[Entr
         return directions(found, columns)
     # Nothing underflows, so zeros are exact. A lift is wrong by n + 5 roundings in P(s, y) and |S| more in P(y).
     slack = 8.0 * (2 * n + size + 20) * ROUNDOFF
-    kept: list[list[tuple[Array, NDArray[np.intp]]]] = [[], [], []]
-    best = [0.0] * 3
+    kept = [(np.zeros(0), np.zeros((0, 2), dtype=np.intp))] * 3
     step = max(1, BLOCK // (size * max(n, len(last))))
     for start in range(0, len(first), step):
         block = first[start : start + step]
         masses = ((block[:, None, :] * table.p).reshape(-1, n) @ last.T).reshape(len(block), size, -1)
         at = np.argwhere(masses.any(axis=1))
         masses = masses[at[:, 0], :, at[:, 1]]
+        at[:, 0] += start
         with np.errstate(divide="ignore"):
             logs = np.log(masses / (table.p_s * masses.sum(axis=1, keepdims=True)))
         high, low = logs.max(axis=1), logs.min(axis=1)
-        for k, values in enumerate((high, -low, high - low)):
-            best[k] = max(best[k], float(values.max(initial=0.0)))
-            near = np.flatnonzero(values >= best[k] - slack * (1.0 + min(best[k], math.log(1e300))))
-            near = near[:1] if math.isinf(best[k]) else near  # of lifts of zero one is enough
-            kept[k].append((values[near], at[near] + [start, 0]))
-    chosen: set[tuple[int, int]] = set()
-    for k, parts in enumerate(kept):
-        values, at = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-        near = np.flatnonzero(values >= best[k] - slack * (1.0 + min(best[k], math.log(1e300))))
-        chosen |= {(int(i), int(y)) for i, y in at[near[:1] if math.isinf(best[k]) else near]}
+        for k, found_here in enumerate((high, -low, high - low)):
+            values = np.append(kept[k][0], found_here)
+            places = np.concatenate([kept[k][1], at])
+            best = float(values.max(initial=0.0))
+            near = np.flatnonzero(values >= best - slack * (1.0 + min(best, math.log(1e300))))
+            near = near[:1] if math.isinf(best) else near  # of lifts of zero one is enough
+            kept[k] = values[near], places[near]
+    chosen = {(int(i), int(y)) for _, places in kept for i, y in places}
     pairs = ((i, y, directions([found[i]], [columns[y]])) for i, y in sorted(chosen))
     return [(column, (*found[i][1], y)) for i, y, made in pairs for column, _ in made]
 

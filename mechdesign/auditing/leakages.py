@@ -1,4 +1,7 @@
-"""Every leakage measure of a channel from its integers, rounded outwards.
+"""Every leakage measure of a channel from its integers, rounded outwards, and the averages over S behind them.
+
+With masses m_s proportional to P(s, y), o their sum, r_s proportional to P(s) and N the sum of the r_s, the lift is
+m_s N / (r_s o). Mean distances are rational; powers of a real order are enclosed by Arb balls.
 
 Sums of rationals and of logarithms are taken in balls of `BITS` bits, and each result is the double next to
 the ball on the side that claims less privacy: up, and down for minima. How far a released value can move a
@@ -8,16 +11,16 @@ belief, the extreme P(s|y) of every sensitive symbol, is rounded outwards from i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import mul
 from typing import Any, cast
 
 from flint import arb, fmpq
 
-from mechdesign.auditing.demands import columns_on
-from mechdesign.auditing.means import OutputMasses, distances, log_norm, log_power_mean, masses_by_output
+from mechdesign.auditing.demands import Entries, columns_on
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import lower, precision, quotient_above, upper
 from mechdesign.core.numbers import order_of
@@ -25,6 +28,80 @@ from mechdesign.tables.joint import Joint
 
 BITS = 256
 """Precision of the balls: two hundred bits more than a double, so cancellation costs no digit of the results."""
+
+
+@dataclass(frozen=True)
+class OutputMasses:
+    """P(s, y) of one output and P(s), as integers."""
+
+    masses: Sequence[int]
+    output: int
+    sums: Sequence[int]
+    total: int
+
+    def numerators(self) -> list[tuple[int, int]]:
+        """Numerators m_s N and denominators r_s o of the lifts."""
+        return [(m * self.total, r * self.output) for m, r in zip(self.masses, self.sums, strict=True)]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every lift is exactly 1."""
+        return all(top == bottom for top, bottom in self.numerators())
+
+
+def masses_by_output(columns: Sequence[Entries], joint: Joint) -> Iterator[OutputMasses]:
+    """The masses of each output in turn; columns are over the useful symbols of the table."""
+    sums, total = joint.sensitive_counts, joint.total
+    for at, values in columns:
+        masses = [sum(map(mul, [row[x] for x in at], values)) for row in joint.counts]
+        yield OutputMasses(masses, sum(masses), sums, total)
+
+
+def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any:
+    """sum_s P(s) |l - 1|^power, or of 1/l, as a flint rational; None where a lift of 0 makes it infinite.
+
+    `power` is 1 for l1 and 2 for chi2 (Zarrabian et al. 2023, eqs. (31), (32), Definition 6).
+    """
+    if inverse and 0 in output.masses:
+        return None
+    mean = fmpq(0)
+    for row, (top, bottom) in zip(output.sums, output.numerators(), strict=True):
+        base = top if inverse else bottom
+        mean += fmpq(row * abs(top - bottom) ** power, base**power)
+    return mean / output.total
+
+
+def log_power_mean(output: OutputMasses, order: float, *, inverse: bool = False) -> Any:
+    """log of (sum_s P(s) l^order)^(1/order), or of 1/l, as a ball; None where it is infinite.
+
+    The order is positive, the exact rational that the double is, or inf (Zarrabian et al. 2023, eq. (33),
+    Definition 6).
+    """
+    if inverse and 0 in output.masses:
+        return None
+    lifts = output.numerators()
+    values = [(bottom, top) if inverse else (top, bottom) for top, bottom in lifts]
+    return log_norm(values, order, output.sums, output.total)
+
+
+def log_norm(values: Sequence[tuple[int, int]], order: float, weights: Sequence[int], total: int) -> Any:
+    """log of (sum_i w_i v_i^order / total)^(1/order) for quotients v_i >= 0 of integers, not all 0, as a ball.
+
+    The largest value is taken out, so that every power lies in [0, 1]: at a large order the powers
+    themselves would overflow, or be known too badly for a logarithm.
+    """
+    exact = [fmpq(top, bottom) for top, bottom in values]
+    largest = max(exact)
+    if math.isinf(order):
+        return arb(largest).log()
+    mean, exponent = arb(0), arb(order)
+    for weight, value in zip(weights, exact, strict=True):
+        if value == largest:
+            mean += weight
+        elif value:
+            # log1p keeps the digits of values that are nearly as large
+            mean += weight * (arb(value / largest - 1).log1p() * exponent).exp()
+    return arb(largest).log() + (mean / total).log() / exponent
 
 
 @dataclass(frozen=True, kw_only=True)

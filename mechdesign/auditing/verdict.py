@@ -2,9 +2,9 @@
 
 Nothing here is computed in floating point. Lifts are ratios of integers formed anew from the counts of
 the joint table and the rows of the channel; their logarithms are enclosed in Arb balls at growing precision
-until a comparison with a budget is decided (`auditing.demands.at_most_exp`). Notions on averages over S are decided by
-`auditing.means` in the same way. This module knows neither the polytopes nor the solvers
-that designed the channel, so that one mistake cannot hide in both.
+until a comparison with a budget is decided (`auditing.demands.log_upper`); averages over S likewise
+(`budget_used`). This module knows neither the polytopes nor the solvers that designed the channel, so that one
+mistake cannot hide in both.
 """
 
 from __future__ import annotations
@@ -12,15 +12,42 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from flint import arb
 
 from mechdesign.auditing import demands as d
-from mechdesign.auditing.means import Used, Worst, failing_means, mean_verdict
+from mechdesign.auditing.leakages import OutputMasses, distances, log_power_mean, masses_by_output
 from mechdesign.channel.channel import Channel
+from mechdesign.core.balls import double_above
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import at_most, quoted
-from mechdesign.notions import LIP, Notion
+from mechdesign.notions import LIP, Mean, MeanLimits, Notion, PowerMean
 from mechdesign.tables.joint import Joint
+
+
+@dataclass(frozen=True)
+class Used:
+    """The smallest budgets (doubles, nats) of the notion itself that the channel keeps to; ``inf`` if none."""
+
+    eps_l: float
+    eps_u: float
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The cell that uses most of its budget, in proportion; it violates it if any cell does.
+
+    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP comparison, and
+    `before` has the outputs of earlier releases.
+    """
+
+    sensitive: str
+    output: str
+    lift: float
+    against: str | None = None
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,10 +107,12 @@ def failing_outputs(
     """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
     columns, limits = d.columns_on(channel, joint), notion.limits
     if limits.mean is not None:
-        return failing_means(columns, joint, limits)
-    demands = d.demands_of(joint, notion) if demands is None else demands
-    found = (d.extreme_lifts([column], demands) for column in columns)
-    return tuple(y for y, sides in enumerate(found) if not all(each.kept for each in sides))
+        kept = (mean_verdict([column], [""], joint, limits)[0] for column in columns)
+    else:
+        demands = d.demands_of(joint, notion) if demands is None else demands
+        found = (d.extreme_lifts([column], demands) for column in columns)
+        kept = (all(each.kept for each in sides) for sides in found)
+    return tuple(y for y, satisfied in enumerate(kept) if not satisfied)
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
@@ -98,13 +127,12 @@ def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> b
 
 def verdict_of(found: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion) -> Audit:
     """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
-    used = [d.log_upper(*each.over) for each in found]
     # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
-    finite = [k for k, each in enumerate(found) if math.isfinite(each.budget)]
-    worst = found[max(finite, key=lambda k: used[k] / found[k].budget)]
+    finite = [each for each in found if math.isfinite(each.budget)]
+    worst = max(finite, key=lambda each: each.used / each.budget)
     sides: dict[str, float] = {}
-    for value, each in zip(used, found, strict=True):
-        sides[each.side] = max(value, sides.get(each.side, 0.0))
+    for each in found:
+        sides[each.side] = max(each.used, sides.get(each.side, 0.0))
     top, bottom = worst.lift
     lift = top / bottom if bottom else math.inf
     at = Worst(worst.sensitive, outputs[worst.y], lift, worst.against, worst.before)
@@ -120,6 +148,56 @@ def audit_columns(
         return verdict_of(d.extreme_lifts(columns, d.stacked(joint.counts, joint, notion)), outputs, notion)
     satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)
     return Audit(satisfied, notion, audit_columns(columns, outputs, joint, LIP(1.0)).achieved, worst, used)
+
+
+def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
+    """The smallest double at or above the budget (nats) that the mean uses: a budget holds exactly from there on.
+
+    log(1 + d^(1/power)) of a mean distance d (l1, chi2) or log of the alpha-lift. It is 0 where every lift is 1; else
+    it is no rational number, because e to a rational power other than 0 is transcendental (Lindemann) and the means
+    are algebraic, so it lies between two doubles. Infinite with a lift of 0 for the inverse.
+    """
+    if output.is_constant:
+        return 0.0
+    if inverse and 0 in output.masses:
+        return math.inf
+
+    def ball() -> Any:
+        if isinstance(mean, PowerMean):
+            return log_power_mean(output, mean.order, inverse=inverse)
+        return arb(distances(output, mean.power, inverse=inverse)).root(mean.power).log1p()
+
+    return double_above(ball)
+
+
+def mean_verdict(
+    columns: Sequence[d.Entries], outputs: Sequence[str], joint: Joint, limits: MeanLimits
+) -> tuple[bool, Used, Worst]:
+    """The exact verdict, what is used, and the symbol that weighs most in the worst output."""
+    masses = list(masses_by_output(columns, joint))
+    up, down = ([budget_used(each, limits.mean, inverse=k) for each in masses] for k in (False, True))
+    both = (up, limits.upper), (down, limits.lower)
+    sides = [(used, limit) for used, limit in both if math.isfinite(limit)]
+    used, _ = max(sides, key=lambda side: max(side[0]) / side[1])
+    y = used.index(max(used))
+    s = largest_term(masses[y], limits.mean, inverse=used is down)
+    top, bottom = masses[y].numerators()[s]
+    worst = Worst(joint.sensitive.names[s], outputs[y], top / bottom)
+    return all(max(used) <= limit for used, limit in sides), Used(eps_l=max(down), eps_u=max(up)), worst
+
+
+def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
+    """The sensitive symbol that contributes most to the mean; a guess in floating point, for messages."""
+    lifts = output.numerators()
+
+    def term(s: int) -> float:
+        up, down = lifts[s][::-1] if inverse else lifts[s]
+        if down == 0:
+            return math.inf
+        part, power = (up, mean.order) if isinstance(mean, PowerMean) else (abs(up - down), mean.power)
+        return math.log(output.sums[s]) + power * (math.log(part) - math.log(down)) if part else -math.inf
+
+    return max(range(len(lifts)), key=term)
 
 
 def _check_rows(channel: Channel) -> None:

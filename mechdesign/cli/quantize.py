@@ -177,7 +177,14 @@ def _domain(text: str | None) -> Any:
 
     if text is None or not text.endswith(".csv"):
         return None if text is None else numbers("--domain", text)
-    return {numbers(f"--domain {text}, value", value)[0]: share for value, share in read_shares(text).items()}
+    shares = dict[float, Any]()
+    for value, share in read_shares(text).items():
+        if (number := numbers(f"--domain {text}, value", value)[0]) in shares:
+            raise InputError(
+                f"--domain {text}: the value {value} is there twice, in other words; add up its shares"
+            )
+        shares[number] = share
+    return shares
 
 
 def _compare(

@@ -46,14 +46,8 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         if isinstance(rows, np.ndarray):
             if rows.ndim != 2:
                 raise InputError(f"rows must have 2 dimensions, not {rows.ndim}")
-            if rows.dtype.kind != "i":
-                rows = rows.tolist()
-        if not isinstance(rows, np.ndarray):
-            rows = _checked(rows, names)
-        if rows.size and (int(rows.min()) < 0 or int(rows.max()) > LARGEST_INTEGER):
-            i, j = (int(k[0]) for k in np.nonzero((rows < 0) | (rows > LARGEST_INTEGER)))
-            raise InputError(f"row {_name(names, i)}: entry {j + 1} ({rows[i, j]}) {_WANTED}")
-        return cls.from_array(rows)
+            rows = rows.tolist()
+        return cls.from_array(_checked(rows, names))
 
     @classmethod
     def of_pairs(cls, rows: Any, width: int, names: Sequence[str] | None = None) -> IntegerRows:

@@ -32,12 +32,15 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
 
 
-def integers_of(array: Any) -> NDArray[Any]:
-    """The integers, or floats, of a pyarrow array; in the place of nulls stands anything."""
+def integers_of(array: Any, missing: int | None = None) -> NDArray[Any]:
+    """The integers, or floats, of a pyarrow array; in the place of nulls stands `missing`, or else anything."""
     data, kind = array.buffers()[1], array.type.to_pandas_dtype()
     if data is None:
         return np.zeros(0, kind)
-    return np.frombuffer(data, kind)[array.offset : array.offset + len(array)]
+    found = np.frombuffer(data, kind)[array.offset : array.offset + len(array)]
+    if missing is None or not array.null_count:
+        return found
+    return np.where(integers_of(array.is_null().cast("uint8")) == 1, missing, found)
 
 
 def arrow_integers(array: NDArray[np.integer[Any]]) -> Any:
@@ -280,7 +283,6 @@ def _encode_values(values: Sequence[Any], name: str) -> Encoded:
 
 def _encode_arrow(column: Any, name: str) -> Encoded:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if pa.types.is_null(column.type):
         return Encoded(np.full(len(column), -1), ())
@@ -294,12 +296,8 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         column = column.combine_chunks()
     if len(column.dictionary) > len(column):  # of a whole row group, of which this is a part
         column = column.dictionary_decode().dictionary_encode()
-    indices = column.indices
-    if indices.null_count:
-        indices = pc.fill_null(indices.cast(pa.int64()), -1)
-    elif pa.types.is_unsigned_integer(indices.type):
-        indices = indices.cast(pa.int64())
-    codes = integers_of(indices)
+    unsigned = pa.types.is_unsigned_integer(column.indices.type)
+    codes = integers_of(column.indices.cast(pa.int64()) if unsigned else column.indices, -1)
     texts = _arrow_texts(column.dictionary, name)
     missing = [i for i, text in enumerate(texts) if text is None]
     if missing:  # NaN, or a null inside a dictionary

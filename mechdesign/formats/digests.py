@@ -103,16 +103,13 @@ class RowHasher:
             return self._arrow(column.dictionary_decode())
         if types.is_dictionary(kind):
             distinct = np.append(self._arrow(column.dictionary), np.uint64(0))
-            codes = column.indices.cast(pa.int64()).fill_null(len(column.dictionary))
-            return distinct[integers_of(codes)]
+            return distinct[integers_of(column.indices.cast(pa.int64()), len(column.dictionary))]
         if types.is_string(kind) or types.is_large_string(kind):
             hashes = self._texts(column, self._seed, plain=False)
         elif types.is_integer(kind) and bool((np.abs(integers_of(column).astype(np.float64)) < WHOLE).all()):
             hashes = self._doubles(integers_of(column).astype(np.float64))
         elif types.is_float64(kind) or types.is_float32(kind):
-            hashes = self._doubles(
-                integers_of(column.cast(pa.float64()).fill_null(np.nan)).astype(np.float64)
-            )
+            hashes = self._doubles(integers_of(column.cast(pa.float64())))
         else:
             try:
                 cells = encode(column, "")

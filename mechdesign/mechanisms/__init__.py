@@ -25,9 +25,8 @@ from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.population import PopulationRules, confident
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.result import Design, Search
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
 from mechdesign.mechanisms.watchdog import HEURISTICS, MERGE, HeuristicOptions, Randomisation, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level, confidence_set

@@ -20,10 +20,9 @@ import numpy as np
 from mechdesign.auditing.measures import utility
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
-from mechdesign.mechanisms.result import Certificate, Design, finish
+from mechdesign.mechanisms.result import Certificate, Design, Search, Solve, finish, utility_entropy
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from solvers import Array, Envelope, EnvelopeStatus, OutsidePolytope, Points, SolverError, TooManyVertices
 
 OPTIMAL = "optimal"
@@ -62,18 +61,9 @@ def optimal(rules: Rules, search: Search) -> Design:
         proof = proven(envelope, utility_entropy(joint), worth.nmi)
         certificate = rules.tightened(proof, worth.nmi, search)
         said = _search_messages(envelope, certificate, search)
-    return finish(
-        rounded.channel,
-        joint,
-        rounded.audit,
-        mechanism=OPTIMAL,
-        method="release" if envelope is None else envelope.method,
-        worth=worth,
-        certificate=certificate,
-        messages=said,
-        seconds=time.perf_counter() - started,
-        envelope=envelope,
-    )
+    method = "release" if envelope is None else envelope.method
+    found = {"worth": worth, "certificate": certificate, "messages": said, "envelope": envelope}
+    return finish(rounded, joint, OPTIMAL, method, started, **found)
 
 
 def _release(rules: Rules) -> Rounded | None:

@@ -22,9 +22,8 @@ from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.partitions import ZERO_LIFT_RISK, MergedSets, Risk, merged_sets, rounding_slack
 from mechdesign.mechanisms.posteriors import Rows, posteriors
-from mechdesign.mechanisms.result import Certificate
+from mechdesign.mechanisms.result import ENUMERATIONS, Certificate, Search, Solve
 from mechdesign.mechanisms.rounding import LARGEST_MIXING, UNIT, Rounded, columns_of, round_channel
-from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns

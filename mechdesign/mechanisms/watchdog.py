@@ -32,10 +32,9 @@ from mechdesign.mechanisms import partitions
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design, finish
+from mechdesign.mechanisms.result import Design, Search, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
 from mechdesign.release.policies import apportioned
 
 Randomisation: TypeAlias = str | Sequence[float]
@@ -138,8 +137,7 @@ def merging(
         found = Merging((tuple(range(len(names))),), repaired=True, borrowed=borrowed)
         rounded = partition_channel(found.groups, rules)
     repair = {"repaired": found.repaired, "borrowed": tuple(names[x] for x in found.borrowed)}
-    how = {"mechanism": mechanism, "method": "partition", "seconds": time.perf_counter() - started}
-    made = finish(rounded.channel, joint, rounded.audit, **how, **repair)
+    made = finish(rounded, joint, mechanism, "partition", started, **repair)
     return found, marked(made, satisfied=rounded.audit.satisfied) if options.as_published else made
 
 
@@ -205,8 +203,7 @@ def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> 
         except RoundingFailure:
             continue
         repair = {"repaired": merged.repaired, "borrowed": merged.borrowed}
-        how = {"mechanism": RESPONSE, "method": "subsets", "seconds": time.perf_counter() - started}
-        made = finish(rounded.channel, rules.joint, rounded.audit, **how, **repair)
+        made = finish(rounded, rules.joint, RESPONSE, "subsets", started, **repair)
         if made.nmi >= merged.nmi:
             return marked(made, satisfied=True) if options.as_published else made
         break  # rounding may cost 1e-7 of H(X), more than the sets gained

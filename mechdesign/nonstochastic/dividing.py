@@ -21,7 +21,7 @@ from mechdesign.nonstochastic.answering import Groups
 from mechdesign.nonstochastic.gaps import solved
 from mechdesign.nonstochastic.levels import epsilon_for
 from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, SizedQuantizer, build_query
-from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS, worst_errors
+from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS
 from mechdesign.nonstochastic.sizes import sized_quantizer
 from solvers.programs.highs import Program, SparseRows, solve_program
 
@@ -48,6 +48,13 @@ WIDE = LARGEST_LEVELS + 1
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+def worst_errors(outputs: Integers, ratios: Any) -> Floats:
+    """The largest error, as a share of the span, that the widest layout leaves; `ratios` are span over sensitivity."""
+    cuts = np.maximum(outputs - 1, 1)
+    cells = np.minimum(1 / outputs, 1 / np.minimum(ratios * cuts, LARGEST_LEVELS))
+    return np.where(outputs > 1, cells, 1.0) / 2
 
 
 def largest_product(patterns: Integers, outputs: Sequence[int]) -> tuple[int, int]:
@@ -80,8 +87,7 @@ def divided(
     told, most = made.outside in TOLD, 2 if made.query == "count" else LARGEST_LEVELS
 
     def error(size: Any, outputs: Any) -> Floats:
-        own = np.minimum(outputs - told, most)
-        return weights[size] * worst_errors(own, ratios[size], made.provenance["layout"])
+        return weights[size] * worst_errors(np.minimum(outputs - told, most), ratios[size])
 
     shares = [share] * len(sizes)
     fewest = share if how == "lifted" else 1 + told

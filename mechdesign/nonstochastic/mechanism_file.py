@@ -161,6 +161,13 @@ class MechanismFile:
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
+    def outputs(self) -> int:
+        """The most outputs of an answer. Where records are dropped, a group may be of any size: as many as allowed."""
+        if self.outside == "drop" and self.query != "identity":
+            return outputs_allowed(self.epsilon)
+        return max(m.certificate.outputs for m in self.mechanisms)
+
+    @property
     def divided(self) -> bool:
         """Whether groups of other sizes have other numbers of outputs, which a total budget was divided into."""
         return self.provenance.get("split") in DIVIDED
@@ -228,18 +235,19 @@ class MechanismFile:
             If the file is missing, damaged, edited, of another format or version, or its certificate
             is not what the count gives.
         """
-        return loaded(path)[0]
+        found, _, wrong = loaded(path)
+        if wrong:
+            raise InputError(f"{path}: {wrong[0]}")
+        return found
 
 
 AS_IT_IS = ("query", "column", "group_by", "outside", "epsilon", "guarantee", "provenance")
 """What a document says in the words of a `MechanismFile`."""
 
 
-def loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...]]:
-    """The file, counted again, and the mechanisms as they were written."""
-    return documents.read_built(
-        path, MechanismDocument, lambda _, found: (_counted_again(found), found.mechanisms)
-    )
+def loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
+    """The file, counted again, the mechanisms as they were written, and the numbers that are not what is counted."""
+    return documents.read_built(path, MechanismDocument, lambda _, found: _counted_again(found))
 
 
 def build_query(query: str, individuals: int, domain: Domain) -> queries.Query:
@@ -281,7 +289,7 @@ def _entry(sized: SizedQuantizer) -> _Mechanism:
     )
 
 
-def _counted_again(found: MechanismDocument) -> MechanismFile:
+def _counted_again(found: MechanismDocument) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
     domain: Domain = FiniteDomain(found.values) if found.values else IntervalDomain(*found.range)
     if isinstance(domain, FiniteDomain) and (
         found.values != tuple(Fraction(float(v)) for v in domain.values)
@@ -290,28 +298,23 @@ def _counted_again(found: MechanismDocument) -> MechanismFile:
         raise InputError(
             "values must be doubles that increase, from the lower end of the range to the upper one"
         )
-    allowed = outputs_allowed(found.epsilon)
+    allowed, wrong = outputs_allowed(found.epsilon), list[str]()
     if found.outputs_allowed != allowed:
-        raise InputError(f"outputs_allowed ('{found.outputs_allowed}') is not floor(2^epsilon) = {allowed}")
-    said = {name: getattr(found, name) for name in AS_IT_IS}
-    held = MechanismFile(domain=domain, mechanisms=(), **said)
-    sized = tuple(_sized(entry, held, allowed) for entry in found.mechanisms)
-    counted = max(m.certificate.outputs for m in sized)
-    if found.guarantee.get("outputs", counted) != counted:
-        raise InputError(
-            f"the guarantee speaks of {quoted(found.guarantee['outputs'])} outputs, but there are {counted}"
-        )
-    return replace(held, mechanisms=sized)
-
-
-def _sized(entry: _Mechanism, held: MechanismFile, allowed: int) -> SizedQuantizer:
-    cuts = entry.thresholds
-    cuts = EvenThresholds(cuts.first, cuts.step, cuts.number) if isinstance(cuts, _Spacing) else cuts
-    sized = held.certified(entry.individuals, Quantizer(*entry.range, cuts, entry.released))
-    found = sized.certificate
-    if found.outputs != entry.outputs or found.outputs > allowed:
-        raise InputError(
-            f"the mechanism for {entry.individuals} individuals has {found.outputs} outputs where the file says "
-            f"'{entry.outputs}' and {allowed} are allowed"
-        )
-    return sized
+        wrong.append(f"outputs_allowed ('{found.outputs_allowed}') is not floor(2^epsilon) = {allowed}")
+    held = MechanismFile(domain=domain, mechanisms=(), **{name: getattr(found, name) for name in AS_IT_IS})
+    sized = list[SizedQuantizer]()
+    for entry in found.mechanisms:
+        cuts = entry.thresholds
+        cuts = EvenThresholds(cuts.first, cuts.step, cuts.number) if isinstance(cuts, _Spacing) else cuts
+        sized.append(held.certified(entry.individuals, Quantizer(*entry.range, cuts, entry.released)))
+        outputs = sized[-1].certificate.outputs
+        if outputs != entry.outputs or outputs > allowed:
+            wrong.append(
+                f"the mechanism for {entry.individuals} individuals has {outputs} outputs where the file says "
+                f"'{entry.outputs}' and {allowed} are allowed"
+            )
+    held = replace(held, mechanisms=tuple(sized))
+    if found.guarantee.get("outputs", held.outputs) != held.outputs:
+        said = quoted(found.guarantee["outputs"])
+        wrong.append(f"the guarantee speaks of {said} outputs, but there are {held.outputs}")
+    return held, found.mechanisms, wrong

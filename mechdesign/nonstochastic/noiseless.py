@@ -15,10 +15,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Literal
 
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, SolverFailure
@@ -91,10 +88,6 @@ LARGEST_LEVELS = 100_000
 """Cells of a design: finer than five digits, no release needs to be, and thresholds are kept one by one."""
 
 
-ROUNDED = 1e-12
-"""Rounding (relative) of a product of doubles that would be an integer."""
-
-
 @dataclass(frozen=True)
 class QuantizerDesign:
     """A quantiser for a query, with its proof."""
@@ -142,21 +135,6 @@ def lay_out(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, lay
     spacing = sensitivity / (outputs - 1)
     count = math.ceil(span / spacing)
     return Quantizer(lo, hi, EvenThresholds(lo + (span - (count - 1) * spacing) / 2, spacing, count))
-
-
-def worst_errors(outputs: NDArray[np.int64], ratio: Any, layout: Layout) -> NDArray[np.float64]:
-    """The largest error, as a share of the span, that `lay_out` leaves with so many outputs; `ratio` is span over S."""
-    kept = np.clip(outputs, 2, LARGEST_LEVELS)
-    ratios = np.minimum(ratio, LARGEST_LEVELS / (kept - 1))
-    if layout == "uniform":
-        cells = 1 / np.maximum(kept, np.floor((kept - 1) * ratios * (1 + ROUNDED)))
-    elif layout == "widest":
-        cells = np.minimum(1 / kept, 1 / (ratios * (kept - 1)))
-    else:
-        groups = np.ceil(ratios)
-        room = 1 - (groups - 1) / ratios
-        cells = np.where(groups > 1, 1 / ratios - room, 0) + room / np.where(groups * kept > 2, kept - 1, 2)
-    return np.where(outputs > 1, cells, 1.0) / 2
 
 
 def design_quantizer(query: Query, epsilon: object, *, layout: Layout = "widest") -> QuantizerDesign:

@@ -273,13 +273,14 @@ def thresholds_for(query: Query, epsilon: object, weights: Sequence[object] | No
     problem, block = gap_problem(query), query.blocks[0]
     values = contributions(block)
     each = list(zip(values, exact_weights(weights, len(values)), strict=True))
-    mass = {Fraction(0): Fraction(1)}
-    for _ in range(block.count if len(problem.values) <= LARGEST_COSTS or block.count == 1 else 0):
+    mass, listed = {Fraction(0): Fraction(1)}, block.count == 1 or len(problem.values) <= LARGEST_COSTS
+    for _ in range(block.count if listed else 0):
         grown: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
         for (total, before), (value, weight) in itertools.product(mass.items(), each):
             grown[total + value] += before * weight
         mass = grown
-    found = least_distortion(problem, epsilon, weights=[mass.get(value, 1) for value in problem.values])
+    # What is too long to list is refused.
+    found = least_distortion(problem, epsilon, weights=[mass[v] for v in problem.values] if listed else None)
     # Single doubles, which a file can hold: rounding keeps them in order.
     shown = tuple(Fraction(float(value)) for value in found.representatives)
     return replace(found, quantizer=replace(found.quantizer, released=shown))

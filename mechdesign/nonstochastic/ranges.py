@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +20,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 
 LARGEST_ENUMERATION = 5_000_000
-"""Points of a domain, or pairs of a product, that are enumerated: some 10 s and 1 GB at most."""
+"""Pairs of a product that are enumerated: some 10 s and 1 GB at most."""
 
 Indices = NDArray[np.int64]
 
@@ -49,19 +48,6 @@ def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
     return tuple(place), codes
 
 
-def enumerate_domain(domain: Iterable[Hashable]) -> list[Hashable]:
-    """Return the domain as a list."""
-    points = list(islice(domain, LARGEST_ENUMERATION + 1))
-    if len(points) > LARGEST_ENUMERATION:
-        raise InputError(
-            f"the domain has more than {LARGEST_ENUMERATION:,} points, too many to enumerate; a sum, mean, "
-            "count, linear or monotone query needs no enumeration: give its domain as a product of intervals"
-        )
-    if not points:
-        raise InputError("the domain is empty; a range needs at least one value")
-    return points
-
-
 def log_ratio(ratio: Fraction, unit: str) -> float:
     """Log of a ratio of integers of any size: base 2 for "bits", base e for "nats"; -inf at zero.
 
@@ -80,7 +66,7 @@ def log_ratio(ratio: Fraction, unit: str) -> float:
 class JointRange:
     """The joint range [[X, Y]] of two discrete uncertain variables (finite).
 
-    Build it with one of `from_pairs`, `from_columns`, `from_function` and `from_channel`.
+    Build it with `from_pairs` or `from_columns`.
 
     Parameters
     ----------
@@ -148,25 +134,6 @@ class JointRange:
             raise InputError(f"x and y must have the same length, not {rows.size} and {columns.size}")
         return cls.from_codes(x_symbols, y_symbols, rows, columns)
 
-    @classmethod
-    def from_function(cls, function: Callable[[Any], Hashable], domain: Iterable[Hashable]) -> JointRange:
-        """The joint range of X on a finite `domain` and Y = function(X)."""
-        xs = enumerate_domain(domain)
-        return cls.from_columns(xs, [function(x) for x in xs])
-
-    @classmethod
-    def from_channel(
-        cls, function: Callable[[Any], Iterable[Hashable]], domain: Iterable[Hashable]
-    ) -> JointRange:
-        """The joint range of X on a finite `domain` and any Y in the set function(X)."""
-        pairs: list[tuple[Hashable, Hashable]] = []
-        for x in enumerate_domain(domain):
-            outputs = list(function(x))
-            if not outputs:
-                raise InputError(f"the channel gives input {quoted(x)} an empty range; it needs an output")
-            pairs.extend((x, y) for y in outputs)
-        return cls.from_pairs(pairs)
-
     @property
     def shape(self) -> tuple[int, int]:
         """(|X|, |Y|), the sizes of the marginal ranges."""
@@ -186,11 +153,6 @@ class JointRange:
     def x_sizes(self) -> Indices:
         """|[[X|y]]| for every y, int64, shape (|Y|,), in the order of `y_symbols`."""
         return np.bincount(self.columns, minlength=self.shape[1]).astype(np.int64)
-
-    @cached_property
-    def y_sizes(self) -> Indices:
-        """|[[Y|x]]| for every x, int64, shape (|X|,), in the order of `x_symbols`."""
-        return np.bincount(self.rows, minlength=self.shape[0]).astype(np.int64)
 
     @property
     def unit(self) -> str:

@@ -9,9 +9,8 @@ from dataclasses import asdict, replace
 from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.joint_leakage import sum_above
 from mechdesign.auditing.leakages import belief_ranges
-from mechdesign.auditing.means import Used
 from mechdesign.auditing.measures import ChannelMeasures, guarantees
-from mechdesign.auditing.verdict import Achieved, Audit, Worst
+from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.mechanisms.result import Design

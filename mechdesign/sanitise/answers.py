@@ -121,7 +121,7 @@ class Tally:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.worst_error = max(self.worst_error, other.worst_error)
         self._used |= other._used
-        self._sized |= other._sized
+        self.sized |= other.sized
 
     def result(self, sha256: str | None, answers_each: int | None = None) -> Quantised:
         """What was released, with the mechanism that tells of it; by default every record is an answer."""

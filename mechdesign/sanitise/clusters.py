@@ -1,24 +1,35 @@
 """Sanitised frames of Spark and Dask: each partition by itself, with the draws of one machine.
 
-The order within each partition is an error where it tells of X, and so is a kept column that stands for X there; which
-records share a partition is not looked at. One identifier with two symbols, or one row number twice, is found where
-both records are in one batch of Spark, or one partition of Dask. The key travels inside the function, which no plan,
-graph, report or log shows; where the network is not trusted, turn on ``spark.network.crypto.enabled``, or connect
-Dask with ``tls://``.
+Which partition a record is in tells of X where X differs between them. So X is counted where the data are, in a job of
+its own that reads the useful columns alone, before a frame is given back; each partition is held against these counts
+once more when it is released, for an engine may cut it in another way then. The order within each partition is an
+error where it tells of X, and so is a kept column that stands for X there. One identifier with two symbols, or one
+row number twice, is found where both records are in one batch of Spark, or one partition of Dask. The key travels
+inside the function, which no plan, graph, report or log shows; where the network is not trusted, turn on
+``spark.network.crypto.enabled``, or connect Dask with ``tls://``.
 """
 
 # pyspark, dask, pandas and pyarrow tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.numbers import quoted
+from mechdesign.sanitise.evidence import LEVEL, decisive, log_evidence
 from mechdesign.sanitise.frames import look_at, sanitised
 from mechdesign.sanitise.recipe import stands_for
+
+APART = (
+    "the partitions tell of {} by which records they hold (of random ones at most one in {:,} does): put the records "
+    "in random order over all partitions (on Spark orderBy(rand())), or keep this knowingly (--keep-order)"
+)
 
 
 def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
@@ -31,42 +42,65 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     sanitised(types.empty_table(), drawer)  # wrong types are found here, and not on an executor
     fields: list[Any] = []
     for column in drawer.plan.columns:
-        at = stands_for(drawer.plan, column)
-        field = schema.fields[at]
+        field = schema.fields[stands_for(drawer.plan, column)]
         if column.release is not None:
             own = drawer.own_type(column, lambda at: types.field(at).type)
-            same = own is None or own == types.field(at).type
+            same = own == types.field(stands_for(drawer.plan, column)).type
             kind = StringType() if own is None else field.dataType if same else from_arrow_type(own)
             field = StructField(column.name, kind, nullable=column.source is None or field.nullable)
         fields.append(field)
+    totals = _totals(drawer, lambda places: _counted_on_spark(frame, recipe, header, places))
 
     def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
         drawer = recipe.drawer(header)
         for batch in batches:
             yield sanitised(batch, drawer)
             look_at(batch, drawer)
-        drawer.refuse_twins("a partition: ")
-        drawer.refuse_order("a partition: ")
+        _end(drawer, totals)
 
     return frame.mapInArrow(sanitise_partition, StructType(fields))
 
 
+def _counted_on_spark(frame: Any, recipe: Any, header: Sequence[Any], places: Sequence[int]) -> Any:
+    import pyarrow as pa
+
+    def count_partition(batches: Iterator[Any]) -> Iterator[Any]:
+        drawer = recipe.drawer(header)
+        for batch in batches:
+            drawer.count(lambda at, batch=batch: batch.column(places.index(at)), len(batch))
+        yield pa.RecordBatch.from_pydict({"counts": [[each.tolist() for each in drawer.counts]]})
+
+    names = [f"c{at}" for at in range(len(header))]  # those of the user mean something in expressions
+    useful = frame.toDF(*names).select([names[at] for at in places])
+    return [row[0] for row in useful.mapInArrow(count_partition, "counts array<array<bigint>>").collect()]
+
+
 def on_dask(frame: Any, recipe: Any, header: Sequence[Any], first_row: int) -> Any:
     """The released Dask DataFrame, with its divisions, index and types."""
-    empty, work = frame._meta.iloc[:0], _PartitionWork(recipe, header)
-    if recipe.options.identifiers or recipe.options.row_numbers is not None:
-        return frame.map_partitions(work, meta=work(empty))
+    import dask
+
+    def counted(places: Sequence[int]) -> Any:
+        tools: Any = dask
+        work = tools.delayed(_Counting(recipe, header, places), pure=False)
+        return tools.compute(*map(work, frame[[header[at] for at in places]].to_delayed()))
+
+    empty, drawer = frame._meta.iloc[:0], recipe.drawer(header)
+    # What is wrong with the types is found before anything is read.
+    meta = _PartitionWork(recipe, header, None)(empty, np.zeros(0, dtype=np.int64))
+    work = _PartitionWork(recipe, header, _totals(drawer, counted))
+    if not drawer.releases or recipe.options.identifiers or recipe.options.row_numbers is not None:
+        return frame.map_partitions(work, meta=meta)
     # The row number of every record: a cumulated sum, so that no partition waits for those behind it.
     places = frame.map_partitions(_ones, meta=(None, np.dtype(np.int64))).cumsum() + (first_row - 1)
-    return frame.map_partitions(work, places, meta=work(empty, np.zeros(0, dtype=np.int64)))
+    return frame.map_partitions(work, places, meta=meta)
 
 
 class _PartitionWork:
     """What a task does: a name for people, and nothing of the key in the names that Dask makes of arguments."""
 
-    def __init__(self, recipe: Any, header: Sequence[Any]) -> None:
+    def __init__(self, recipe: Any, header: Sequence[Any], more: Any) -> None:
         self.__name__ = "sanitise_partition"
-        self._recipe, self._header = recipe, header
+        self._recipe, self._header, self._more = recipe, header, more
         self._token = uuid4().hex
 
     def __dask_tokenize__(self) -> str:
@@ -79,9 +113,46 @@ class _PartitionWork:
         drawer = self._recipe.drawer(self._header)
         released = sanitised(part, drawer, numbers=numbers)
         look_at(part, drawer)
-        drawer.refuse_twins("a partition: ")
-        drawer.refuse_order("a partition: ")
+        _end(drawer, self._more)
         return released
+
+
+class _Counting(_PartitionWork):
+    """Counts the symbols of a partition, of which only some columns are there."""
+
+    def __call__(self, part: Any, numbers: Any = None) -> Any:
+        drawer = self._recipe.drawer(self._header)
+        drawer.count(lambda at: part.iloc[:, self._more.index(at)], len(part))
+        return drawer.counts
+
+
+def _totals(drawer: Any, counted: Callable[[Sequence[int]], Sequence[Any]]) -> Any:
+    """How many records of all partitions have each symbol; refuses partitions that differ more than by chance."""
+    if not drawer.orders:
+        return None
+    people = () if drawer.releases else drawer.plan.identity  # whom a mechanism counts in any case
+    parts = counted(sorted({*people, *(at for places in drawer.plan.inputs for at in places)}))
+    tables = [np.array(each, np.int64).reshape(len(parts), -1) for each in zip(*parts, strict=True)]
+    _refuse_apart(drawer, tables)
+    return [table.sum(axis=0) for table in tables]
+
+
+def _refuse_apart(drawer: Any, tables: Sequence[Integers], looks: float = 1) -> None:
+    for name, table in zip(drawer.orders, tables, strict=False):
+        at = np.nonzero(table)
+        if decisive(log_evidence(*at, table[at]), looks * len(drawer.orders)):
+            raise InputError(APART.format(quoted(name), round(1 / LEVEL)))
+
+
+def _end(drawer: Any, totals: Sequence[Integers] | None) -> None:
+    """Raise InputError if something in a partition, of which all has been seen, tells what is protected."""
+    drawer.refuse_twins("a partition: ")
+    drawer.refuse_order("a partition: ")
+    if totals is not None and (count := drawer.counts[0].sum()):
+        pairs = zip(drawer.counts, totals, strict=True)
+        tables = [np.stack([own, np.maximum(whole - own, 0)]) for own, whole in pairs]
+        # All partitions together raise a false alarm with the chance of one look.
+        _refuse_apart(drawer, tables, max(1.0, tables[0].sum() / count))
 
 
 def _ones(part: Any) -> Any:

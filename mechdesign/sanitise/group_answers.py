@@ -1,7 +1,4 @@
-"""Answers for the groups of a data frame of any kind: the columns that are asked for are read once, batch by batch.
-
-Of Spark they come to the driver as one arrow table, of Dask by partitions, of DuckDB and polars as they stream.
-"""
+"""Answers for the groups of a data frame of any kind, of which the columns that are asked for come to this process."""
 
 # pyarrow, polars, duckdb and dask tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
@@ -18,7 +15,7 @@ from mechdesign.formats.cells import require_column
 from mechdesign.formats.parquet import ParquetBatch
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.sanitise.answers import Quantised
-from mechdesign.sanitise.frames import FRAME, header_of
+from mechdesign.sanitise.frames import FRAME, all_different
 from mechdesign.sanitise.history import charged
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.quantized import Answering
@@ -50,7 +47,7 @@ def answer_groups(
     Returns
     -------
     (frame, Quantised)
-        A table of the same kind with a row for each group.
+        A table with a row for each group: of the same kind as an eager frame, else of pyarrow.
 
     Raises
     ------
@@ -67,7 +64,9 @@ def answer_groups(
     done = run.tally.result(None, run.answers_each)
     if book is not None:
         done = charged(book, run.census.content(), done, equals, source=FRAME, target=FRAME)
-    return _like(frame, answers), done
+    eager = nw.dependencies.is_into_dataframe(frame)
+    kind: Any = nw.from_native(frame).implementation if eager else "pyarrow"
+    return nw.from_dict(answers, backend=kind).to_native(), done
 
 
 class _Table:
@@ -76,69 +75,27 @@ class _Table:
     kind, name, size, position = "Parquet", "the table", 1, 0
 
     def __init__(self, frame: Any, names: Sequence[str] | None) -> None:
-        lazy = any(
-            hasattr(frame, name) for name in ("mapInArrow", "map_partitions", "collect_schema", "fetchall")
+        import pyarrow as pa
+
+        if isinstance(frame, pa.RecordBatch):
+            frame = pa.Table.from_batches([frame])
+        dask = hasattr(frame, "map_partitions")  # of which narwhals warns that it will know it no more
+        self.header = all_different(
+            list(frame.columns if dask else nw.from_native(frame).lazy().collect_schema())
         )
-        header = list(frame.collect_schema() if hasattr(frame, "collect_schema") else frame.columns)
-        self.header = header if lazy else header_of(frame)
         for name in names or ():
             require_column(name, self.header)
-        self._frame, self._names = frame, self.header if names is None else list(dict.fromkeys(names))
+        wanted = self.header if names is None else list(dict.fromkeys(names))
+        whole: Any = nw.from_native(frame[wanted].compute() if dask else frame)
+        self._table = whole.lazy().select(wanted).collect("pyarrow").to_native()
 
     def batches(self, *, encode: Sequence[str], **_: Any) -> Iterator[ParquetBatch]:
         """All records."""
         end = 0
-        for batch in self._arrow():
+        for batch in self._table.to_batches():
             end += batch.num_rows
             yield ParquetBatch(batch, encode, end)
 
     def where(self, record: int) -> str:
         """The row."""
         return f"row {record} (counted from 0)"
-
-    def _arrow(self) -> Iterator[Any]:
-        import pyarrow as pa
-
-        frame, names = self._frame, self._names
-        if isinstance(frame, (pa.Table, pa.RecordBatch)):
-            yield from (
-                frame.select(names).to_batches() if isinstance(frame, pa.Table) else [frame.select(names)]
-            )
-        elif hasattr(frame, "mapInArrow"):
-            yield from frame.select(*names).toArrow().to_batches()
-        elif hasattr(frame, "map_partitions"):
-            for part in frame[names].partitions:
-                yield from _batches(part.compute())
-        elif hasattr(frame, "fetchall"):
-            quoted = (name.replace('"', '""') for name in names)
-            yield from frame.project(", ".join(f'"{name}"' for name in quoted)).to_arrow_reader()
-        elif hasattr(frame, "collect_batches"):
-            for part in frame.select(names).collect_batches():
-                yield from part.to_arrow().to_batches()
-        else:
-            yield from _batches(frame[names])
-
-
-def _batches(frame: Any) -> Any:
-    return nw.from_native(frame, eager_only=True).to_arrow().to_batches()
-
-
-def _like(frame: Any, columns: dict[str, Any]) -> Any:
-    """A table of the same kind as a frame."""
-    import pyarrow as pa
-
-    table = pa.table(columns)
-    if isinstance(frame, (pa.Table, pa.RecordBatch)):
-        return table
-    if hasattr(frame, "mapInArrow"):
-        return frame.sparkSession.createDataFrame(table)
-    if hasattr(frame, "map_partitions"):
-        import dask.dataframe as dd
-
-        return dd.from_pandas(table.to_pandas(), npartitions=1)
-    if hasattr(frame, "fetchall"):
-        import duckdb
-
-        return duckdb.connect().from_arrow(table)
-    made = nw.from_arrow(table, backend=nw.get_native_namespace(frame)).to_native()
-    return made.lazy() if hasattr(frame, "collect_schema") and hasattr(frame, "collect") else made

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, arrow_offsets, encode, require_column, simple_texts
+from mechdesign.formats.cells import Encoded, arrow_offsets, arrow_texts, encode, require_column, simple_texts
 from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
 from mechdesign.release.policies import MARGINAL
@@ -254,11 +255,7 @@ class Drawer(Looks):
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
     ) -> dict[tuple[int, int], DrawnColumn]:
         """The released columns of a part of the table, by (channel, part) as in `plan.OutputColumn`."""
-        cells = [
-            [encode_for(column(at), self.header[at], channel.useful, part) for part, at in enumerate(places)]
-            for channel, places in zip(self.recipe.channels, self.plan.inputs, strict=True)
-        ]
-        records = self._records(column, count, first_row, numbers)
+        cells, records = self._symbols(column), self._records(column, count, first_row, numbers)
         released: dict[tuple[int, int], DrawnColumn] = {}
         orders = [*self.orders.values()]
         for k, (release, symbols) in enumerate(zip(self.releases, cells, strict=True)):
@@ -272,6 +269,22 @@ class Drawer(Looks):
                 labels, place = self._labels[k, part]
                 released[k, part] = DrawnColumn(codes if len(labels) == len(place) else place[codes], labels)
         return released
+
+    def count(self, column: Callable[[int], Any], count: int) -> None:
+        """Add up in `counts` what a part of the table holds that is not drawn."""
+        for release, symbols in zip(self.releases, self._symbols(column), strict=True):
+            release.count(symbols)
+
+    @property
+    def counts(self) -> list[Integers]:
+        """For every channel, how many records had each symbol."""
+        return [release.symbol_counts for release in self.releases]
+
+    def _symbols(self, column: Callable[[int], Any]) -> list[list[Encoded]]:
+        return [
+            [encode_for(column(at), self.header[at], channel.useful, part) for part, at in enumerate(places)]
+            for channel, places in zip(self.recipe.channels, self.plan.inputs, strict=True)
+        ]
 
     def _records(self, column: Callable[[int], Any], count: int, first_row: int, numbers: Any) -> Records:
         if self.plan.identity:
@@ -308,7 +321,7 @@ def _identifiers(column: Any, name: str) -> Any:
                 f"the column {quoted(name)} holds floats, which have more than one text and identify nothing; turn "
                 "them into integers or text"
             )
-    texts = texts.fill_null("")
+    texts = texts.fill_null(arrow_texts([""])[0])  # not "", for which pyarrow would load pandas
     ends, _ = arrow_offsets(texts)
     if len(missing := np.flatnonzero(ends[1:] == ends[:-1])):
         position = int(missing[0])

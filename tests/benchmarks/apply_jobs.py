@@ -63,6 +63,7 @@ def people(rows: int, path: str, short: bool = False) -> dict[str, Any]:
 
 def apply(channel: str, source: str, target: str, **how: Any) -> dict[str, Any]:
     """Sanitise a file with a ledger, as the command line does; a new one by identifier."""
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # before pyarrow is loaded
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import sanitise_file
 

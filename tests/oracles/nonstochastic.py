@@ -209,7 +209,9 @@ def largest_difference(joint: JointRange) -> Difference:
     block = max(1, CELLS_AT_A_TIME // joint.shape[0])
     for start in range(0, joint.shape[0], block):
         shared = (table[start : start + block] @ table.T).toarray()
-        sizes = joint.y_sizes[start : start + block, None] + joint.y_sizes[None, :] - 2 * shared
+        sizes = (
+            joint.reverse.x_sizes[start : start + block, None] + joint.reverse.x_sizes[None, :] - 2 * shared
+        )
         i, j = np.unravel_index(int(sizes.argmax()), sizes.shape)
         if sizes[i, j] > best.size:
             best = Difference(int(sizes[i, j]), (joint.x_symbols[start + int(i)], joint.x_symbols[int(j)]))
@@ -398,7 +400,7 @@ def subrange_leakage(joint: JointRange) -> Fraction:
         n_outputs += np.where(shared > 0, copies, 0)
         fewest_x = np.where(shared > 0, np.minimum(fewest_x, shared), fewest_x)
     fewest_y = np.full(subsets.size, joint.shape[1])
-    for i, width in enumerate(joint.y_sizes.tolist()):
+    for i, width in enumerate(joint.reverse.x_sizes.tolist()):
         fewest_y = np.where(subsets & (1 << i), np.minimum(fewest_y, width), fewest_y)
     best = int(np.minimum(n_inputs / fewest_x, n_outputs / fewest_y).argmax())
     return min(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from math import prod
 from typing import Any
 
@@ -20,12 +20,34 @@ from mechdesign.core.numbers import listed, quoted
 from mechdesign.nonstochastic.ranges import (
     LARGEST_ENUMERATION,
     JointRange,
-    enumerate_domain,
     numbered,
 )
 
 Codes = NDArray[np.int64]
 Names = str | Sequence[str]
+
+
+def enumerate_domain(domain: Iterable[Hashable]) -> list[Hashable]:
+    """Return the domain as a list."""
+    points = list(islice(domain, LARGEST_ENUMERATION + 1))
+    if len(points) > LARGEST_ENUMERATION:
+        raise InputError(
+            f"the domain has more than {LARGEST_ENUMERATION:,} points, too many to enumerate; a sum, mean, "
+            "count, linear or monotone query needs no enumeration: give its domain as a product of intervals"
+        )
+    if not points:
+        raise InputError("the domain is empty; a range needs at least one value")
+    return points
+
+
+def from_function(function: Callable[[Any], Hashable], domain: Iterable[Hashable]) -> JointRange:
+    """The joint range of X on a finite `domain` and Y = function(X)."""
+    return JointRange.from_pairs((x, function(x)) for x in domain)
+
+
+def from_channel(function: Callable[[Any], Iterable[Hashable]], domain: Iterable[Hashable]) -> JointRange:
+    """The joint range of X on a finite `domain` and any Y in the set function(X)."""
+    return JointRange.from_pairs((x, y) for x in domain for y in function(x))
 
 
 @dataclass(frozen=True, eq=False)

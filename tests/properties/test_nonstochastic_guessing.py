@@ -33,6 +33,7 @@ from tests.oracles.nonstochastic import (
     one_shot_leakage,
     stochastic_maximal_leakage,
 )
+from tests.oracles.spaces import from_function
 
 CLOSE = 1e-12
 
@@ -78,7 +79,7 @@ def test_proposition_3_a_to_c(joint):
     """L* >= 0; L* = 0 iff unrelated; L* <= H0(X), with equality for Y = X."""
     assert (maximal_leakage(joint) == 0) == (joint.n_pairs == math.prod(joint.shape))
     assert 0 <= maximal_leakage(joint) <= range_report(joint).entropy
-    identity = JointRange.from_function(lambda x: x, joint.x_symbols)
+    identity = from_function(lambda x: x, joint.x_symbols)
     assert maximal_leakage(identity) == range_report(identity).entropy
 
 

@@ -22,7 +22,7 @@ from mechdesign.notions import ALIP
 from mechdesign.report.record import to_json
 from mechdesign.report.terminal import measures_text
 from mechdesign.tables.joint import Joint
-from tests.mechdesign.auditing.test_means import cases
+from tests.mechdesign.auditing.test_verdict_means import cases
 from tests.oracles import measures as floats
 from tests.oracles.lifts import lifts
 from tests.oracles.means import CONTEXT, decimal

@@ -251,3 +251,33 @@ def test_another_delimiter_is_named_for_releases_too(channel, folder, refused):
     (folder / "in.csv").write_text("id;job\n1;clerk\n")
     said = refused("apply", channel, "in.csv", "out.csv", "--insecure-seed", "1")
     assert "its cells seem to be separated by semicolons: say so (--delimiter ';')" in said
+
+
+def test_a_job_by_identifier_is_light(channel, folder):
+    """It loads no pandas (40 MB, a third of a second), as pyarrow does for Python values; memory is the system's."""
+    pytest.importorskip("pandas")
+    columns = {
+        "id": ["a", "b", "c"],
+        "n": [1, None, 3],
+        "x": [0.5, None, 2.0],
+        "job": ["clerk", "clerk", None],
+    }
+    pq.write_table(pyarrow.table(columns), folder / "in.parquet", row_group_size=2)
+    arguments = [
+        "apply",
+        str(channel),
+        "in.parquet",
+        "out.parquet",
+        "--identity",
+        "id",
+        "--null",
+        "marginal",
+        *SEED,
+    ]
+    code = "import sys, mechdesign.cli as c; code = c.program(); import pyarrow as pa; "
+    code += "print(code, pa.default_memory_pool().backend_name, 'pandas' in sys.modules)"
+    environment = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert done.stdout.splitlines()[-1] == "0 system False", done.stdout
+    assert pq.read_table("out.parquet").num_rows == 3

@@ -70,6 +70,22 @@ def test_an_edited_file_is_no_mechanism(made, run):
         assert (refused.code, "the file was edited" in refused.err) == (2, True)
 
 
+def test_thresholds_that_break_their_own_promise_are_a_no(made, run):
+    """As of a channel whose matrix does not keep its notion: exit 1, and all that is wrong is listed."""
+
+    def finer(document):
+        document["mechanisms"][0]["thresholds"] = [str(k) for k in range(1, 10)]
+        document["outputs_allowed"] = 7
+
+    rewrite(made / "m.json", finer, made / "e.json")
+    audited = run("audit", "e.json")
+    assert audited.code == 1
+    assert "DOES NOT keep" in audited.out
+    assert "outputs_allowed ('7') is not floor(2^epsilon) = 4" in audited.out
+    assert run("audit", "e.json", "--json").record["satisfied"] is False
+    assert run("apply", "e.json", "in.csv", "o.csv").code == 2
+
+
 def test_bad_input(made, run):
     assert "must be one of refuse, clip" in run("apply", "m.json", "in.csv", "o.csv", "--outside", "wrap").err
     two = run("apply", "m.json", "in.csv", "o.csv", "--identity", "house,day")

@@ -63,6 +63,31 @@ def test_outputs_of_one_individual_as_its_value_sweeps_the_range_and_beyond(tmp_
     assert (held.satisfied, held.outputs) == (True, 3)
 
 
+def test_dropped_records_leave_smaller_groups_with_more_outputs(tmp_path):
+    """Three in the range have 3 cells and none; with the two others outside, one alone has 4 cells and none."""
+    options = QuantizeOptions(
+        column="v",
+        epsilon=2.4,
+        query="mean",
+        group_by=("group",),
+        range_text="0,40",
+        outside="drop",
+        thresholds=(5.0, 10.0, 20.0),
+        individual="who",
+    )
+
+    def released(*values):
+        cells = "".join(f"{k},g,{value}\n" for k, value in enumerate(values)) + "9,h,1\n8,h,2\n7,h,3\n"
+        (tmp_path / "in.csv").write_text("who,group,v\n" + cells, encoding="utf-8")
+        done = quantise_table(tmp_path / "in.csv", tmp_path / "o.csv", options, force=True)
+        return (tmp_path / "o.csv").read_bytes(), done.mechanism
+
+    _, made = released(1, 2, 3)
+    assert {m.certificate.outputs for m in made.mechanisms} == {4}
+    assert len({released(99, 99, value)[0] for value in (1, 7, 15, 30, 99)}) == 5
+    assert made.guarantee["outputs"] == verify_file(tmp_path / "o.csv.mechanism.json").outputs == 5
+
+
 def answers_of(path):
     return [row[-1] for row in rows_of(path)[1:]]
 

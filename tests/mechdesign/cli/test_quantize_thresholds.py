@@ -210,3 +210,11 @@ def test_thresholds_that_are_not_proven_say_so(amounts, run, monkeypatch):
     assert done.code == 0, done.err
     assert "the thresholds for groups of 3 may not be the best ones: stopped by the time limit" in done.err
     assert verify_file("o.csv.mechanism.json").satisfied
+
+
+def test_a_value_of_a_prior_is_not_there_twice(amounts, run):
+    """1 and 1.0 are the same number, and one of their shares was forgotten."""
+    (amounts / "twice.csv").write_text("symbol,share\n1,1\n1.0,2\n3,3\n", encoding="utf-8")
+    done = run(*ASKED, *MEAN, "--domain", "twice.csv", "--thresholds", "optimal")
+    assert done.code == 2
+    assert "--domain twice.csv: the value 1.0 is there twice, in other words; add up its shares" in done.err

@@ -80,7 +80,7 @@ def test_sums_of_many_large_entries_do_not_overflow():
         ("ab", r"rows must be a list of lists of integers, not str"),
         (7, r"rows must be a list of lists of integers, not int"),
         (np.array([1, 2]), r"rows must have 2 dimensions, not 1"),
-        (np.array([[1, 2], [3, -1]]), r"row 'b': entry 2 \(-1\) is not a non-negative integer"),
+        (np.array([[1, 2], [3, -1]]), r"row 'b': entry 2 \('-1'\) is not a non-negative integer"),
         (np.array([[1.0, 2.0]]), r"row 'a': entry 1 \('1.0'\) is not a non-negative integer"),
         (np.array([[1, 2**63]], dtype=np.uint64), r"row 'a': entry 2 \('9223372036854775808'\) is not"),
     ],

@@ -23,6 +23,14 @@ def test_integers_there_and_back(dtype):
     assert integers_of(pa.array([], dtype)).tolist() == []
 
 
+def test_integers_in_the_place_of_nulls():
+    array = pa.array([4, None, 6, None], pa.int32())
+    assert integers_of(array, -1).tolist() == [4, -1, 6, -1]
+    assert integers_of(array.slice(1, 2), 9).tolist() == [9, 6]
+    assert integers_of(array.slice(2, 1), 9).tolist() == [6]
+    assert integers_of(array)[[0, 2]].tolist() == [4, 6]
+
+
 @pytest.mark.parametrize("texts", [[], [""], ["a", "", "é🙂", 'x"y\n']])
 def test_texts(texts):
     array = arrow_texts(texts)

@@ -268,6 +268,7 @@ def test_when_every_margin_fails_the_failure_says_what_to_try(adult, monkeypatch
         ({"time_limit": -1.0}, r"time_limit \(-1.0\) must be a number of seconds, at least 0"),
         ({"time_limit": math.nan}, r"time_limit \(nan\) must be a number of seconds, at least 0"),
         ({"workers": 0}, r"workers \(0\) must be at least 1"),
+        ({"workers": 1.5}, r"workers \(1.5\) must be at least 1, and a whole number"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):

@@ -28,6 +28,7 @@ from tests.oracles.nonstochastic import (
     one_shot_leakage,
     stochastic_maximal_leakage,
 )
+from tests.oracles.spaces import from_channel, from_function
 
 THREE = JointRange.from_pairs([("x1", "y1"), ("x2", "y1"), ("x3", "y2")])
 
@@ -38,7 +39,7 @@ def test_corollary_5_maximal_leakage_is_not_symmetric():
 
 
 def test_the_worst_attribute_merges_the_smallest_range():
-    joint = JointRange.from_channel(lambda x: ["even" if x % 2 == 0 else "odd"], range(7))
+    joint = from_channel(lambda x: ["even" if x % 2 == 0 else "odd"], range(7))
     worst = worst_attribute(joint)
     assert (worst.output, worst.merged, worst.n_values) == ("odd", {1, 3, 5}, 5)
     merged = brute_force_leakage(joint, lambda x: () if x in worst.merged else (x,))
@@ -66,7 +67,7 @@ def test_identifiability_is_decided_exactly():
     assert identifiable_epsilon(THREE) >= math.log2(3)
     assert is_identifiable(THREE, identifiable_epsilon(THREE))
     assert not is_identifiable(THREE, math.nextafter(identifiable_epsilon(THREE), 0))
-    constant = JointRange.from_function(lambda _: 0, range(5))
+    constant = from_function(lambda _: 0, range(5))
     assert identifiable_epsilon(constant) == 0
     assert is_identifiable(constant, 0)
     assert identifiable_bound(8, 1) == math.log2(5)
@@ -88,7 +89,7 @@ def test_stochastic_maximal_leakage_of_known_channels():
     assert stochastic_maximal_leakage(np.eye(4)) == 2
     assert stochastic_maximal_leakage(np.full((3, 5), 0.2)) == pytest.approx(0, abs=1e-15)
     assert stochastic_maximal_leakage([[0.75, 0.25], [0.25, 0.75]]) == pytest.approx(math.log2(1.5))
-    fewer_inputs = JointRange.from_channel(lambda _: "abc", [0, 1])
+    fewer_inputs = from_channel(lambda _: "abc", [0, 1])
     assert largest_stochastic_leakage(fewer_inputs) == 1, "not H0(Y) = log2 3: two inputs, three outputs"
 
 

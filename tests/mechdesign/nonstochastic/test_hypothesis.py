@@ -16,6 +16,7 @@ from mechdesign.nonstochastic import (
     finite_problem,
 )
 from tests.oracles.nonstochastic import accuracy, best_accuracy, is_private, least_accuracy, total_variation
+from tests.oracles.spaces import from_function
 
 HEIGHTS = TestingProblem(Boxes.interval(90, 160), Boxes.interval(140, 260))
 
@@ -71,7 +72,7 @@ def test_nothing_told_is_private_without_limit_and_everything_told_not_at_all():
 
 
 def test_a_finite_policy_and_a_hypothesis_about_x():
-    joint = JointRange.from_function(lambda x: min(x, 3), range(6))
+    joint = from_function(lambda x: min(x, 3), range(6))
     problem = finite_problem(joint, lambda x: x >= 4)
     assert (problem.null, problem.alternative) == ({3}, {0, 1, 2, 3})
     assert problem.epsilon == Fraction(1, 3)

@@ -16,6 +16,7 @@ from mechdesign.nonstochastic import (
     TestingProblem,
 )
 from tests.oracles.nonstochastic import accuracy
+from tests.oracles.spaces import from_function
 
 
 def constant(value):
@@ -79,7 +80,7 @@ def test_pre_images_on_a_finite_grid():
     grid = np.arange(10.0)[:, None]
     joint = JointRange.from_columns(grid[:, 0], policy.apply(grid)[:, 0])
     assert preimage_epsilon(joint, lambda x: x >= 5) == Fraction(3, 7)
-    all_merged = JointRange.from_function(lambda _: 0, range(4))
+    all_merged = from_function(lambda _: 0, range(4))
     assert preimage_epsilon(all_merged, lambda x: x > 1) is None
 
 

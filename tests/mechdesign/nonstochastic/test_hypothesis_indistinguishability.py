@@ -9,15 +9,13 @@ import pytest
 from indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import (
-    JointRange,
-)
 from tests.oracles.nonstochastic import (
     finite_difference,
     is_indistinguishable,
     largest_difference,
     shift_bound,
 )
+from tests.oracles.spaces import from_channel, from_function
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 40])
@@ -64,19 +62,17 @@ def test_a_single_individual_shows_two_cells_at_most():
 
 
 def test_the_largest_difference_names_the_pair():
-    joint = JointRange.from_channel({"a": [1, 2], "b": [2, 3], "c": [4, 5, 6]}.__getitem__, "abc")
+    joint = from_channel({"a": [1, 2], "b": [2, 3], "c": [4, 5, 6]}.__getitem__, "abc")
     found = largest_difference(joint)
     assert found.size == 5
     assert "c" in found.pair
     assert is_indistinguishable(joint, math.log2(5) + 1e-9)
     assert not is_indistinguishable(joint, 2)
-    assert largest_difference(JointRange.from_function(lambda _: 0, "ab")).size == 0
+    assert largest_difference(from_function(lambda _: 0, "ab")).size == 0
 
 
 def test_blocks_of_the_table_of_differences_do_not_matter(monkeypatch):
-    joint = JointRange.from_channel(
-        lambda x: {k for k in range(12) if (x >> (k % 5)) & 1 or k == x % 12}, range(30)
-    )
+    joint = from_channel(lambda x: {k for k in range(12) if (x >> (k % 5)) & 1 or k == x % 12}, range(30))
     whole = largest_difference(joint)
     monkeypatch.setattr("tests.oracles.nonstochastic.CELLS_AT_A_TIME", 100)
     by_blocks = largest_difference(joint)

@@ -28,14 +28,15 @@ from solvers.errors import BackendFailure
 from solvers.programs.theta import theta_matrix
 from tests.oracles.measured_ranges import MeasuredRange
 from tests.oracles.nonstochastic import maximin_information, subrange_leakage, x_sets
+from tests.oracles.spaces import from_channel, from_function
 
-PENTAGON = JointRange.from_channel(lambda x: [x, (x + 1) % 5], range(5))
-HUB = JointRange.from_channel(lambda x: range(1, 10) if x == 0 else [x], range(10))
+PENTAGON = from_channel(lambda x: [x, (x + 1) % 5], range(5))
+HUB = from_channel(lambda x: range(1, 10) if x == 0 else [x], range(10))
 
 
 def test_example_1_an_unfair_dice():
     """Farokhi 2020, Example 1: X in {1..6}, Y says whether it is even."""
-    dice = JointRange.from_function(lambda x: "yes" if x % 2 == 0 else "no", range(1, 7))
+    dice = from_function(lambda x: "yes" if x % 2 == 0 else "no", range(1, 7))
     assert dice.x_given("yes") == {2, 4, 6}
     assert dice.x_given("no") == {1, 3, 5}
     assert range_report(dice).entropy == pytest.approx(math.log2(6), abs=1e-15)
@@ -148,9 +149,9 @@ def test_theta_is_proven_whatever_the_solver_proposes(monkeypatch):
 
 
 def test_powers_of_two_are_not_blurred_by_rounding():
-    identity = capacity_bounds(JointRange.from_function(lambda x: x, range(8)))
+    identity = capacity_bounds(from_function(lambda x: x, range(8)))
     assert (identity.lower, identity.upper) == (3, 3)
-    constant = capacity_bounds(JointRange.from_function(lambda _: 0, range(8)))
+    constant = capacity_bounds(from_function(lambda _: 0, range(8)))
     assert (constant.lower, constant.upper) == (0, 0)
 
 
@@ -170,7 +171,7 @@ def test_bad_requests_are_named():
     with pytest.raises(InputError, match=r"uses \(0\) and time_limit \(60 s\) must be positive"):
         one_shot_code(HUB, uses=0)
     with pytest.raises(InputError, match="X has 17 values, and 16 is the most"):
-        subrange_leakage(JointRange.from_function(lambda x: x, range(17)))
+        subrange_leakage(from_function(lambda x: x, range(17)))
 
 
 def test_a_code_that_shares_an_output_is_not_believed(monkeypatch):

@@ -8,6 +8,9 @@ import numpy as np
 import pandas as pd
 
 from mechdesign.channel.channel import Channel
+from mechdesign.nonstochastic.domains import interval
+from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer, build_query
+from mechdesign.nonstochastic.noiseless import certify, lay_out
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.draws import Key
 from mechdesign.tables.joint import Joint
@@ -18,6 +21,19 @@ KEY = Key.insecure(7)
 
 NAMED = [{"identity": "id"}, {"row_numbers": "n"}, {"identity": ["n", "id"]}]
 """Ways to say which record is which, other than by its place."""
+
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    "spark.log.level": "OFF",
+}
+"""Of a Spark that is small and quiet."""
 
 
 def mixing_channel() -> Channel:
@@ -59,6 +75,36 @@ def people(count: int, *, seed: int = 5) -> pd.DataFrame:
             "pay": chance.normal(size=count),
         }
     )
+
+
+def pay_mechanism() -> MechanismFile:
+    """Four answers for a number in [-1, 1]; records outside are left out."""
+    domain = interval(-1, 1)
+    asked = build_query("identity", 1, domain)
+    quantizer = lay_out(*asked.range, asked.sensitivity, 4, "widest")
+    sized = SizedQuantizer(1, quantizer, certify(asked, quantizer))
+    made = {"query": "identity", "column": "pay", "group_by": (), "guarantee": {}, "provenance": {}}
+    return MechanismFile(**made, domain=domain, epsilon=2.5, outside="drop", mechanisms=(sized,))
+
+
+def adult_channel(joint: Joint) -> Channel:
+    """Half of the records keep their occupation."""
+    size = len(joint.useful)
+    names = joint.useful.names
+    rows = tuple(tuple(size + 1 if x == y else 1 for y in range(size)) for x in range(size))
+    return Channel(joint.useful, names, rows, 2 * size, joint=joint)
+
+
+def adult_by_relationship(joint: Joint, *, seed: int = 6) -> tuple[pd.DataFrame, list[str]]:
+    """The records of Adult grouped by relationship, whose column is gone; and the relationship of each."""
+    cells = np.repeat(np.arange(np.size(joint.counts)), np.ravel(joint.counts))
+    cells = np.random.default_rng(seed).permutation(cells)
+    secret, useful = np.divmod(
+        cells[np.argsort(cells // len(joint.useful), kind="stable")], len(joint.useful)
+    )
+    names = np.array(joint.useful.names)[useful]
+    frame = pd.DataFrame({"n": np.arange(len(cells)), "occupation": names})
+    return frame, [joint.sensitive.names[s] for s in secret]
 
 
 def drawn_by_hand(channel: Channel, symbols, names=None, key: Key = KEY) -> list[str]:

@@ -15,12 +15,16 @@ from mechdesign.sanitise import create_key, sanitise, sanitise_dask
 from tests.mechdesign.sanitise.records import (
     KEY,
     NAMED,
+    adult_by_relationship,
+    adult_channel,
     crossed_channel,
     drawn_by_hand,
     mixing_channel,
+    pay_mechanism,
     people,
 )
 
+dask = pytest.importorskip("dask", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
 IDENTITIES = [{}, *NAMED]
@@ -33,8 +37,6 @@ def channel():
 
 @pytest.fixture(autouse=True)
 def in_one_thread():
-    import dask
-
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -115,9 +117,58 @@ def test_nothing_is_computed_before_it_is_asked_for(channel):
     source = dd.from_pandas(people(10), npartitions=2)
     lazy = source.map_partitions(fail, meta=source._meta)
     for identity in IDENTITIES:
-        released = sanitise_dask(lazy, channel, key=KEY, **identity)
+        released = sanitise_dask(lazy, channel, key=KEY, keep_order=True, **identity)
         with pytest.raises(RuntimeError, match="computed"):
             released.compute()
+        with pytest.raises(RuntimeError, match="computed"):  # the useful column, how it is divided
+            sanitise_dask(lazy, channel, key=KEY, **identity)
+
+
+def test_partitions_that_tell_of_the_sensitive_column_are_refused(adult):
+    """On Adult grouped by relationship, nearly all of them could be told from the number of the partition."""
+    frame, secret = adult_by_relationship(adult)
+    parts, channel = 16, adult_channel(adult)
+    source = dd.from_pandas(frame, npartitions=parts)
+    released = sanitise_dask(source, channel, key=KEY, row_numbers="n", keep_order=True)
+    places = np.repeat(np.arange(parts), released.map_partitions(len).compute())
+    table = pd.crosstab(places, np.array(secret))
+    assert table.max(axis=1).sum() / len(frame) > 0.9 > 2 * table.sum().max() / len(frame)
+    with pytest.raises(InputError, match=r"the partitions tell of 'occupation' .*orderBy.*\(keep_order=\)"):
+        sanitise_dask(source, channel, key=KEY, row_numbers="n")
+    mixed = dd.from_pandas(frame.sample(frac=1, random_state=3), npartitions=parts, sort=False)
+    released = sanitise_dask(mixed, channel, key=KEY, row_numbers="n").compute()
+    expected = sanitise(frame, channel, key=KEY, keep_order=True)["occupation"].tolist()
+    assert released.sort_values("n")["occupation"].tolist() == expected
+
+
+def test_unknown_symbols_that_crowd_in_a_partition_are_seen(channel):
+    frame = people(400).assign(job=["a", "b"] * 100 + [None, "?"] * 100)
+    policy = Policy(unknown="output:p", null="output:q")
+    with pytest.raises(InputError, match="the partitions tell of 'job'"):
+        sanitise_dask(dd.from_pandas(frame, npartitions=4), channel, key=KEY, policy=policy)
+
+
+def test_partitions_that_change_after_they_were_counted_are_refused(channel, monkeypatch):
+    """Dask reads a few columns of several files as one partition."""
+    frame = people(900).sort_values("job", ignore_index=True)
+    source = dd.from_pandas(frame, npartitions=9)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(source), "to_delayed", lambda self: [dask.delayed(self.compute())])
+        released = sanitise_dask(source, channel, key=KEY)
+    with pytest.raises(InputError, match=r"^the partitions tell of 'job'"):
+        released.partitions[1].compute()
+
+
+def test_a_mechanism_for_single_records():
+    """The answers, and the records that are left out, are those of a frame."""
+    frame, mechanism = people(300), pay_mechanism()
+    expected = sanitise(frame, mechanism)
+    assert 100 < len(expected) < 300
+    released = sanitise_dask(dd.from_pandas(frame, npartitions=3), mechanism).compute()
+    pd.testing.assert_frame_equal(released.astype(expected.dtypes), expected)
+    apart = pd.concat([frame[frame["pay"] < 0], frame[frame["pay"] >= 0]], ignore_index=True)
+    with pytest.raises(InputError, match="the partitions tell of 'pay'"):
+        sanitise_dask(dd.from_pandas(apart, npartitions=2), mechanism)
 
 
 def test_a_key_file_is_read_where_the_job_is_made(channel, tmp_path):
@@ -244,7 +295,9 @@ def test_a_worker_that_dies_changes_no_draw(cluster, channel, tmp_path):
     frame = people(50)
     source = dd.from_pandas(frame, npartitions=5)
     fragile = source.map_partitions(DiesOnce(tmp_path / "died"), meta=source._meta)
-    released = sanitise_dask(fragile, channel, key=KEY)
+    released = sanitise_dask(
+        fragile, channel, key=KEY, keep_order=True
+    )  # or this process would count, and die
     assert cluster.compute(released).result()["job"].tolist() == drawn_by_hand(channel, frame["job"])
     assert (tmp_path / "died").exists()
 

@@ -99,6 +99,7 @@ def test_duckdb(table):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_spark(table, spark):
     frame = spark.createDataFrame(table.assign(kwh=[7, 1, 12, 3, 9, 4, 1, -3]))
     released = sanitise(frame, mechanism())
@@ -106,7 +107,7 @@ def test_spark(table, spark):
     assert [row.kwh for row in released.collect()] == CELLS["clip"]
     made = mechanism(query="mean", group_by=("house",), range_text="-10,20", outside="refuse")
     answers, done = answer_groups(frame, made)
-    assert (sorted(row.records for row in answers.collect()), done.answers) == ([2, 3, 3], 3)
+    assert (sorted(answers["records"].to_pylist()), done.answers) == ([2, 3, 3], 3)
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -119,8 +120,7 @@ def test_groups_of_frames_have_the_answers_of_the_file(table, kind, query):
     answers, done = answer_groups(
         frame, made, individual="note", equals="3.0" if counts else None, ledger="l.db"
     )
-    assert type(answers) is type(frame)
-    answers = answers.collect() if hasattr(answers, "collect") else answers
+    assert type(answers) is (pa.Table if isinstance(frame, pl.LazyFrame) else type(frame))
     answers = answers if isinstance(answers, pd.DataFrame) else answers.to_pandas()
     assert answers.to_csv(index=False) == text_of("o.csv")
     assert (done.answers_each, done.total_epsilon, done.releases) == (1, 1.0 if counts else 2.0, 1)
@@ -128,7 +128,7 @@ def test_groups_of_frames_have_the_answers_of_the_file(table, kind, query):
         frame, made, individual="note", equals="1.0" if counts else None, ledger="l.db"
     )
     assert done.releases == (2 if counts else 1)
-    assert len(again) == 3 if hasattr(again, "__len__") else True
+    assert len(again) == 3
 
 
 def test_every_option_of_files(table):
@@ -268,11 +268,11 @@ def test_frames_are_charged_to_the_ledger(table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"policy": Policy(unknown="marginal")}, "a mechanism draws nothing: leave out form, policy"),
+        ({"policy": Policy(unknown="marginal")}, "a mechanism draws nothing: leave out key, form, policy"),
         ({"form": "posterior-draw"}, "a mechanism draws nothing"),
         ({"row_numbers": "house"}, "a mechanism draws nothing"),
-        ({"key": Key.fresh()}, "a mechanism draws nothing: leave key and first_row out"),
-        ({"first_row": 3}, "a mechanism draws nothing: leave key and first_row out"),
+        ({"key": Key.fresh()}, "a mechanism draws nothing: leave out key"),
+        ({"first_row": 3}, "a mechanism draws nothing: leave out first_row"),
         ({"identity": ["house", "note"]}, "one column that identifies individuals"),
         ({"columns": {"watts": "kwh"}}, "has no column 'watts' to rename"),
         ({"columns": {"kwh": "watts"}}, "there is no column 'watts'"),

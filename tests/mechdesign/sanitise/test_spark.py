@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,49 +22,21 @@ from mechdesign.tables.joint import Joint
 from tests.mechdesign.sanitise.records import (
     KEY,
     NAMED,
+    SETTINGS,
+    adult_by_relationship,
+    adult_channel,
     crossed_channel,
     drawn_by_hand,
     mixing_channel,
+    pay_mechanism,
     people,
 )
 
 sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-    pytest.skip("Spark needs Java, and there is none on the path", allow_module_level=True)
-
 # mapInArrow hands no pandas frame to anybody, but asks whether pandas is there, and warns of its version.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 ROOT = Path(__file__).parents[3]
-
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "512m",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
-    "spark.log.level": "OFF",
-}
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    """One session for all; its workers run this Python and find the package where the tests do."""
-    folder = tmp_path_factory.mktemp("spark")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        builder = sql.SparkSession.builder.master("local[2,2]").appName("mechdesign tests")
-        builder = builder.config("spark.local.dir", str(folder / "local"))
-        builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        for name, value in SETTINGS.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        yield session
-        session.stop()
 
 
 @pytest.fixture
@@ -370,6 +341,52 @@ def test_an_executor_that_is_killed_changes_no_draw(tmp_path):
     )
     assert run.returncode == 0, run.stderr[-2000:]
     assert "the same draws" in run.stdout
+
+
+def test_partitions_that_tell_of_the_sensitive_column_are_refused(spark, adult):
+    """On Adult grouped by relationship, its number tells of most records; read in random order, of none."""
+    from pyspark.sql.functions import rand
+
+    frame, channel = adult_by_relationship(adult)[0], adult_channel(adult)
+    session = spark.newSession()
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
+    source = session.createDataFrame(pa.Table.from_pandas(frame)).repartitionByRange(8, "n")
+    with pytest.raises(InputError, match=r"^the partitions tell of 'occupation' .*orderBy.*\(keep_order=\)"):
+        sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    expected = sanitise(frame, channel, key=KEY, keep_order=True)["occupation"].tolist()
+    for released in (
+        sanitise_spark(source, channel, key=KEY, row_numbers="n", keep_order=True),
+        sanitise_spark(source.orderBy(rand()), channel, key=KEY, row_numbers="n"),
+    ):
+        assert released.toArrow().sort_by("n")["occupation"].to_pylist() == expected
+
+
+def test_partitions_that_are_cut_in_another_way_when_they_are_released_are_refused(spark, channel):
+    """Spark joins small partitions of a shuffle: the useful column alone fills one, and whole records many."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "40")
+    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "8k")
+    session.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
+    session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "1b")
+    frame = people(600).assign(text=[os.urandom(40).hex() for _ in range(600)])
+    source = session.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False)).repartition("job")
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    with pytest.raises(InputError, match=r"^the partitions tell of 'job'"), spark_errors():
+        released.collect()
+
+
+def test_a_mechanism_for_single_records(spark):
+    """The answers, and the records that are left out, are those of a frame."""
+    frame, mechanism = people(300), pay_mechanism()
+    expected = sanitise(frame, mechanism)
+    released = sanitise_spark(in_spark(spark, frame, 3), mechanism).toArrow().to_pandas()
+    expected = expected.reset_index(drop=True)
+    released = released.sort_values("n", ignore_index=True).astype(expected.dtypes)
+    pd.testing.assert_frame_equal(released, expected)
+    with pytest.raises(InputError, match="the partitions tell of 'pay'"):
+        sanitise_spark(in_spark(spark, frame, 1).repartitionByRange(3, "pay"), mechanism)
+    with pytest.raises(InputError, match=r"^row number 7 .* 'pay' is empty there"):
+        sanitise_spark(in_spark(spark, frame.replace({"pay": {frame["pay"][7]: None}}), 1), mechanism)
 
 
 def test_what_gives_the_column_away_within_a_partition_is_an_error(spark, channel):
