@@ -40,23 +40,32 @@ STRICT = Policy()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns:
-    """Where things stand in the files."""
+class Released:
+    """A released file: how it is read, what its columns are, and the `labels` that the released ones can hold."""
 
+    path: PathLike
+    labels: Variable
     useful: tuple[str, ...]
-    released: tuple[str, ...]
     private: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     escaped: bool = False
+    text: TextOptions | None = None
+    advance: Advance | None = None
 
-    def written(self, labels: Variable, table: Source) -> Variable:
-        """Labels as the released file has them."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The released columns."""
+        return self.labels.columns
+
+    def written(self, table: Source) -> Variable:
+        """The labels as the file has them."""
         if not self.escaped:
-            return labels
+            return self.labels
         if table.kind != "CSV":
             raise InputError(f"{table.name}: a Parquet file has no escaped formulas (--escape-formulas)")
-        return replace(labels, symbols=tuple(tuple(map(as_text, symbol)) for symbol in labels.symbols))
+        symbols = tuple(tuple(map(as_text, symbol)) for symbol in self.labels.symbols)
+        return replace(self.labels, symbols=symbols)
 
 
 @dataclass(frozen=True)
@@ -105,9 +114,9 @@ _HASHER = RowHasher(secrets.token_bytes(32))
 class Counting:
     """Records of a released file counted by their symbols and labels, and the first offender of each kind."""
 
-    def __init__(self, table: Source, labels: Variable, symbols: int, columns: Columns) -> None:
-        self.table, self.labels, self.columns = table, columns.written(labels, table), columns
-        self.counts = np.zeros((symbols, len(labels)), dtype=np.int64)
+    def __init__(self, file: Released, table: Source, symbols: int) -> None:
+        self.file, self.table, self.labels = file, table, file.written(table)
+        self.counts = np.zeros((symbols, len(self.labels)), dtype=np.int64)
         self.records = 0
         self._identities = Seen(sys.maxsize)
         self.offenders: dict[str, Finding] = {}
@@ -121,7 +130,7 @@ class Counting:
 
     def label_codes(self, batch: Any) -> Counts:
         """Positions of the labels; what is none has a negative one."""
-        cells = cells_of(batch, self.columns.released)
+        cells = cells_of(batch, self.file.columns)
         codes = positions_of(cells, self.labels)
         if codes.size and codes.min() < 0:
             at = np.flatnonzero(codes < 0)
@@ -130,14 +139,12 @@ class Counting:
             self.offend("label", int(at[0]), what if text else "an empty cell, as no channel gives", len(at))
         return codes
 
-    def add(self, batch: Any, xs: Counts, ys: Counts, advance: Advance | None) -> None:
+    def add(self, batch: Any, xs: Counts, ys: Counts) -> None:
         """Count the records with a label, each identifier once."""
         known = np.flatnonzero(ys >= 0)
         codes = xs[known] * len(self.labels) + ys[known]
-        if self.columns.identity:
-            cells = [
-                Encoded(c.codes[known], c.texts, c.is_float) for c in cells_of(batch, self.columns.identity)
-            ]
+        if identity := self.file.identity:
+            cells = [Encoded(c.codes[known], c.texts, c.is_float) for c in cells_of(batch, identity)]
             first, own = self._identities.look(_HASHER.identifiers(cells), codes)
             other = np.flatnonzero(own != codes)
             if other.size:
@@ -148,56 +155,40 @@ class Counting:
             codes = codes[first]
         np.add.at(self.counts.reshape(-1), codes, 1)
         self.records += len(ys)
-        if advance is not None:
-            advance(len(ys))
+        if self.file.advance is not None:
+            self.file.advance(len(ys))
 
 
-def count_release(
-    released: PathLike,
-    labels: Variable,
-    columns: Columns,
-    *,
-    text: TextOptions | None = None,
-    advance: Advance | None = None,
-) -> CountedFile:
+def count_release(file: Released) -> CountedFile:
     """Count the labels of a released file."""
-    with open_source(released, text) as table:
-        counting = Counting(table, labels, 1, columns)
-        for batch in slices(table, columns.released, columns.identity):
+    with open_source(file.path, file.text) as table:
+        counting = Counting(file, table, 1)
+        for batch in slices(table, file.columns, file.identity):
             codes = counting.label_codes(batch)
-            counting.add(batch, np.zeros_like(codes), codes, advance)
-        findings = (*private_columns(table, columns), *counting.offenders.values())
+            counting.add(batch, np.zeros_like(codes), codes)
+        findings = (*private_columns(table, file), *counting.offenders.values())
     return CountedFile(counting.records, counting.counts, findings)
 
 
 def count_pairs(
-    original: PathLike,
-    released: PathLike,
-    useful: Variable,
-    labels: Variable,
-    possible: NDArray[np.bool_],
-    columns: Columns,
-    *,
-    policy: Policy = STRICT,
-    text: TextOptions | None = None,
-    advance: Advance | None = None,
+    file: Released, original: PathLike, useful: Variable, possible: NDArray[np.bool_], policy: Policy = STRICT
 ) -> CountedFile:
     """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
-    useful = replace(normalised(useful, policy.normalise), columns=columns.useful)
-    with open_source(released, text) as after, open_source(original, text) as before:
-        counting = Counting(after, labels, len(useful) + 2, columns)
-        left_out = {*columns.released, *columns.ignored}
+    useful = replace(normalised(useful, policy.normalise), columns=file.useful)
+    with open_source(file.path, file.text) as after, open_source(original, file.text) as before:
+        counting = Counting(file, after, len(useful) + 2)
+        left_out = {*file.columns, *file.ignored}
         common = [name for name in after.header if name in before.header and name not in left_out]
-        findings = [*private_columns(after, columns), *header_changes(before, after, columns, common)]
-        olds = slices(before, columns.useful, common)
-        news = slices(after, columns.released, [*common, *columns.identity])
+        findings = [*private_columns(after, file), *header_changes(before, after, file, common)]
+        olds = slices(before, file.useful, common)
+        news = slices(after, file.columns, [*common, *file.identity])
         gone, come = 0, 0
         for old, new in pairs(olds, news):
             if old is None or new is None:
                 gone, come = gone + len(old or ()), come + len(new or ())
                 continue
             ys = counting.label_codes(new)
-            cells = [normalised_cells(cells, policy.normalise) for cells in cells_of(old, columns.useful)]
+            cells = [normalised_cells(cells, policy.normalise) for cells in cells_of(old, file.useful)]
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
             if wrong.size:
@@ -206,12 +197,12 @@ def count_pairs(
                 what = f"the channel never gives {quoted(counting.labels.names[ys[at]])} for {quoted(names[xs[at]])}"
                 counting.offend("pair", at, what, len(wrong))
             kinds = before.kind != after.kind
-            found = first_difference(old, new, common, loose=kinds, escaped=columns.escaped)
+            found = first_difference(old, new, common, loose=kinds, escaped=file.escaped)
             if found is not None:
                 position, name, was, now = found
                 what = f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}"
                 counting.offend("cells", position, f"{what}; a release leaves other columns as they are", 1)
-            counting.add(new, xs, ys, advance)
+            counting.add(new, xs, ys)
     records = counting.records + come
     if gone or come:
         what = f"{after.name} has {records:,} records and the original {counting.records + gone:,}"
@@ -273,26 +264,26 @@ def _same_value(one: Any, other: Any, loose: bool) -> bool:
         return False
 
 
-def private_columns(table: Source, columns: Columns) -> list[Finding]:
+def private_columns(table: Source, file: Released) -> list[Finding]:
     """Columns that a release has no more."""
-    allowed = {*columns.released, *columns.ignored}
+    allowed = {*file.columns, *file.ignored}
     found = [
         f"the {what} column {quoted(name)}"
-        for what, names in (("sensitive", columns.private), ("useful", columns.useful))
+        for what, names in (("sensitive", file.private), ("useful", file.useful))
         for name in names
         if name in table.header and name not in allowed
     ]
-    known = allowed | {*columns.private, *columns.useful}
+    known = allowed | {*file.private, *file.useful}
     found += [
         f"the column {quoted(name)}, which looks like the sensitive column {quoted(like)},"
-        for name, like in lookalikes(table.header, columns.private, known)
+        for name, like in lookalikes(table.header, file.private, known)
     ]
     return [Finding("private column", f"{table.name}: {what} is in the released file") for what in found]
 
 
-def header_changes(before: Source, after: Source, columns: Columns, common: list[str]) -> list[Finding]:
+def header_changes(before: Source, after: Source, file: Released, common: list[str]) -> list[Finding]:
     """Columns that have gone, come, moved, or have another type (a CSV has none to compare)."""
-    special = {*columns.useful, *columns.released, *columns.private, *columns.ignored}
+    special = {*file.useful, *file.columns, *file.private, *file.ignored}
     old, new = ([name for name in table.header if name not in special] for table in (before, after))
     gone, come = ([n for n in one if n not in other] for one, other in ((old, new), (new, old)))
     wrong: list[str] = []

@@ -24,7 +24,6 @@ from mechdesign.formats.opening import open_source
 from mechdesign.release.binned import LABEL, by_output, released_variable
 from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
 from mechdesign.sanitise.manifest import read_manifest
-from mechdesign.tables.variable import Variable
 
 Array = NDArray[np.float64]
 
@@ -95,7 +94,8 @@ def check_release(
     level, policy = checking.check_chance(level), policy or counting.STRICT
     hidden = None if keep_sensitive else correlated
     own: dict[str, Any] = {"ignored": tuple(ignored), "identity": tuple(identity), "escaped": escape_formulas}
-    where, labels = columns_and_labels(channel, columns, released_columns, form, hidden, **own)
+    own |= {"text": text, "advance": advance}
+    file = released_file(channel, released, columns, released_columns, form, hidden, **own)
     model = release_model(channel, form)
     rules = {"null": policy.null, "unknown": policy.unknown}
     rows = np.vstack([model.matrix, *(_policy_row(channel, form, *rule) for rule in rules.items())])
@@ -103,14 +103,12 @@ def check_release(
     if original is not None and _is_shuffled(released):
         original, any_data = None, True
         notices.append(_SHUFFLED)
-    how: dict[str, Any] = {"text": text, "advance": advance}
     if original is None:
-        counted = counting.count_release(released, labels, where, **how)
+        counted = counting.count_release(file)
         fixed = any(rule.startswith(OUTPUT) for rule in rules.values())
         test, also, told = _tested_labels(model, rows, counted.counts[0], level, fixed, any_data)
     else:
-        how["policy"] = policy
-        counted = counting.count_pairs(original, released, channel.useful, labels, rows > 0.0, where, **how)
+        counted = counting.count_pairs(file, original, channel.useful, rows > 0.0, policy)
         names = (*model.symbols, "(missing)", "(unknown)")
         test, also = checking.check_pairs(names, rows, counted.counts, level), None
         told = [_NOT_PAIRED] if any(found.kind == "rows" for found in counted.findings) else []
@@ -134,18 +132,19 @@ def _in_order(first: object, second: object) -> tuple[Channel, PathLike]:
     return cast("Channel", channel), cast("PathLike", path)
 
 
-def columns_and_labels(
+def released_file(
     channel: Channel,
+    path: PathLike,
     renamed: Mapping[str, str] | None,
     released_columns: Sequence[str] | None,
     form: str,
     hidden: Sequence[str] | None = (),
     **more: Any,
-) -> tuple[counting.Columns, Variable]:
-    """Where things stand in the files, and what the released columns can hold; as in `check_release`.
+) -> counting.Released:
+    """The file with what the channel says of it; as in `check_release`.
 
     `hidden` may not be in the release, nor may the sensitive columns; all may if it is None. `more` are further fields
-    of `counting.Columns`.
+    of `counting.Released`.
     """
     names = renamed or {}
     sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
@@ -159,7 +158,7 @@ def columns_and_labels(
         raise InputError(f"the channel releases {len(usual)} column(s), not {listed(list(published))}")
     private = () if hidden is None else (*(names.get(name, name) for name in sensitive), *hidden)
     labels = replace(released_variable(channel, form), columns=published)
-    return counting.Columns(useful=useful, released=published, private=private, **more), labels
+    return counting.Released(path=path, labels=labels, useful=useful, private=private, **more)
 
 
 def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
@@ -216,46 +215,39 @@ def estimate_file(
     `how` is what `estimate_frequencies` takes besides; with `by`, `estimate_joint`.
     """
     more: dict[str, Any] = {"identity": tuple(identity), "escaped": escape_formulas}
-    where, labels = columns_and_labels(channel, columns, released_columns, form, **more)
+    more |= {"text": text, "advance": advance}
+    file = released_file(channel, released, columns, released_columns, form, **more)
     if by is not None:
         if identity:
             raise InputError(
                 "joint frequencies (--by) count every record: leave the identity (--identity) out"
             )
-        if by in where.released:
+        if by in file.columns:
             raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
-        crossed = _crossed(released, labels, where, by, text, advance)
-        return estimate_joint(channel, crossed, form=form, **how)
-    counted = counting.count_release(released, labels, where, text=text, advance=advance)
+        return estimate_joint(channel, _crossed(file, by), form=form, **how)
+    counted = counting.count_release(file)
     wrong = [finding for finding in counted.findings if finding.kind in ("label", "identity")]
     if wrong:
         raise InputError(wrong[0].text)
-    counts = dict(zip(labels.names, counted.counts[0].tolist(), strict=True))
+    counts = dict(zip(file.labels.names, counted.counts[0].tolist(), strict=True))
     return estimate_frequencies(channel, counts, form=form, **how)
 
 
-def _crossed(
-    released: PathLike,
-    labels: Variable,
-    columns: counting.Columns,
-    by: str,
-    text: TextOptions | None,
-    advance: counting.Advance | None = None,
-) -> dict[tuple[str, str], int]:
+def _crossed(file: counting.Released, by: str) -> dict[tuple[str, str], int]:
     """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
-    with open_source(released, text) as table:
-        records, written = 0, columns.written(labels, table)
-        for batch in counting.slices(table, [*columns.released, by]):
-            codes = counting.symbol_codes(table, counting.cells_of(batch, columns.released), written, records)
+    with open_source(file.path, file.text) as table:
+        records, written = 0, file.written(table)
+        for batch in counting.slices(table, [*file.columns, by]):
+            codes = counting.symbol_codes(table, counting.cells_of(batch, file.columns), written, records)
             (kept,) = counting.cells_of(batch, (by,))
             texts = [*kept.texts, ""]
             flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)
             seen, times = np.unique(flat, return_counts=True)
             for pair, n in zip(seen.tolist(), times.tolist(), strict=True):
-                key = labels.names[pair // len(texts)], texts[pair % len(texts)]
+                key = file.labels.names[pair // len(texts)], texts[pair % len(texts)]
                 total[key] = total.get(key, 0) + n
             records += len(codes)
-            if advance is not None:
-                advance(len(codes))
+            if file.advance is not None:
+                file.advance(len(codes))
     return total

@@ -99,7 +99,8 @@ def internal_report(
     if axis is not None:
         with watch("computing the curve", unit="budgets") as work:
             curve, why = curve_through(joint, design, axis, None if work is None else work.at, seconds)
-    return full_report(summary, channel, joint, measures, curve, {} if curve is not None else {"curve": why})
+    report = full_report(summary, channel, joint, measures)
+    return replace(report, curve=curve, absent={} if curve is not None else {"curve": why})
 
 
 def write_report(

@@ -13,7 +13,6 @@ from mechdesign.auditing.measures import ChannelMeasures, guarantees
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.binned import moved
@@ -167,15 +166,8 @@ def summary_report(
     )
 
 
-def full_report(
-    summary: r.Report,
-    channel: Channel,
-    joint: Joint,
-    measures: ChannelMeasures,
-    curve: Curve | None,
-    absent: dict[str, str],
-) -> r.Report:
-    """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
+def full_report(summary: r.Report, channel: Channel, joint: Joint, measures: ChannelMeasures) -> r.Report:
+    """The summary with the lifts and the codebook."""
     names = summary.asked.sensitive_symbols
     before = [tuple(line) for secret in joint.secrets for line in secret.lift.tolist()]
     released = [(secret.p @ channel.matrix, secret.p_s[:, None]) for secret in joint.secrets]
@@ -186,11 +178,9 @@ def full_report(
         meanings.append(r.Meaning(out.output, out.probability, largest_first, out.min_lift, out.max_lift))
     return replace(
         summary,
-        curve=curve,
         before=r.Lifts(names, joint.useful.names, tuple(before)),
         after=r.Lifts(names, channel.outputs, tuple(after)),
         codebook=tuple(meanings),
-        absent=absent,
     )
 
 

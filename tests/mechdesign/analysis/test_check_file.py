@@ -48,21 +48,21 @@ def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
 
 
 def test_the_counts_are_those_of_a_plain_count(files, channel):
-    from mechdesign.analysis.counting import Columns, count_pairs, count_release
+    from mechdesign.analysis.counting import Released, count_pairs, count_release
     from mechdesign.tables.variable import Variable
 
     original, released = files
-    where = Columns(useful=("x",), released=("x",))
     labels = Variable(("x",), tuple((label,) for label in channel.outputs))
     possible = np.vstack([channel.matrix > 0, np.zeros((2, 3), dtype=bool)])
     seen = []
-    counted = count_pairs(original, released, channel.useful, labels, possible, where, advance=seen.append)
+    file = Released(path=released, labels=labels, useful=("x",), advance=seen.append)
+    counted = count_pairs(file, original, channel.useful, possible)
     expected = np.zeros((5, 3), dtype=int)
     for old, new in zip(read_csv(original), read_csv(released), strict=True):
         expected["abc".index(old[1]), channel.outputs.index(new[1])] += 1
     np.testing.assert_array_equal(counted.counts, expected)
     assert sum(seen) == RECORDS
-    np.testing.assert_array_equal(count_release(released, labels, where).counts, [expected.sum(axis=0)])
+    np.testing.assert_array_equal(count_release(file).counts, [expected.sum(axis=0)])
 
 
 def test_an_unsanitised_column_is_found(files, channel):
