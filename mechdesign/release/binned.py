@@ -202,7 +202,7 @@ def moved(channel: Releasable) -> tuple[Moved, ...]:
 
 
 def _correlation(masses: Floats, own: Floats, released: Floats, inner: Floats | float = 0.0) -> float | None:
-    """Of numbers and released ones with these joint masses; `inner` are variances about `own`, where these are means."""
+    """Of numbers and released ones with these joint masses; `inner` are variances about `own` where it has means."""
     before, after = masses.sum(axis=1), masses.sum(axis=0)
     own, released = own - before @ own, released - after @ released
     constant = np.ptp(released[after > 0]) == 0 or (np.ptp(own[before > 0]) == 0 and not np.any(inner))
