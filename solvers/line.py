@@ -293,7 +293,7 @@ def at_mean(search: LineSearch, mass: Array) -> tuple[Array, Points]:
     """Weights and outputs of the mean value of `mass` (n,), which they decompose; none where the mean is outside."""
     mean = float(search.a @ mass) / float(mass.sum())
     if not search.inner[0] <= mean <= search.inner[1]:
-        return np.zeros(0), Points.empty(search.n)
+        return np.zeros(0), Points.units([], search.n)
     order = np.argsort(search.a, kind="stable")
     some = order[mass[order] > 0.0]
     lines: list[Masses] = []

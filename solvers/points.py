@@ -78,11 +78,6 @@ class Points:
         return cls.of_sizes(sizes, indices, w[indices] / np.repeat(mass, sizes), len(w))
 
     @classmethod
-    def empty(cls, n: int) -> Points:
-        """No point at all."""
-        return cls.units([], n)
-
-    @classmethod
     def concatenate(cls, parts: Sequence[Points]) -> Points:
         """All points of the parts, in order; every part has the same n."""
         n = {part.shape[1] for part in parts}

@@ -220,7 +220,7 @@ def estimate_frequencies(
         On labels that are not the channel's, fewer than two records, functionals that released data cannot tell,
         or arguments out of range.
     """
-    level = check_estimate(method, level, target)
+    asked = check_estimate(method, level, target)
     model = release_model(channel, form)
     estimator = Estimator.of(model, functionals, unidentified)
     counts = label_counts(model.labels, released, model.bins)
@@ -242,7 +242,7 @@ def estimate_frequencies(
         covariance = covariance_of(estimator.weights, shares, records, products)
         if not exact:
             notice = "some variances are upper bounds: squares of these functionals are not identified"
-    ends = score_interval(centre, *spread_of(estimator, counts, target), records, level)
+    ends = score_interval(centre, *spread_of(estimator, counts, target), records, asked["level"])
     return Frequencies(
         names=cells.names,
         estimates=estimate,
@@ -251,11 +251,9 @@ def estimate_frequencies(
         upper=np.clip(np.maximum(ends[1], estimate), *cells.bounds),
         covariance=covariance,
         records=records,
-        method=method,
-        target=target,
-        level=level,
         notices=(*cells.notices, *filter(None, [notice]), *_invariant(channel, records)),
         likelihood=fit,
+        **asked,
     )
 
 
@@ -282,13 +280,13 @@ def _invariant(channel: Channel, records: int) -> tuple[str, ...]:
     )
 
 
-def check_estimate(method: str, level: float, target: str) -> float:
-    """The level as a float, if all are known and in range."""
+def check_estimate(method: str, level: float, target: str) -> dict[str, Any]:
+    """These fields of `Estimated`, if all are known and in range."""
     if method not in ("unbiased", "ml"):
         raise InputError(f"the method ({quoted(method)}) must be unbiased or ml")
     if target not in ("population", "records"):
         raise InputError(f"the target ({quoted(target)}) must be population or records")
-    return check_level(level)
+    return {"method": method, "level": check_level(level), "target": target}
 
 
 def _likely_covariance(estimator: Estimator, fit: Array, estimate: Array, records: int, target: str) -> Array:

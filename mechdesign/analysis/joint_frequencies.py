@@ -71,7 +71,7 @@ def estimate_joint(
     InputError
         On labels that are not the channel's, columns of different lengths, or functionals that cannot be told.
     """
-    level = f.check_estimate(method, level, target)
+    asked = f.check_estimate(method, level, target)
     first = Estimator.of(release_model(channel, form), functionals)
     counts, values = crossed_counts(first.model.labels, released, other)
     records = f.record_count(counts)
@@ -79,7 +79,7 @@ def estimate_joint(
     estimates, variances = fitted.estimates, (fitted.second - fitted.estimates**2) / (records - 1)
     if target == "records":
         variances = (fitted.second - fitted.products) / records
-    lower, upper = _joint_interval(first, fitted, counts, target, level)
+    lower, upper = _joint_interval(first, fitted, counts, target, asked["level"])
     return JointFrequencies(
         names=first.cells.names,
         others=values,
@@ -88,10 +88,8 @@ def estimate_joint(
         lower=lower,
         upper=upper,
         records=records,
-        method=method,
-        target=target,
-        level=level,
         notices=first.cells.notices,
+        **asked,
     )
 
 

@@ -148,9 +148,7 @@ class Population:
 
 def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) -> int:
     """The sum of the largest w under `mass`, which fills the free places in their order."""
-    if mass == 0:
-        return 0
-    i = bisect_left(masses, mass) - 1
+    i = bisect_left(masses, mass, 1) - 1
     return worth[i] + (mass - masses[i]) * w[i]
 
 

@@ -28,11 +28,9 @@ from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
 
-MOST_MERGERS = 3
-"""Outputs merged in an attempt to show what merging gives: more is a new design, which `confidence` makes."""
-
-WORTH_SAYING = 0.95
-"""A merger is worth showing if it leaves at most this share of the budget that is used."""
+MOST_MERGERS, WORTH_SAYING = 3, 0.95
+"""Outputs merged in an attempt to show what merging gives (more is a new design, which `confidence` makes), and the
+share of the budget that is used up to which what it leaves is worth showing."""
 
 HALF = 0.5
 """Symbols are named until they make up this share of what the interval adds to the lift."""

@@ -18,9 +18,8 @@ GARBAGE = 50_000
 
 def program() -> int:
     """The process `mechdesign`: `main`, without a search for garbage among all modules when it ends."""
-    os.environ.setdefault(
-        "ARROW_DEFAULT_MEMORY_POOL", "system"
-    )  # pyarrow's own keeps 30 MB more than it needs
+    # pyarrow's own store keeps 30 MB more than it needs.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     gc.set_threshold(GARBAGE, 20, 20)
     code = main()
     gc.freeze()

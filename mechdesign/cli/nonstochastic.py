@@ -31,10 +31,9 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tested(Table):
+class Hypothesis(Table):
     """What is tested."""
 
-    y: str | None = option("COL[,COL..]", "Released column(s); several are crossed.")
     hypothesis: str | None = option("COL=VALUE", "A hypothesis to test: the column has this value.")
 
     @property
@@ -46,6 +45,13 @@ class Tested(Table):
                 f"--hypothesis {self.hypothesis!r} must be COL=VALUE: the column, and the value that is to be tested"
             )
         return (column, value) if sign else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested(Hypothesis):
+    """What is tested."""
+
+    y: str | None = option("COL[,COL..]", "Released column(s); several are crossed.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +70,15 @@ class PartitionOptions(Table):
 
     x: str | None = option("COL", "The column of numbers: each that occurs is a symbol.")
     epsilon: str | None = option("BITS", "Each cell gets at least a share 2^-BITS of the symbols.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions(Hypothesis):
+    """What is reported."""
+
+    x: str | None = option("COL[,COL..]", "The column(s) of numbers to report: what occurs can be reported.")
+    epsilon: str | None = option("E", "Reports that tell nothing are at least E times those that tell.")
+    within: str | None = option("D", "No report is farther than D from its value.")
 
 
 @app.callback()
@@ -109,6 +124,21 @@ def hypothesis(reporter: Reporter, asked: Tested, text: o.TextFormat, common: o.
     common.answer(lambda: record, lambda: hypothesis_text(record))
 
 
+def policy(reporter: Reporter, asked: PolicyOptions, text: o.TextFormat, common: o.CommonOptions) -> None:
+    """Report numbers as others, as near as can be, so that few reports settle a hypothesis: the best such policy."""
+    names, tested = columns("--x", asked.x), asked.tested
+    if names is None or tested is None or asked.epsilon is None:
+        raise InputError("--x COL, --hypothesis COL=VALUE and --epsilon E are needed")
+    from mechdesign.nonstochastic.table_measures import policy_table
+    from mechdesign.report.ranges import policy_text
+
+    with reporter.work("searching"):
+        read: dict[str, Any] = {"missing": asked.missing, "text": text.text()}
+        record = policy_table(asked.table, names, tested, asked.epsilon, asked.within, **read)
+    reporter.done("found", f"a policy for {asked.table} is found")
+    common.answer(lambda: record, lambda: policy_text(record))
+
+
 def partition(
     reporter: Reporter, asked: PartitionOptions, text: o.TextFormat, common: o.CommonOptions
 ) -> None:
@@ -125,7 +155,8 @@ def partition(
 
 
 TEST = "Example:  mechdesign nonstochastic hypothesis release.csv --y released --hypothesis smoker=yes"
+MOVES = "Example:  mechdesign nonstochastic policy people.csv --x weight --hypothesis obese=yes --epsilon 3 --within 10"
 CELLS = "Example:  mechdesign nonstochastic partition ages.csv --x age --epsilon 3"
 
-for work, example in ((measure, EXAMPLE), (hypothesis, TEST), (partition, CELLS)):
+for work, example in ((measure, EXAMPLE), (hypothesis, TEST), (policy, MOVES), (partition, CELLS)):
     app.command(work.__name__, cls=PlainCommand, epilog=example)(command(work))

@@ -262,15 +262,20 @@ static PyObject *add_texts(PyObject *self, PyObject *args)
     Py_ssize_t rows = sums.len / 8;
     if (!same_length(offsets.len, rows + 1, 8))
         goto done;
-    for (Py_ssize_t i = 0; i < rows; i++) {
-        if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] > text.len) {
-            PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
-            goto done;
-        }
+    int outside = 0;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < rows && !outside; i++) {
         Py_ssize_t size = at[i + 1] - at[i];
-        sum[i] += plain ? hash_bytes(seed, bytes + at[i], size) : hash_cell(seed, bytes + at[i], size, text.len - at[i]);
+        outside = at[i] < 0 || size < 0 || at[i + 1] > text.len;
+        if (!outside)
+            sum[i] +=
+                plain ? hash_bytes(seed, bytes + at[i], size) : hash_cell(seed, bytes + at[i], size, text.len - at[i]);
     }
-    result = Py_NewRef(Py_None);
+    Py_END_ALLOW_THREADS
+    if (outside)
+        PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+    else
+        result = Py_NewRef(Py_None);
 done:
     PyBuffer_Release(&sums);
     PyBuffer_Release(&text);
@@ -289,9 +294,11 @@ static PyObject *add_doubles(PyObject *self, PyObject *args)
     const double *value = values.buf;
     Py_ssize_t rows = sums.len / 8;
     if (same_length(values.len, rows, 8)) {
+        Py_BEGIN_ALLOW_THREADS
         for (Py_ssize_t i = 0; i < rows; i++)
             if (!isnan(value[i]))
                 sum[i] += hash_double(seed, value[i]);
+        Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);
     }
     PyBuffer_Release(&sums);
@@ -337,10 +344,12 @@ static PyObject *chain(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*KK", &words, &a, &b))
         return NULL;
     const uint64_t *word = words.buf;
+    Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < words.len / 8; i++) {
         a = folded(a ^ word[i], PRIME_1);
         b = folded(b ^ word[i], PRIME_2) + a;
     }
+    Py_END_ALLOW_THREADS
     PyBuffer_Release(&words);
     return Py_BuildValue("(KK)", a, b);
 }

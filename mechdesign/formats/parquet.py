@@ -40,6 +40,9 @@ from mechdesign.formats.outputs import (
 PENDING = 48 << 20
 """Bytes of a row group that are held until they are written (48 MB); a larger one is split."""
 
+WRITTEN = 1 << 20
+"""Bytes that are written at a time."""
+
 
 class ParquetSink(AbstractContextManager["ParquetSink"]):
     """Writes a Parquet file as its source is stored; a context manager that closes it if all went well.
@@ -114,11 +117,15 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
 
     def close(self) -> None:
         """Write what is left and the end of the file; the target stays open."""
-        if self._pending:
-            self._flush()
-        if self._writer is None:
-            self._writer = self._begun([field.type for field in self._fields])
-        self._writer.close()
+        try:
+            if self._pending:
+                self._flush()
+            if self._writer is None:
+                self._writer = self._begun([field.type for field in self._fields])
+            self._writer.close()
+            self._buffered.close()
+        finally:
+            self._target.abandoned = True  # the buffer is emptied once more after an error
 
     def _begun(self, kinds: Sequence[Any]) -> Any:
         """Begin the file with columns of these types, which are read back as those of the fields."""
@@ -135,7 +142,9 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         ]
         self._schema = pa.schema(fields)
         how: dict[str, Any] = {"store_schema": False, "use_compliant_nested_type": False}
-        writer = pq.ParquetWriter(self._target, self._schema, compression=self._codecs(), **how)
+        # Without a buffer the writer, a thread of its own maybe, waits for the interpreter at every page.
+        self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._target, "w"), WRITTEN)
+        writer = pq.ParquetWriter(self._buffered, self._schema, compression=self._codecs(), **how)
         # Without `store_schema`, which would store the types of the codes, the writer leaves all metadata out.
         writer.add_key_value_metadata(metadata)
         return writer

@@ -22,11 +22,9 @@ from mechdesign.tables.joint import Joint
 NOTHING_LEFT = 1e-6
 """A proven bound on what can be kept, as a share of H(X), below which nothing is left to spend."""
 
-MOST_AT_ONCE = 256
-"""Useful symbols of all columns together up to which one channel for all of them is designed: 15 x 15, and some."""
-
-SECONDS_AT_ONCE = 10.0
-"""What that design may take unless told otherwise."""
+MOST_AT_ONCE, SECONDS_AT_ONCE = 256, 10.0
+"""Useful symbols of all columns together up to which one channel for all of them is designed (15 x 15, and some), and
+what that design may take unless told otherwise."""
 
 MOST_PROBABILITIES = 2**24
 """Entries of P(x, y1, .., yk) up to which information is computed; 128 MB."""

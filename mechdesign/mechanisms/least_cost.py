@@ -32,6 +32,7 @@ from mechdesign.formats.opening import open_source
 from mechdesign.mechanisms.least_cost_plan import ChannelLimits, Plan, deviation_of, truth_of
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, Search, finish
+from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
@@ -73,8 +74,6 @@ class Costs:
     @property
     def floats(self) -> Array:
         """(n, n) array."""
-        if self.units.dtype == np.bool_:
-            return self.units.astype(np.float64)
         return np.array([[value / self.unit for value in row] for row in self.units.tolist()])
 
     def expected(self, channel: Channel, joint: Joint) -> Fraction:
@@ -222,7 +221,7 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
         "constraints": 0 if convex is None else len(convex.constraints),
     }
     record = costs.record.model_copy(update=kept)
-    plan = Plan(rules, costs.floats, limits, record.name == TRUTH, search, convex)
+    plan = Plan(rules, costs.floats, limits, search, convex)
     try:
         channel, verdict, solved = plan.designed()
     except SolverError as error:
@@ -240,17 +239,16 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
         frequency_deviation=quotient_above(*deviation_of(channel, joint).as_integer_ratio()),
     )
     gap = found.cost - found.cost_lower_bound
-    early = gap > max(search.gap, LEAST_GAP) * plan.spread
-    ended = f"the search ended early: the cost is proven to be within {gap:.2g} of the least"
-    said = [ended] if early else []
-    used = [y for y, (rows, _) in enumerate(channel.integers.columns) if len(rows)]
-    if len(used) == 1:
+    said: list[str] = []
+    if gap > max(search.gap, LEAST_GAP) * plan.spread:
+        said.append(f"the search ended early: the cost is proven to be within {gap:.2g} of the least")
+    if len(channel.outputs) == 1:
         said.append(
-            f"every record is released as {quoted(channel.outputs[used[0]])}, which tells nothing: give a larger "
-            "budget, more records, or merge symbols"
+            f"every record is released as {quoted(channel.outputs[0])}, which tells nothing: give a larger budget, "
+            "more records, or merge symbols"
         )
-    seconds, told = time.perf_counter() - started, {"method": solved.method, "messages": tuple(said)}
-    made = finish(channel, joint, verdict, mechanism=record.name, seconds=seconds, **told)
+    rounded = Rounded(channel, verdict)
+    made = finish(rounded, joint, record.name, solved.method, started, messages=tuple(said))
     utility = {**(made.channel.record.utility or {}), **found.figures}
     known = replace(made.channel.record, objective=record, utility=utility)
     return replace(made, channel=made.channel.with_record(known), least=found)

@@ -71,14 +71,9 @@ class Plan:
     """The linear program of a table, over classes of symbols where the costs cannot tell them apart."""
 
     def __init__(
-        self,
-        rules: Rules,
-        cost: Array,
-        limits: ChannelLimits,
-        is_truth: bool,
-        search: Search,
-        convex: ConvexProgram | None,
+        self, rules: Rules, cost: Array, limits: ChannelLimits, search: Search, convex: ConvexProgram | None
     ) -> None:
+        is_truth = np.array_equal(cost, ~np.eye(len(cost), dtype=np.bool_))
         self.joint = rules.joint
         self.limits, self.search, self.convex = limits, search, convex
         alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1

@@ -61,18 +61,9 @@ def optimal(rules: Rules, search: Search) -> Design:
         proof = proven(envelope, utility_entropy(joint), worth.nmi)
         certificate = rules.tightened(proof, worth.nmi, search)
         said = _search_messages(envelope, certificate, search)
-    return finish(
-        rounded.channel,
-        joint,
-        rounded.audit,
-        mechanism=OPTIMAL,
-        method="release" if envelope is None else envelope.method,
-        worth=worth,
-        certificate=certificate,
-        messages=said,
-        seconds=time.perf_counter() - started,
-        envelope=envelope,
-    )
+    method = "release" if envelope is None else envelope.method
+    found = {"worth": worth, "certificate": certificate, "messages": said, "envelope": envelope}
+    return finish(rounded, joint, OPTIMAL, method, started, **found)
 
 
 def _release(rules: Rules) -> Rounded | None:

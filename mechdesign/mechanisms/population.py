@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -34,32 +33,25 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
-from solvers import Array, Envelope, OutsidePolytope, Points, UncertainSet, robust_envelope
+from solvers import Array, Envelope, OutsidePolytope, UncertainSet, robust_envelope
 from solvers.uncertain import extreme_means
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `rules.MARGINS`."""
 
-TABLE_SHARE, TABLE_SECONDS = 0.1, 10.0
-"""Share of the time limit (or seconds) for a bound from the table's own optimum where the search did not end."""
-
-TABLE_GAP = 1e-2
-"""Gap of that optimum, in units of H(X)."""
+TABLE_SHARE, TABLE_SECONDS, TABLE_GAP = 0.1, 10.0, 1e-2
+"""Share of the time limit (or seconds) for a bound from the table's own optimum where the search did not end, and the
+gap of that optimum in units of H(X)."""
 
 LITTLE = 0.05
 """A channel that keeps less of H(X) than this is worth a word on how many records would be needed."""
 
-WANTED = 0.5
-"""Share of what the table alone would allow that the estimate of needed records aims at."""
+WANTED, MOST_DOUBLINGS = 0.5, 30
+"""Share of what the table alone would allow that the estimate of needed records aims at, and how far it looks: a
+thousand million times the records."""
 
-MOST_DOUBLINGS = 30
-"""How far the estimate looks: a thousand million times the records."""
-
-ESTIMATE_GAP = 0.02
-"""Gap, in units of H(X), of the designs behind that estimate."""
-
-ESTIMATE_SECONDS = 5.0
-"""Time that the estimate may take in all."""
+ESTIMATE_GAP, ESTIMATE_SECONDS = 0.02, 5.0
+"""Gap, in units of H(X), of the designs behind that estimate, and the time that it may take in all."""
 
 
 def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> UncertainSet:
@@ -204,20 +196,11 @@ class PopulationRules(Rules):
     def solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over the set, or on a face of it, until `end`."""
 
-        def solve(
-            members: NDArray[np.intp] | None = None,
-            *,
-            start: Points | None = None,
-            incumbents: Callable[[], Sequence[tuple[Array, Points]]] = tuple,
-            **more: Any,
-        ) -> Envelope:
+        def solve(members: NDArray[np.intp] | None = None, **more: Any) -> Envelope:
             uncertain = self.uncertain if members is None else self.uncertain.face(members)
             if members is not None and not uncertain.excess(uncertain.point)[0] < -margin:
                 raise OutsidePolytope("the merged set lies in the margin")
-            columns = [Points.empty(uncertain.n), *(points for _, points in incumbents())]
-            columns = Points.concatenate(columns if start is None else [*columns, start])
-            more |= search.options(self.joint, end)
-            return robust_envelope(uncertain, margin=margin, start=columns, **more)
+            return robust_envelope(uncertain, margin=margin, **more | search.options(self.joint, end))
 
         return solve
 

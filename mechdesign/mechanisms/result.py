@@ -15,13 +15,14 @@ from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
-from mechdesign.auditing.verdict import Achieved, Audit, Used
+from mechdesign.auditing.verdict import Achieved, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import number
 from mechdesign.core.progress import Step, Steps
+from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
@@ -237,12 +238,12 @@ class Design(Displayed):
 
 
 def finish(
-    channel: Channel,
+    rounded: Rounded,
     joint: Joint,
-    verdict: Audit,
-    *,
     mechanism: str,
     method: str,
+    started: float | None = None,
+    *,
     worth: Utility | None = None,
     certificate: Certificate | None = None,
     **known: Any,
@@ -250,6 +251,7 @@ def finish(
     """The design of a channel that passed the exact audit, utility that of its integers; `known` are other fields."""
     from mechdesign import __version__
 
+    channel, verdict = rounded.channel, rounded.audit
     worth = utility(channel, joint) if worth is None else worth
     proof = certificate or Certificate()
     record = ChannelRecord(
@@ -260,6 +262,7 @@ def finish(
         certificate={name: getattr(proof, name) for name in ("upper_bound_nmi", "gap_nmi", "scope")},
         provenance={"tool": "mechdesign", "version": __version__, "mechanism": mechanism, "method": method},
     )
-    known |= asdict(worth) | {"mechanism": mechanism, "method": method, "certificate": proof}
+    known |= {"mechanism": mechanism, "method": method, "certificate": proof, **asdict(worth)}
     known |= {name: getattr(verdict, name) for name in ("notion", "achieved", "used")}
-    return Design(channel=channel.with_record(record), **known)
+    seconds = 0.0 if started is None else time.perf_counter() - started
+    return Design(channel=channel.with_record(record), seconds=seconds, **known)

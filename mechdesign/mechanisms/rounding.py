@@ -294,24 +294,20 @@ def partition_channel(
     ordered = sorted(sorted(int(x) for x in group) for group in groups)
     if sorted(x for group in ordered for x in group) != list(range(n)) or [] in ordered:
         raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
-    rows = _shared_rows(ordered, [drawn.get(group[0], [DENOMINATOR]) for group in ordered], n)
+    pairs: list[list[int]] = [[] for _ in range(n)]
+    width = 0
+    for group in ordered:  # whose members have the same entries, on outputs of their own
+        values = drawn.get(group[0], [DENOMINATOR])
+        row = [part for y, value in enumerate(values, width) for part in (y, value)]
+        width += len(values)
+        for x in group:
+            pairs[x] = row
+    rows = IntegerRows.of_pairs(pairs, width)
     channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
     verdict = rules.verdict(channel)
     if must_satisfy and not verdict.satisfied:
         raise RoundingFailure(f"merging leaves the output {quoted(verdict.worst.output)} outside the budget")
     return Rounded(channel, verdict)
-
-
-def _shared_rows(groups: Sequence[Sequence[int]], shares: Sequence[Sequence[int]], n: int) -> IntegerRows:
-    """Rows in which the members of a group have the same entries, on outputs of their own."""
-    rows: list[list[int]] = [[] for _ in range(n)]
-    width = 0
-    for group, values in zip(groups, shares, strict=True):
-        row = [part for y, value in enumerate(values, width) for part in (y, value)]
-        width += len(values)
-        for x in group:
-            rows[x] = row
-    return IntegerRows.of_pairs(rows, width)
 
 
 def _integer_rows(design: FloatDesign, added: Array) -> tuple[IntegerRows, NDArray[np.int64]]:

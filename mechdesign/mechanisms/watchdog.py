@@ -137,8 +137,7 @@ def merging(
         found = Merging((tuple(range(len(names))),), repaired=True, borrowed=borrowed)
         rounded = partition_channel(found.groups, rules)
     repair = {"repaired": found.repaired, "borrowed": tuple(names[x] for x in found.borrowed)}
-    how = {"mechanism": mechanism, "method": "partition", "seconds": time.perf_counter() - started}
-    made = finish(rounded.channel, joint, rounded.audit, **how, **repair)
+    made = finish(rounded, joint, mechanism, "partition", started, **repair)
     return found, marked(made, satisfied=rounded.audit.satisfied) if options.as_published else made
 
 
@@ -204,8 +203,7 @@ def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> 
         except RoundingFailure:
             continue
         repair = {"repaired": merged.repaired, "borrowed": merged.borrowed}
-        how = {"mechanism": RESPONSE, "method": "subsets", "seconds": time.perf_counter() - started}
-        made = finish(rounded.channel, rules.joint, rounded.audit, **how, **repair)
+        made = finish(rounded, rules.joint, RESPONSE, "subsets", started, **repair)
         if made.nmi >= merged.nmi:
             return marked(made, satisfied=True) if options.as_published else made
         break  # rounding may cost 1e-7 of H(X), more than the sets gained

@@ -14,6 +14,7 @@ from .mechanism_file import MechanismFile
 from .microaggregation import identifiable_partition
 from .noiseless import FibreCertificate, certify, composed_epsilon, design_quantizer
 from .optimise_thresholds import least_distortion, most_levels
+from .policy import reporting_policy
 from .quantizers import Quantizer, uniform_quantizer
 from .queries import (
     LinearQuery,
@@ -62,6 +63,7 @@ __all__ = [
     "promises",
     "range_leakage",
     "range_report",
+    "reporting_policy",
     "sum_query",
     "symmetric_leakage",
     "uniform_quantizer",

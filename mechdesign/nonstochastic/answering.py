@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,6 +37,9 @@ TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1
 SPILLED = 1 << 24
 """Bytes of values, or of who is in which group, that are kept in memory."""
 
+RANKED, PASSES = 1 << 20, 10
+"""Values that are put in order at once, 8 MB; or a share of them all, for more passes would take longer."""
+
 COUNTED = 1 << 20
 """Counts of answers, by individual and size of group, that are looked at at once: 8 MB."""
 
@@ -47,7 +50,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 Indices = NDArray[np.int64]
 
-Multiples: TypeAlias = tuple[list[int], Fraction]
+Multiples: TypeAlias = tuple[Iterable[int], Fraction]
 """Exact numbers, as whole multiples of a unit."""
 
 
@@ -264,35 +267,45 @@ class Groups:
 
     def totals(self) -> Multiples:
         """The exact sum of each group."""
-        first, sums = min(self._digits, default=0), [0] * len(self)
-        for place, digits in self._digits.items():
-            shift = (place - first) * DIGIT
-            own = _grown(digits, len(self))[: len(self)].tolist()
-            sums = [total + (digit << shift) for total, digit in zip(sums, own, strict=True)]
+        given = self._digits or {0: np.zeros(0, np.int64)}
+        first, digits = min(given), [_grown(own, len(self))[: len(self)] for own in given.values()]
+        shifts = [(place - first) * DIGIT for place in given]
+        # One by one: lists of so many integers would take more room than the digits.
+        sums = (
+            sum(int(d) << shift for d, shift in zip(row, shifts, strict=True))
+            for row in zip(*digits, strict=True)
+        )
         return sums, Fraction(2) ** (first * DIGIT)
 
     def ranked(self, ranks: Callable[[int], tuple[int, int]]) -> Multiples:
         """For each group the mean of the two values of these places in its order, from 1; 0 for an empty group."""
         sizes = self._sizes[: len(self)]
-        starts = np.cumsum(sizes) - sizes
-        placed, free = np.empty(int(sizes.sum())), starts.copy()
-        for group, values in self._values or ():
-            order = np.argsort(group, kind="stable")
-            local, first, many = np.unique(group[order], return_index=True, return_counts=True)
-            placed[np.arange(order.size) + np.repeat(free[local] - first, many)] = values[order]
-            free[local] += many
-        middle = np.zeros((2, len(self)))
-        for g, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
-            if size:
-                places, own = np.array(ranks(size)) - 1, placed[start : start + size]
-                own.partition(places)
-                middle[:, g] = own[places]
+        ends, middle, first = np.cumsum(sizes), np.zeros((2, len(self))), 0
+        while first < len(self):
+            # Groups in slices: a pass over the file for each.
+            start = int(ends[first] - sizes[first])
+            room = max(RANKED, int(ends[-1]) // PASSES)
+            last = max(first + 1, int(np.searchsorted(ends, start + room, "right")))
+            free = ends[first:last] - sizes[first:last] - start
+            placed = np.empty(int(ends[last - 1]) - start)
+            for group, values in self._values or ():
+                mine = (group >= first) & (group < last)
+                group, values = group[mine] - first, values[mine]
+                order = np.argsort(group, kind="stable")
+                local, place, many = np.unique(group[order], return_index=True, return_counts=True)
+                placed[np.arange(order.size) + np.repeat(free[local] - place, many)] = values[order]
+                free[local] += many
+            for g, end in enumerate(free.tolist(), start=first):
+                if size := int(sizes[g]):
+                    places, own = np.array(ranks(size)) - 1, placed[end - size : end]
+                    own.partition(places)
+                    middle[:, g] = own[places]
+            first = last
         whole, exponent = _wholes(middle)
-        first = int(exponent.min(initial=0))
-        pairs = zip(
-            *((np.sign(middle).astype(np.int64) * whole).tolist()), *(exponent - first).tolist(), strict=True
-        )
-        return [(a << j) + (b << k) for a, b, j, k in pairs], Fraction(2) ** (first - 1)
+        least = int(exponent.min(initial=0))
+        whole, exponent = np.copysign(whole, middle).astype(np.int64), exponent - least
+        pairs = zip(*whole, *exponent, strict=True)
+        return ((int(a) << int(j)) + (int(b) << int(k)) for a, b, j, k in pairs), Fraction(2) ** (least - 1)
 
     def most_answers(self, *, single: bool = False) -> int | None:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""

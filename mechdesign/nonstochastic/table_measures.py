@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -18,9 +19,11 @@ from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.nonstochastic import information
 from mechdesign.nonstochastic.answering import numbers_of, usable_records
+from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.levels import log2_above
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
+from mechdesign.nonstochastic.policy import reporting_policy
 from mechdesign.nonstochastic.ranges import JointRange
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
@@ -131,20 +134,24 @@ def _feature(
     }
 
 
-def tested_hypothesis(
-    table: Mapping[str, Sequence[str]], y: Sequence[str], column: str, value: str
-) -> dict[str, Any]:
-    """What the outputs tell of the hypothesis that a column has a value, and the best test, which is consistent."""
-    holds = [text == value for text in table[column]]
-    if all(holds) or not any(holds):
+def _holding(table: Mapping[str, Sequence[str]], column: str, value: str) -> list[int]:
+    """For each record 1 if the hypothesis holds, else 0."""
+    holds = [int(text == value) for text in table[column]]
+    if len(set(holds)) == 1:
         often = "always" if holds[0] else "never"
         raise InputError(
             f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be tested"
         )
+    return holds
+
+
+def tested_hypothesis(
+    table: Mapping[str, Sequence[str]], y: Sequence[str], column: str, value: str
+) -> dict[str, Any]:
+    """What the outputs tell of the hypothesis that a column has a value, and the best test, which is consistent."""
+    holds = _holding(table, column, value)
     pairs = set(zip(map(_text, _cross(table, y)), holds, strict=True))
-    problem = TestingProblem(
-        *(frozenset(out for out, held in pairs if held is side) for side in (True, False))
-    )
+    problem = TestingProblem(*(frozenset(out for out, held in pairs if held == side) for side in (1, 0)))
     return {
         "column": column,
         "value": value,
@@ -154,6 +161,42 @@ def tested_hypothesis(
         **{name: getattr(problem, name) for name in ("privacy", "performance_bound", "leakage")},
         "yes": sorted(problem.null - problem.alternative),
         "no": sorted(problem.alternative - problem.null),
+    }
+
+
+def policy_table(
+    path: PathLike,
+    x: Sequence[str],
+    hypothesis: tuple[str, str],
+    epsilon: object,
+    within: object = None,
+    **read: Any,
+) -> dict[str, Any]:
+    """The policy that reports the numbers of some columns privately against a test, and moves them least."""
+    ratio = exact_number("epsilon", epsilon)
+    reach = math.inf if within is None else float(exact_number("within", within))
+    cells, found = read_text_columns(path, {"x": x, "hypothesis": hypothesis[:1]}, **read)
+    columns = [numbers_of(encode(cells[name], name), name) for name in found["x"]]
+    points, place = np.unique(
+        np.stack([c.values[c.codes] for c in columns], axis=1), axis=0, return_inverse=True
+    )
+    holds = np.zeros((len(points), 2), dtype=np.bool_)
+    holds[place, _holding(cells, *hypothesis)] = True
+    report, optimal = reporting_policy(points, holds, ratio, reach)
+    away = np.sqrt(((points - points[report]) ** 2).sum(axis=1))
+    shown = [", ".join(map(repr, point)) for point in points.tolist()]
+    released = {"report": [shown[k] for k in report[place].tolist()], hypothesis[0]: cells[hypothesis[0]]}
+    return {
+        "x": found["x"],
+        "values": len(points),
+        "moved": int(np.count_nonzero(away)),
+        "largest_distance": float(away.max()),
+        "distortion": float((away**2).mean()),
+        "optimal": optimal,
+        "policy": [
+            {"from": a, "to": b} for a, b in zip(points.tolist(), points[report].tolist(), strict=True)
+        ],
+        "test": tested_hypothesis(released, ("report",), *hypothesis),
     }
 
 

@@ -80,7 +80,6 @@ class Grid(NamedTuple):
 class CurveChart(NamedTuple):
     """Pictures of a trade-off curve: utility, largest gain and largest loss of belief."""
 
-    title: str
     description: str
     curve: Curve
 

@@ -23,6 +23,7 @@ from mechdesign.core.numbers import number
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
+from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
 from mechdesign.report.content import full_report, origin_of, public_report, summary_report
@@ -69,9 +70,7 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
             pass
     mechanism, method = origin_of(channel, "mechanism") or OPTIMAL, origin_of(channel, "method") or ""
     told = () if kept is None else (NOT_AGAIN,)
-    made = finish(
-        channel, joint, verdict, mechanism=mechanism, method=method, certificate=kept, messages=told
-    )
+    made = finish(Rounded(channel, verdict), joint, mechanism, method, certificate=kept, messages=told)
     asked, known = channel.record.objective, channel.record.least
     least = None if asked is None or len(known) < 4 else LeastCost(objective=asked, **known)
     return replace(made, channel=channel, verified=verdict.satisfied, confidence=chosen, least=least)

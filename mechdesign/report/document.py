@@ -249,7 +249,7 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
         f"Pictures over the budget ({curve.axis}), with the chosen point marked: utility of "
         f"{' and '.join(mechanisms)}, largest gain and largest loss of belief. The numbers are in the table below."
     )
-    chart = b.CurveChart("Utility and leakage against the budget", described, curve)
+    chart = b.CurveChart(described, curve)
     rows: list[tuple[b.Cell, ...]] = []
     for row in curve.rows:
         bound = "" if row.upper_bound_nmi is None else w.percent_at_most(row.upper_bound_nmi)

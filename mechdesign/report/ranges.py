@@ -193,6 +193,18 @@ def hypothesis_text(tested: Mapping[str, Any]) -> str:
     return "\n".join(["Testing a hypothesis (bits)", *_hypothesis(tested), "", w.paragraph(SCOPE)])
 
 
+def policy_text(made: Mapping[str, Any]) -> str:
+    """The report of `nonstochastic policy`, without a final newline."""
+    best = "the least there is" if made["optimal"] else "the search was stopped: another may move less"
+    said = f"{' x '.join(map(w.label, made['x']))}: {made['moved']:,} of {w.count(made['values'], 'value')} reported as"
+    far, error = w.about(made["largest_distance"]), w.about(made["distortion"])
+    shown, moved = [["value", "report"]], [row for row in made["policy"] if row["from"] != row["to"]]
+    shown += [[", ".join(map(w.about, end)) for end in row.values()] for row in moved[:MOST_ROWS]]
+    more = [f"  .. and {len(moved) - MOST_ROWS:,} more; --json has all"] if len(moved) > MOST_ROWS else []
+    text = _flush(f"{said} others, at most {far} away; mean squared distance {error} ({best}).")
+    return "\n".join([text, "", *w.aligned(shown), *more, "", hypothesis_text(made["test"])])
+
+
 def partition_text(made: Mapping[str, Any]) -> str:
     """The report of `nonstochastic partition`, without a final newline."""
     cells, shown = made["cells"], [["from", "to", "values", "released"]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +9,7 @@ from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.core.numbers import percent_of
-from mechdesign.report.wording import aligned, at_most, count, item, label, paragraph, picked
+from mechdesign.report.wording import aligned, at_most, count, csv_text, item, label, paragraph, picked
 
 MOST_SHOWN = 10
 """Suspects named in the text; JSON has all."""
@@ -100,10 +98,7 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
 
 def estimate_csv(result: Frequencies | JointFrequencies, *columns: str) -> str:
     """The same as CSV with all digits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([[*columns, *NUMBERS], *(record.values() for record in result.rows())])
-    return text.getvalue()
+    return csv_text([[*columns, *NUMBERS], *([*record.values()] for record in result.rows())])
 
 
 def estimate_record(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
@@ -115,14 +113,12 @@ def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
 
 def matrix_csv(channel: Channel) -> str:
     """The matrix W(y|x): useful symbols down, outputs along, exact decimals where they end; no final newline."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([",".join(channel.useful.columns), *channel.outputs])
+    rows = [[",".join(channel.useful.columns), *channel.outputs]]
     d, digits = Decimal(channel.denominator), DIGITS_OF_QUOTIENTS
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
         shares = (digits.divide(Decimal(entry), d).normalize(digits) for entry in row)
-        writer.writerow([name, *(f"{share:f}" for share in shares)])
-    return text.getvalue().removesuffix("\n")
+        rows.append([name, *(f"{share:f}" for share in shares)])
+    return w.csv_text(rows).removesuffix("\n")
 
 
 def channel_text(channel: Channel) -> str:
@@ -204,7 +200,7 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
     mechanisms = dict.fromkeys(row.mechanism for row in rows)
     at = {(row.mechanism, row.epsilon): row for row in rows}
-    bounds = [((row.case.confidence, row.epsilon), row.upper_bound_nmi) for row in rows]
+    bounds = [((row.confidence, row.epsilon), row.upper_bound_nmi) for row in rows]
     proven = {key: bound for key, bound in bounds if bound is not None}
     levels = dict.fromkeys(level for level, _ in proven)
     budgets = sorted({row.epsilon for row in rows})

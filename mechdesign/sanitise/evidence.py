@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,9 @@ LOOKED = 1 << 12
 """Records of a batch that are looked at, about, for what columns tell of each other: of all batches up to so many
 records, and then of one whenever their number has doubled. Looking at all would take longer than the release."""
 
+CELLS = 64
+"""Columns whose cells are at hand at a time, of many."""
+
 VALUES = 4096
 """Different values from which on a column is not looked at any more (2 MB)."""
 
@@ -145,16 +148,11 @@ class Crossing:
     """How often each value of one column came with each symbol of another, unless there are too many values."""
 
     def __init__(self, limit: int = VALUES) -> None:
-        self._limit = limit
+        self._limit, self.full = limit, False
         self.values: dict[str, int] = {}
         self.symbols: dict[str, int] = {}
         self._same, self._looked = 0, 0
         self._keys, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
-
-    @property
-    def full(self) -> bool:
-        """Whether there are too many values."""
-        return len(self.values) > self._limit or len(self.symbols) > SYMBOLS
 
     def add(self, values: Encoded, symbols: Encoded) -> None:
         """The next records; a missing cell is the empty text."""
@@ -170,6 +168,9 @@ class Crossing:
         keys, counts = np.unique(own << 32 | other, return_counts=True)
         self._keys, at = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
         self._counts = np.bincount(at, np.concatenate([self._counts, counts])).astype(np.int64)
+        self.full = len(self.values) > self._limit or len(self.symbols) > SYMBOLS
+        if self.full:  # nobody asks for their texts any more
+            self.values, self.symbols = {}, {}
 
     @property
     def size(self) -> int:
@@ -222,7 +223,7 @@ class Twins:
         if not due or not count:
             return
         self._next = 2 * self._records
-        column = cache(some(max(1, count // LOOKED)))
+        column = lru_cache(CELLS)(some(max(1, count // LOOKED)))
         for pair, crossing in self._pairs.items():
             values, symbols = (None, None) if crossing.full else map(column, pair)
             if values is not None and symbols is not None:

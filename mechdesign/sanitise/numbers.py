@@ -22,7 +22,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import empty_as_missing, encode
 from mechdesign.nonstochastic.answering import BadCell, numbers_of, some_of, usable
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.release.drawing import LABEL, key_of
+from mechdesign.release.drawing import key_of
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
@@ -45,18 +45,9 @@ def recipe_of(
             f"this mechanism answers for groups ({given.query}), and releases no column of single records; "
             "apply it to a whole table (`apply`, or answer_groups)"
         )
-    drawn = (
-        options.form != LABEL,
-        options.policy,
-        options.row_numbers,
-        options.fresh_draw,
-        options.changed != REFUSE,
-    )
-    if any(drawn):
-        raise InputError(
-            "a mechanism draws nothing: leave out form, policy, row_numbers, changed and fresh_draw (--as, --unknown, "
-            "--null, --normalise, --changed, --fresh-draw)"
-        )
+    plain, drawn = ReleaseOptions(), ("key", "form", "policy", "row_numbers", "changed", "fresh_draw")
+    if any(getattr(options, name) != getattr(plain, name) for name in drawn):
+        raise InputError(f"a mechanism draws nothing: leave out {', '.join(drawn)}")
     if len(options.identifiers) > 1:
         raise InputError("a mechanism has one column that identifies individuals; name one (--identity)")
     return NumbersRecipe(
@@ -168,38 +159,34 @@ class NumbersDrawer(Looks):
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
     ) -> dict[tuple[int, int], DrawnColumn]:
         """As `Drawer.draw`; the records in `dropped` have no code."""
-        places = (*self.plan.inputs[0], *self.plan.identity)
-        names = [self.header[at] for at in places]
-        people = [empty_as_missing(encode(column(at), self.header[at])) for at in self.plan.identity]
-        cells, kept = [_stored(column(places[0]), names[0]), *people], None
+        tally, at = self.tally, np.arange(count)
+        names = [self.header[place] for place in (*self.plan.inputs[0], *self.plan.identity)]
+        people = [empty_as_missing(encode(column(place), self.header[place])) for place in self.plan.identity]
+        cells = [_stored(column(self.plan.inputs[0][0]), names[0]), *people]
         try:
             kept = usable(cells, names, self._missing, advise=self._advise)
             if kept is not None:
-                cells = [some_of(each, kept) for each in cells]
+                at, cells = at[kept], [some_of(each, kept) for each in cells]
             found = numbers_of(cells[0], names[0])
-            values, told = self.tally.inside(found)
+            values, told = tally.inside(found)
         except BadCell as error:
-            at = error.position if kept is None else int(np.flatnonzero(kept)[error.position])
-            raise BadRecord(at, error.what, f"row number {first_row + at} (counted from 0)") from None
+            place = int(at[error.position])
+            raise BadRecord(place, error.what, f"row number {first_row + place} (counted from 0)") from None
         own = self._quantizer.cells(values).astype(np.int32)
-        codes = own[found.codes]
-        tally, counted = self.tally, found.codes if told is None else found.codes[~told]
+        codes, errors = own[found.codes], np.abs(self._middles[own] - found.values)
         tally.records += len(codes)
-        for each in (tally, self.recipe.tally) if self.plan.identity else ():
+        for each in (tally, self.recipe.tally) if people else ():
             if each is not None:
                 each.people.add([], np.zeros(len(codes)), cells[1])
-        tally.tell(
-            found.values, np.abs(self._middles[own] - found.values), np.bincount(counted, minlength=own.size)
-        )
+        counted = found.codes if told is None else found.codes[~told]
+        tally.tell(found.values, errors, np.bincount(counted, minlength=own.size))
         for order in self.orders.values():
             order.add(found.values[found.codes])
-        self.dropped = None if kept is None else ~kept
         if told is not None and tally.mechanism.outside == "drop":
-            left = np.zeros(count, np.bool_) if self.dropped is None else self.dropped
-            left[np.flatnonzero(~left)[told]] = True
-            self.dropped, codes = left, codes[~told]
+            at, codes = at[~told], codes[~told]
         elif told is not None:
             codes[told] = self._middles.size
+        self.dropped = None if len(at) == count else np.isin(np.arange(count), at, invert=True)
         tally.answers += len(codes)
         self.counts[0] += np.bincount(codes, minlength=len(self.counts[0]))
         return {(0, 0): DrawnColumn(codes, self.labels[0, 0])}

@@ -28,7 +28,7 @@ from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, int
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, outputs_allowed, share_of
 from mechdesign.nonstochastic.mechanism_file import DIVIDED, OUTSIDE, QUERY, TOLD, MechanismFile, Outside
 from mechdesign.nonstochastic.noiseless import LAYOUTS
-from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
+from mechdesign.sanitise.quantized import RECORDS, Answering, Asked, Quantised, release_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ def quantise_table(
     options: QuantizeOptions,
     *,
     total_epsilon: object = None,
-    **writing: Unpack[Writing],
+    **writing: Unpack[Asked],
 ) -> Quantised:
     """Release a quantised column (identity), or a quantised answer for each group, in bounded memory.
 
@@ -189,16 +189,9 @@ def quantise_table(
         if allowed.outputs == 1:
             notices.append("epsilon allows one output: every answer is the same, and nothing is released")
 
-    def designed(table: Source | None) -> MechanismFile:
-        if total_epsilon is None or options.individual is None:
-            return made
-        if table is None:
-            raise InputError(
-                "the answers of a total budget are counted first, and the data read twice: name a file, not standard "
-                "input"
-            )
+    def designed(table: Source) -> MechanismFile:
         asked = Answering(made, table)
-        groups = asked.who(options.individual)
+        groups = asked.who(options.individual or "")
         answers = asked.most(groups) or 1
         share = share_of(nearest_double(total_epsilon), answers)
         # The records of an identity are groups of one, which all get the same.
@@ -221,5 +214,7 @@ def quantise_table(
         return replace(made, epsilon=epsilon_for(share))
 
     asked: dict[str, Any] = {"individual": options.individual, "equals": options.equals, **writing}
-    done = release_table(designed, source, target, query=options.query, **asked)
+    done = release_table(
+        made if total_epsilon is None else designed, source, target, query=options.query, **asked
+    )
     return replace(done, notices=(*filter(None, notices), *done.notices))

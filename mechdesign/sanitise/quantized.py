@@ -41,10 +41,13 @@ RECORDS = "records"
 """Header of the number of records of each group."""
 
 
-class Writing(TypedDict, total=False):
-    """How a table is read, and what is written."""
+class Asked(TypedDict, total=False):
+    """How a table is read, what is released where it is not as the mechanism says, and what is written."""
 
     text: TextOptions | None
+    column: str | None
+    individual: str | None
+    equals: str | None
     compression: Compression | None
     mechanism_path: PathLike | None
     force: bool
@@ -55,14 +58,6 @@ class Writing(TypedDict, total=False):
     strict: bool
     records: dict[str, Any]
     """Options of `sanitise_file` for releases record by record."""
-
-
-class Asked(Writing, total=False):
-    """What is released, where it is not as the mechanism says."""
-
-    column: str | None
-    individual: str | None
-    equals: str | None
 
 
 def apply_mechanism(
@@ -76,11 +71,11 @@ def apply_mechanism(
     """Release a table through a mechanism file: the same column, query, groups, range and budget."""
     held = read_verified(mechanism).mechanism
     held = held.meeting(outside or held.outside)
-    return release_table(lambda _: held, source, target, query=held.query, keep=(mechanism,), **asked)
+    return release_table(held, source, target, query=held.query, keep=(mechanism,), **asked)
 
 
 def release_table(
-    designed: Callable[[Any], MechanismFile],
+    designed: MechanismFile | Callable[[Any], MechanismFile],
     source: PathLike,
     target: PathLike,
     *,
@@ -90,8 +85,7 @@ def release_table(
 ) -> Quantised:
     """As `apply_mechanism`, with the mechanism for the table at hand; thresholds that it lacks are laid out as needed.
 
-    `keep` are files that are still needed and never overwritten. To answer for single records, standard input can be
-    read once only, and nothing is designed for it (`designed` gets None).
+    `keep` are files that are still needed and never overwritten.
     """
     source, target = local(source), local(target)
     standard = os.fspath(target) == STANDARD or is_url(target)
@@ -124,7 +118,8 @@ def release_table(
         rehearsed = asked.get("dry_run", False)
         ledger = opened_ledger(asked.get("ledger"), asked.get("key_from"), rehearsal=rehearsed)
         book, column, equals = stack.enter_context(ledger), asked.get("column"), asked.get("equals")
-        run = Answering(designed(table), table, column, equals, asked.get("progress"), book)
+        mechanism = designed if isinstance(designed, MechanismFile) else designed(table)
+        run = Answering(mechanism, table, column, equals, asked.get("progress"), book)
         columns = run.grouped(asked.get("individual"))
         with open(out.part, "wb") as stream:
             table.write_table(
@@ -146,7 +141,7 @@ def release_table(
 
 
 def _release_records(
-    designed: Callable[[Any], MechanismFile],
+    designed: MechanismFile | Callable[[Any], MechanismFile],
     source: PathLike,
     target: PathLike,
     beside: PathLike | None,
@@ -155,16 +150,7 @@ def _release_records(
 ) -> Quantised:
     if asked.get("equals") is not None:
         raise InputError("a value to count is for a mechanism that counts, not for the identity")
-    if os.fspath(source) == STANDARD:
-        mechanism = designed(None)
-    else:
-        many = is_folder(source)
-        with (
-            FolderSource(source, asked.get("text"))
-            if many
-            else open_source(source, asked.get("text")) as table
-        ):
-            mechanism = designed(table)
+    mechanism = designed if isinstance(designed, MechanismFile) else _designed(designed, source, asked)
     column, individual = asked.get("column"), asked.get("individual")
     how: dict[str, Any] = {
         "columns": {mechanism.column: column} if column else None,
@@ -176,6 +162,16 @@ def _release_records(
         **asked.get("records", {}),
     }
     return sanitise_path(mechanism, source, target, **how)
+
+
+def _designed(designed: Callable[[Any], MechanismFile], source: PathLike, asked: Asked) -> MechanismFile:
+    if os.fspath(source) == STANDARD:
+        raise InputError(
+            "the answers of a total budget are counted first, and the data read twice: name a file, not standard input"
+        )
+    made = FolderSource if is_folder(source) else open_source
+    with made(source, asked.get("text")) as table:
+        return designed(table)
 
 
 _AS_THEY_ARE = ("text", "compression", "force", "progress", "key_from", "dry_run", "strict")

@@ -85,8 +85,8 @@ def sanitise(
             "first_row numbers records by their place, but identity or row_numbers identify them"
         )
     recipe = recipe_of(channel, asked)
-    if isinstance(recipe, NumbersRecipe) and (asked.key is not None or first_row):
-        raise InputError("a mechanism draws nothing: leave key and first_row out")
+    if isinstance(recipe, NumbersRecipe) and first_row:
+        raise InputError("a mechanism draws nothing: leave out first_row")
     on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
     if on_cluster or nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
         return _lazily(frame, recipe, first_row)

@@ -4,6 +4,7 @@
 # pyright: basic
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -58,16 +59,23 @@ class Sides:
         return [(path, audience) for path, audience in both if path is not None]
 
 
-def ahead(items: Iterator[T], *, wanted: bool) -> Generator[T]:
-    """The items, of which a thread of its own makes the next one meanwhile where that is wanted."""
-    if not wanted:
+AHEAD, READ_AHEAD = 8, 2
+"""Batches that wait at most: drawn, meanwhile a row group is written; and read."""
+
+
+def ahead(items: Iterator[T], most: int) -> Generator[T]:
+    """The items, of which a thread of its own makes up to so many before they are wanted."""
+    if not most:
         yield from items
         return
-    with ThreadPoolExecutor(1) as thread:
-        following = thread.submit(next, items, None)
-        while (item := following.result()) is not None:
-            following = thread.submit(next, items, None)
+    thread = ThreadPoolExecutor(1)
+    try:
+        following = deque(thread.submit(next, items, None) for _ in range(most))
+        while (item := following.popleft().result()) is not None:
+            following.append(thread.submit(next, items, None))
             yield item
+    finally:
+        thread.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True)
@@ -141,8 +149,8 @@ def write_release(
         with (
             open(target, "wb") as stream,
             sink_for(table, how.kind, stream, outputs, how.packing, how.text, how.escape) as sink,
-            closing(ahead(read, wanted=how.jobs > 2)) as batches,
-            closing(ahead(drawn(batches), wanted=how.jobs > 1)) as ready,
+            closing(ahead(read, READ_AHEAD * (how.jobs > 2))) as batches,
+            closing(ahead(drawn(batches), AHEAD * (how.jobs > 1))) as ready,
         ):
             for share, batch, written in ready:
                 if not batch.num_rows:  # all of its records are left out

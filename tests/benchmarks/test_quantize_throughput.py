@@ -7,9 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from pyarrow import csv
 
 pytestmark = pytest.mark.benchmark
 
@@ -27,7 +25,14 @@ JOBS = {
     "mean by day, individuals": ["--query", "mean", "--group-by", "day", "--individual", "household"],
     "mean by household": ["--query", "mean", "--group-by", "household"],
     "median by day": ["--query", "median", "--group-by", "day"],
+    "median by household": ["--query", "median", "--group-by", "household"],
 }
+
+CONVERTED = """
+import sys
+from pyarrow import csv, parquet
+parquet.write_table(csv.read_csv(sys.argv[1]), sys.argv[2])
+"""
 
 
 def cost(folder, *arguments):
@@ -58,7 +63,10 @@ def test_ten_million_readings(tmp_path, adult):
             )
             rows = zip(place.tolist(), symbols.tolist(), use.tolist(), strict=True)
             stream.write("".join(f"{k // 30},{k % 30},{names[x]},{v}\n" for k, x, v in rows))
-    pq.write_table(csv.read_csv(tmp_path / "in.csv"), tmp_path / "in.parquet")
+    # A child's peak counts what its parent held when it was born, so that this one stays small.
+    subprocess.run(
+        [sys.executable, "-c", CONVERTED, tmp_path / "in.csv", tmp_path / "in.parquet"], check=True
+    )
     for kind in ("csv", "parquet"):
         names = ("channel.json", f"in.{kind}", f"o.{kind}")
         applied, least = cost(tmp_path, "apply", *names, "--ledger", f"{kind}.db", "--keep-order")

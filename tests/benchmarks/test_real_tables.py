@@ -210,7 +210,7 @@ def plain_generation(joint: Joint, notion: ALIP, limit: float) -> float:
             break
         value = min(value, solution.value)
         mean = solution.dual if turn == 0 else 0.7 * mean + 0.3 * solution.dual
-        found = Points.empty(len(p))
+        found = Points.units([], len(p))
         for prices in (mean, solution.dual):
             result = search.run(
                 prices,

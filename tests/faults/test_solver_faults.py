@@ -81,7 +81,7 @@ def points_not_summing_to_one(envelope: Envelope) -> Envelope:
 
 
 def nothing_at_all(envelope: Envelope) -> Envelope:
-    return replace(envelope, weights=np.zeros(0), points=Points.empty(envelope.points.shape[1]))
+    return replace(envelope, weights=np.zeros(0), points=Points.units([], envelope.points.shape[1]))
 
 
 LIES = [

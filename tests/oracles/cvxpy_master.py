@@ -23,7 +23,7 @@ class CvxpyMaster:
 
     def __init__(self, target: Array) -> None:
         self._target = np.array(target, dtype=np.float64)
-        self._points = Points.empty(len(target))
+        self._points = Points.units([], len(target))
         self._costs = np.zeros(0)
 
     def add(self, points: Points, costs: Array) -> None:

@@ -39,7 +39,7 @@ def test_selection_is_that_of_the_dense_array(seed, k, n):
     points, mask, order = Points.from_dense(dense), rng.random(k) < 0.5, rng.integers(0, k, 4)
     np.testing.assert_array_equal(points.take(mask).toarray(), dense[mask])
     np.testing.assert_array_equal(points.take(order).toarray(), dense[order])
-    joined = Points.concatenate([points.take(mask), Points.empty(n), points.take(order)])
+    joined = Points.concatenate([points.take(mask), Points.units([], n), points.take(order)])
     np.testing.assert_array_equal(joined.toarray(), np.vstack([dense[mask], dense[order]]))
 
 
@@ -54,7 +54,7 @@ def test_one_point_may_be_a_vector():
 
 
 def test_no_points():
-    none = Points.empty(4)
+    none = Points.units([], 4)
     assert len(none) == 0
     assert none.toarray().shape == (0, 4)
     assert none.dot(np.ones(4)).shape == (0,)
@@ -66,7 +66,7 @@ def test_different_lengths_do_not_mix():
     with pytest.raises(
         InvalidPolytope, match=r"points of different lengths cannot stand in one list: \[2, 3\]"
     ):
-        Points.concatenate([Points.empty(3), Points.empty(2)])
+        Points.concatenate([Points.units([], 3), Points.units([], 2)])
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 9))

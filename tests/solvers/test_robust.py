@@ -225,4 +225,4 @@ def test_bad_sets_are_refused(change: dict[str, object], message: str) -> None:
 
 def test_no_points_have_no_excess() -> None:
     uncertain = UncertainSet(*_random(9, 2, 3, 0.1), ratio=2.0)
-    assert uncertain.excess_of(Points.empty(3)).shape == (0,)
+    assert uncertain.excess_of(Points.units([], 3)).shape == (0,)

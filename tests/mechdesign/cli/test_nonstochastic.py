@@ -55,6 +55,47 @@ def test_the_best_test_of_a_hypothesis(release, run):
         assert (found.code, message in found.err) == (2, True)
 
 
+def test_the_policy_that_moves_values_least(release, run):
+    """Six ages, three of them old: with epsilon 1 half of the reports tell nothing; `hypothesis` counts them again."""
+    asked = (
+        "nonstochastic",
+        "policy",
+        "release.csv",
+        "--x",
+        "age",
+        "--hypothesis",
+        "old=yes",
+        "--epsilon",
+        "1",
+    )
+    record = run(*asked, "--within", "10", "--json").record
+    assert [record[key] for key in ("values", "moved", "optimal")] == [6, 4, True]
+    assert [record["test"][key] for key in ("outputs", "telling", "epsilon")] == [4, 2, 1]
+    assert record["distortion"] == pytest.approx((10**2 + 3 * 5**2) / 6)
+    reports = {row["from"][0]: row["to"][0] for row in record["policy"]}
+    old = {55, 60, 70}
+    rows = "".join(f"{out},{'yes' if age in old else 'no'}\n" for age, out in reports.items())
+    (release / "out.csv").write_text("out,old\n" + rows, encoding="utf-8")
+    counted = run(
+        "nonstochastic", "hypothesis", "out.csv", "--y", "out", "--hypothesis", "old=yes", "--json"
+    ).record
+    assert [counted[key] for key in ("outputs", "telling", "privacy")] == [4, 2, 1]
+    told = " ".join(run(*asked).out.split())
+    assert "2 of 4 outputs settle it; epsilon-private for epsilon up to 1." in told
+    refused = run(*asked, "--within", "1")
+    assert (refused.code, "no policy within 1 is 1-private; lower epsilon" in refused.err) == (1, True)
+    for wrong, message in (
+        (("--within", "-1"), "must not be negative"),
+        (("--within", "far"), "within: 'far' is not a number"),
+        (("--missing", "zero"), "must be one of refuse"),
+    ):
+        found = run(*asked, *wrong)
+        assert (found.code, message in found.err) == (2, True)
+    for option, message in (("--epsilon", "--epsilon E are needed"), ("--x", "--x COL")):
+        at = asked.index(option)
+        assert message in run(*asked[:at], *asked[at + 2 :]).err
+
+
 def test_the_identifiable_partition_of_least_error(release, run):
     """Against all contiguous partitions of the six ages; `measure` counts the cells again."""
     asked = ("nonstochastic", "partition", "release.csv", "--x", "age", "--epsilon", "1")

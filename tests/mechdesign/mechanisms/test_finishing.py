@@ -11,6 +11,7 @@ import pytest
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.mechanisms.result import Certificate, finish
+from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
 from tests.oracles.measures import entropy, mutual_information
@@ -27,7 +28,7 @@ def channel():
 
 def finished(channel, **more):
     verdict = audit(channel, JOINT, LIP(0.5))
-    return finish(channel, JOINT, verdict, mechanism="optimal", method="vertices", **more)
+    return finish(Rounded(channel, verdict), JOINT, "optimal", "vertices", **more)
 
 
 def test_the_utility_is_that_of_the_integers(channel):

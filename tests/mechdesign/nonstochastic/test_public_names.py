@@ -38,6 +38,7 @@ PUBLIC = [
     "linear_query",
     "maximal_leakage",
     "mean_query",
+    "reporting_policy",
     "median_query",
     "most_levels",
     "one_shot_code",

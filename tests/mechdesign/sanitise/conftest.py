@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from mechdesign.tables.variable import Variable
-from tests.mechdesign.sanitise.records import city_channel, mixing_channel
+from tests.mechdesign.sanitise.records import SETTINGS, city_channel, mixing_channel
 
 D = 2**53
 
@@ -56,3 +60,26 @@ def crossed():
 def channels():
     """Random ones, of job and of city."""
     return [mixing_channel(), city_channel()]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """One session for all; its workers run this Python and find the package where the tests do."""
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        pytest.skip("Spark needs Java, and there is none on the path")
+    folder = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv(
+            "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+        )
+        builder = sql.SparkSession.builder.master("local[2,2]").appName("mechdesign tests")
+        builder = builder.config("spark.local.dir", str(folder / "local"))
+        builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        for name, value in SETTINGS.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()

@@ -23,6 +23,19 @@ NAMED = [{"identity": "id"}, {"row_numbers": "n"}, {"identity": ["n", "id"]}]
 """Ways to say which record is which, other than by its place."""
 
 
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    "spark.log.level": "OFF",
+}
+"""Of a Spark that is small and quiet."""
+
+
 def mixing_channel() -> Channel:
     """Three symbols of job, four outputs, every record random; sensitive: rel."""
     return Channel(

@@ -157,6 +157,7 @@ def test_a_column_of_many_values_is_given_up_unless_it_is_a_copy():
     texts = [str(i // 2) for i in range(200)]
     found = crossed(texts, texts, 50, limit=20)
     assert found.full
+    assert not found.values
     assert found.stands_for()
     assert not crossed([f"n{text}" for text in texts], texts, 50, limit=20).stands_for()
 

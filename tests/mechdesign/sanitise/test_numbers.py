@@ -99,6 +99,7 @@ def test_duckdb(table):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_spark(table, spark):
     frame = spark.createDataFrame(table.assign(kwh=[7, 1, 12, 3, 9, 4, 1, -3]))
     released = sanitise(frame, mechanism())
@@ -267,11 +268,11 @@ def test_frames_are_charged_to_the_ledger(table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"policy": Policy(unknown="marginal")}, "a mechanism draws nothing: leave out form, policy"),
+        ({"policy": Policy(unknown="marginal")}, "a mechanism draws nothing: leave out key, form, policy"),
         ({"form": "posterior-draw"}, "a mechanism draws nothing"),
         ({"row_numbers": "house"}, "a mechanism draws nothing"),
-        ({"key": Key.fresh()}, "a mechanism draws nothing: leave key and first_row out"),
-        ({"first_row": 3}, "a mechanism draws nothing: leave key and first_row out"),
+        ({"key": Key.fresh()}, "a mechanism draws nothing: leave out key"),
+        ({"first_row": 3}, "a mechanism draws nothing: leave out first_row"),
         ({"identity": ["house", "note"]}, "one column that identifies individuals"),
         ({"columns": {"watts": "kwh"}}, "has no column 'watts' to rename"),
         ({"columns": {"kwh": "watts"}}, "there is no column 'watts'"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +22,7 @@ from mechdesign.tables.joint import Joint
 from tests.mechdesign.sanitise.records import (
     KEY,
     NAMED,
+    SETTINGS,
     adult_by_relationship,
     adult_channel,
     crossed_channel,
@@ -33,42 +33,10 @@ from tests.mechdesign.sanitise.records import (
 )
 
 sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-    pytest.skip("Spark needs Java, and there is none on the path", allow_module_level=True)
-
 # mapInArrow hands no pandas frame to anybody, but asks whether pandas is there, and warns of its version.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 ROOT = Path(__file__).parents[3]
-
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "512m",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
-    "spark.log.level": "OFF",
-}
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    """One session for all; its workers run this Python and find the package where the tests do."""
-    folder = tmp_path_factory.mktemp("spark")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        builder = sql.SparkSession.builder.master("local[2,2]").appName("mechdesign tests")
-        builder = builder.config("spark.local.dir", str(folder / "local"))
-        builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        for name, value in SETTINGS.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        yield session
-        session.stop()
 
 
 @pytest.fixture

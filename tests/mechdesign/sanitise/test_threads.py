@@ -75,9 +75,18 @@ def test_an_interruption_leaves_no_thread_and_no_file(tmp_path, monkeypatch, aft
 
 def test_few_batches_wait():
     made = []
-    for taken in writing.ahead(((made.append(i), i) for i in range(100)), wanted=True):
-        assert made[-1] - taken[1] <= 1
+    for taken in writing.ahead(((made.append(i), i) for i in range(100)), 5):
+        assert made[-1] - taken[1] <= 5
     assert made == [*range(100)]
+
+
+def test_nothing_more_is_made_once_nobody_wants_it():
+    made = []
+    items = writing.ahead(((made.append(i), i) for i in range(100)), 5)
+    assert next(items)[1] == 0
+    items.close()
+    assert made == [*range(len(made))]
+    assert len(made) <= 6
 
 
 def test_no_jobs_are_too_few(tmp_path):
