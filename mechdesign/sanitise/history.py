@@ -24,8 +24,7 @@ from mechdesign.nonstochastic.noiseless import composed_epsilon
 from mechdesign.release.drawing import REDRAW, channel_digest
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.answers import Quantised
-from mechdesign.sanitise.entries import Drawn, Entry, Use
-from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.ledger import Drawn, Entry, Ledger, Use
 
 Budget: TypeAlias = dict[str, Any]
 """`draws`, `eps_l`, `eps_u` and `eps_ldp`."""
