@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidPolytope
-from solvers.formulation import auxiliary_bounds
 from solvers.points import Array
 from solvers.polytope import Polytope
 
@@ -164,7 +163,7 @@ def reduced_costs(problem: Assignment, found: Multipliers) -> Array:
     level = f - offset @ nu
     size = np.abs(f) + np.abs(offset) @ nu
     if auxiliary.shape[1]:
-        top = auxiliary_bounds(problem.columns)
+        top = problem.columns.auxiliary_bounds
         room = 4.0 * UNIT * (len(nu) + 4) * (np.abs(auxiliary).T @ nu)
         level = level + top @ np.maximum(auxiliary.T @ nu + room, 0.0)
         size += top @ (np.abs(auxiliary).T @ nu)

@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers import formulation
-from solvers.errors import BackendFailure, EmptyPolytope, InvalidPolytope
+from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, InvalidPolytope
 from solvers.points import Array, Points
-from solvers.polytope import Polytope
+from solvers.polytope import NATURAL_MARGIN, Polytope
 from solvers.uncertain import UncertainSet
 
 MEMORY_LIMIT = 2 << 30
@@ -43,6 +42,10 @@ MOST_STARTS = 1000
 MOST_ENTRIES = 32767
 """Rows and columns that the kernel can number: its bases are kept in 16 bits."""
 
+LEAST_SHARE = 2.0**-30
+"""Least value of a row, as a share of its largest entry, that rows are scaled to: smaller ones are lost in
+the rounding of the point itself."""
+
 _DONE = 0
 _NO_LIMIT = 1 << 62
 
@@ -54,7 +57,6 @@ class SearchStatus(StrEnum):
     COLUMNS = "enough columns found"
     TIME_LIMIT = "time limit reached: allow more seconds"
     NODE_LIMIT = "node limit reached: allow more nodes"
-    PRECISION = "double precision proves no more: allow a larger tolerance"
     MEMORY_LIMIT = "memory limit reached: allow more memory or a larger tolerance"
 
 
@@ -84,6 +86,77 @@ class SearchResult:
     bound: float
     points: Points
     counts: SearchCounts
+
+
+def check_limits(workers: int, memory_limit: int) -> None:
+    """Raise InvalidOption unless both are positive."""
+    if workers < 1:
+        raise InvalidOption(f"workers ({workers}) must be at least 1")
+    if memory_limit <= 0:
+        raise InvalidOption(f"memory_limit ({memory_limit}) must be a positive number of bytes")
+
+
+def check_prices(name: str, prices: ArrayLike, n: int) -> Array:
+    """Return them as a float array; InvalidPolytope unless they are n finite numbers."""
+    y = np.ascontiguousarray(prices, dtype=np.float64)
+    if y.shape != (n,):
+        raise InvalidPolytope(f"{name} must have one entry per coordinate ({n}), not shape {y.shape}")
+    finite = np.isfinite(y)
+    if not finite.all():
+        raise InvalidPolytope(f"{name} has a NaN or infinite entry at {int(finite.argmin())}")
+    return y
+
+
+def identical_columns(rows: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Group of every column, and the first column of every group, groups in order of appearance."""
+    _, first, group = np.unique(rows, axis=1, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[group.ravel()], first[order]
+
+
+def best_of_groups(prices: Array, group: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
+    """Best price of each group of coordinates, and the coordinate that has it."""
+    order = np.lexsort((prices, group))
+    chosen = order[np.append(np.flatnonzero(np.diff(group[order])), len(prices) - 1)]
+    return np.ascontiguousarray(prices[chosen]), chosen
+
+
+def kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Rows with the sum row last, scaled by powers of two (exact), all bounds finite."""
+    auxiliary = polytope.auxiliary_columns
+    rows = np.hstack([polytope.rows, auxiliary])
+    size = np.abs(rows).max(axis=1, initial=0.0)
+    # What matters of a row is its value at points that satisfy it: tolerances of the simplex are absolute.
+    ends = np.stack([polytope.lower, polytope.upper])
+    ends = np.abs(np.where(np.isfinite(ends), ends, 0.0)).max(axis=0)
+    natural = np.maximum(ends, np.abs(auxiliary).max(axis=1, initial=0.0))
+    natural = np.clip(np.where(natural > 0.0, natural, size), LEAST_SHARE * size, size)
+    natural = np.where(size > 0.0, natural, 1.0)
+    scale = np.exp2(-np.round(np.log2(natural)))
+    top = np.concatenate([np.ones(polytope.n), outer.auxiliary_bounds])
+    reach_up = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[polytope.n :]
+    reach_down = polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[polytope.n :]
+    margin = NATURAL_MARGIN * (1.0 + size)
+
+    def finite(lower: Array, upper: Array) -> tuple[Array, Array]:
+        low = np.append(np.maximum(lower, reach_down - margin) * scale, 1.0)
+        high = np.append(np.minimum(upper, reach_up + margin) * scale, 1.0)
+        # A row that no point can satisfy keeps an empty-looking interval; order it for the kernel,
+        # which then proves emptiness from the far bound.
+        empty = low > high
+        if empty.any():
+            i = int(np.flatnonzero(empty)[0])
+            raise EmptyPolytope(
+                f"row {i} cannot reach its interval [{lower[i]}, {upper[i]}] for any v in the simplex"
+            )
+        return low, high
+
+    inner_lo, inner_hi = finite(polytope.lower, polytope.upper)
+    outer_lo, outer_hi = finite(outer.lower, outer.upper)
+    full = np.vstack([rows * scale[:, None], np.append(np.ones(polytope.n), np.zeros(auxiliary.shape[1]))])
+    return np.ascontiguousarray(full), inner_lo, inner_hi, outer_lo, outer_hi, top
 
 
 class ConcaveSearch:
@@ -124,14 +197,14 @@ class ConcaveSearch:
     ) -> None:
         from solvers._kernel import Search
 
-        formulation.check_limits(workers, memory_limit)
+        check_limits(workers, memory_limit)
         outer = polytope if relaxation is None else relaxation
-        formulation.check_relaxation(polytope, outer)
+        polytope.check_relaxation(outer)
         self.n = polytope.n
-        full, inner_lo, inner_hi, outer_lo, outer_hi, top = formulation.kernel_rows(polytope, outer)
+        full, inner_lo, inner_hi, outer_lo, outer_hi, top = kernel_rows(polytope, outer)
         # Identical columns are interchangeable for the rows; by concavity all of their mass sits on the
         # one with the best price, so the kernel sees each distinct column once.
-        self._members, self._first = formulation.identical_columns(full[:, : self.n])
+        self._members, self._first = identical_columns(full[:, : self.n])
         keep = np.concatenate([self._first, np.arange(self.n, full.shape[1])])
         full, top = np.ascontiguousarray(full[:, keep]), np.ascontiguousarray(top[keep])
         distinct = len(self._first)
@@ -156,7 +229,7 @@ class ConcaveSearch:
         EmptyPolytope
             If there is no point at all.
         """
-        d = formulation.check_prices("direction", direction, self.n)
+        d = check_prices("direction", direction, self.n)
         group_cost, chosen = self._grouped(-d)
         status, bound, raw = self._kernels[0].linear(np.ascontiguousarray(-group_cost))
         if bound == np.inf:
@@ -267,7 +340,7 @@ class ConcaveSearch:
         """Best price of each group of identical columns, and the coordinate that has it."""
         if len(self._first) == self.n:
             return prices, self._first
-        return formulation.best_of_groups(prices, self._members)
+        return best_of_groups(prices, self._members)
 
     def _collect(self, chosen: NDArray[np.intp]) -> Points:
         parts: list[Points] = []
@@ -308,7 +381,7 @@ class RobustSearch(ConcaveSearch):
     ) -> None:
         from solvers._robust import Search
 
-        formulation.check_limits(workers, memory_limit)
+        check_limits(workers, memory_limit)
         self.n = uncertain.n
         # No two coordinates are interchangeable here: each is a group of its own.
         self._members = self._first = np.arange(self.n)

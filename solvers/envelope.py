@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers import errors
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch, RobustSearch
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch, RobustSearch, check_limits, check_prices
 from solvers.enumeration import Vertices, estimate, explicit_rows, few_vertices, vertices
-from solvers.formulation import check_limits, check_prices, check_relaxation
 from solvers.generation import Generation
 from solvers.line import LineSearch, at_mean, first_columns, leading_row
 from solvers.plane import plane_search
@@ -127,7 +126,7 @@ def lower_envelope(
         raise errors.InvalidOption(f"enumeration {enumeration!r} needs method='vertices'")
     outer = polytope if relaxation is None else relaxation
     check_limits(workers, memory_limit)
-    check_relaxation(polytope, outer)
+    polytope.check_relaxation(outer)
     p = _check_point(polytope, point)
     if start is not None:
         _check_length(start, polytope.n)
@@ -167,17 +166,10 @@ def lower_envelope(
         for _, points in found:
             _check_length(points, polytope.n)
     columns, best = _with_incumbents(polytope, p, initial, found)
+    left, stabilise = end - time.monotonic(), listed is None and lead is None
+    stars = (lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None
     run = Generation(
-        p,
-        pricer,
-        columns,
-        gap,
-        end - time.monotonic(),
-        incumbent=best,
-        stabilise=listed is None and lead is None,
-        guess=known,
-        completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
-        progress=progress,
+        p, pricer, columns, gap, left, best, stabilise, guess=known, completion=stars, progress=progress
     )
     used = "vertices" if listed is not None else ("columns" if lead is None else "line")
     return concluded(run, started, used, interrupted, listed)
@@ -204,23 +196,10 @@ def concluded(
             "HiGHS failed on the first master program; try method='vertices' or a larger gap"
         )
     used = np.flatnonzero(run.weights > 0.0)
-    return Envelope(
-        status,
-        run.weights[used],
-        run.pool.take(used),
-        run.value,
-        run.bound,
-        run.dual,
-        method,
-        run.pool,
-        enumeration=None if listed is None else listed.method,
-        vertices=0 if listed is None else len(listed),
-        rounds=run.rounds,
-        columns=len(run.pool),
-        counts=run.counts,
-        seconds=time.monotonic() - started,
-        seconds_pricing=run.seconds_pricing,
-    )
+    found = run.weights[used], run.pool.take(used), run.value, run.bound, run.dual
+    enumerated = (None, 0) if listed is None else (listed.method, len(listed))
+    effort = run.rounds, len(run.pool), run.counts, time.monotonic() - started, run.seconds_pricing
+    return Envelope(status, *found, method, run.pool, *enumerated, *effort)
 
 
 def _check_length(given: Points, n: int) -> None:
@@ -247,12 +226,9 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
         ends = polytope.explicit.upper, polytope.explicit.lower
         high, low = (np.flatnonzero(np.isfinite(end)) for end in ends)
         what = f"row {high[worst]}" if worst < len(high) else f"minus row {low[worst - len(high)]}"
-    raise errors.OutsidePolytope(
-        f"point is not in the polytope, so it has no decomposition: {what} gives {float(normal @ p):.6g}, "
-        f"above {offset:.6g}",
-        normal,
-        offset,
-    )
+    excess = f"{what} gives {float(normal @ p):.6g}, above {offset:.6g}"
+    said = f"point is not in the polytope, so it has no decomposition: {excess}"
+    raise errors.OutsidePolytope(said, normal, offset)
 
 
 def _stars(polytope: Polytope, p: Array) -> Points:
@@ -284,12 +260,8 @@ def _with_incumbents(
         inside = _members(polytope, points, ROUNDING)
         missing = np.abs(points.combine(w) - target)
         value = float(w @ points.entropies())
-        if (
-            inside[w > 0.0].all()
-            and w.min(initial=0.0) >= 0.0
-            and (missing <= INCUMBENT_ERROR * target).all()
-            and value < least
-        ):
+        decomposes = w.min(initial=0.0) >= 0.0 and (missing <= INCUMBENT_ERROR * target).all()
+        if decomposes and inside[w > 0.0].all() and value < least:
             best, least = (w[inside], width), value
         parts.append(points.take(inside))
         width += len(parts[-1])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
 from solvers.points import Array, Points
 from solvers.programs.highs import FEASIBILITY, HighsMaster, MasterSolution, MasterStatus, PriceBox
-from solvers.results import EnvelopeStatus, Pricer, Progress
+from solvers.results import EnvelopeStatus, Pricer, Progress, envelope_bound, lowered_prices
 
 CUTOFF_SHARE = 0.9
 """Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
@@ -79,9 +79,8 @@ AROUND_STARTS = 3000
 CHEAP_TREE = 50_000
 """Pivots, a fraction of a second, below which the next tree is as cheap as what would clear its way."""
 
-MOST_LOWERINGS, LOWERING_SHARE = 10, 0.1
-"""Times in a row that prices of rare coordinates are lowered and priced again, and most that one of these may
-cost, as a share of the gap."""
+MOST_LOWERINGS = 10
+"""Times in a row that prices of rare coordinates are lowered and priced again."""
 
 POLISH_SHARE = 1.0
 """Share of the pivots of the trees that further local searches may take between them."""
@@ -116,23 +115,15 @@ class Generation:
     guess: Array | None = None
     completion: Callable[[], Points] | None = None
     progress: Callable[[Progress], None] | None = None
-    pool: Points = field(init=False)
-    costs: Array = field(init=False)
-    weights: Array = field(init=False)
-    value: float = field(init=False)
-    # The cost is never negative, so zero prices and the bound zero are a certificate from the start.
-    bound: float = field(init=False, default=0.0)
-    dual: Array = field(init=False)
-    rounds: int = field(init=False, default=0)
-    counts: SearchCounts = field(init=False, default_factory=SearchCounts)
-    seconds_pricing: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self._end = time.monotonic() + self.time_limit
         self.pool, self.costs = self.initial, self.initial.entropies()
         self.weights = np.eye(1, len(self.pool))[0] if self.incumbent is None else self.incumbent
         self.value = float(self.weights @ self.costs)
-        self.dual = np.zeros_like(self.target)
+        # The cost is never negative, so zero prices and the bound zero are a certificate from the start.
+        self.dual, self.bound = np.zeros_like(self.target), 0.0
+        self.rounds, self.counts, self.seconds_pricing = 0, SearchCounts(), 0.0
         self._master = HighsMaster(self.target)
         self._master.add(self.pool, self.costs)
         self._aim = max(self.gap, LEAST_GAP)
@@ -150,9 +141,7 @@ class Generation:
     def run(self) -> EnvelopeStatus:
         """Work until the gap is closed or a limit is met; Ctrl-C ends it like a limit."""
         try:
-            failed = None
-            if self.stabilise:
-                failed = self._search()
+            failed = self._search() if self.stabilise else None
             status = self._prove() if failed is None else failed
         except KeyboardInterrupt:
             status = EnvelopeStatus.INTERRUPTED
@@ -332,7 +321,9 @@ class Generation:
         result = self._priced(prices)
         found = self._add(result.points, prices, math.inf)
         for _ in range(MOST_LOWERINGS):
-            lowered = self._lowered(prices, result)
+            if not len(result.points) or result.bound > -CUTOFF_SHARE * self._aim:
+                break
+            lowered = lowered_prices(prices, result.points, self.target, self._aim)
             if lowered is None or self._left() <= 0.0:
                 break
             prices = lowered
@@ -359,23 +350,6 @@ class Generation:
         if lower > self.bound:
             self.bound, self.dual, self._depth = lower, prices, -result.bound
         return result
-
-    def _lowered(self, prices: Array, result: SearchResult) -> Array | None:
-        """Prices at which the columns found no longer gain, where rare coordinates alone have to pay for that.
-
-        The master knows a price as well as its coordinate is worth: to 1e-10 of a probability of 1e-8 is not known
-        at all, and a column that gains much, of which there can be next to nothing, would open the whole bound.
-        """
-        points = result.points
-        if not len(points) or result.bound > -CUTOFF_SHARE * self._aim:
-            return None
-        excess = points.dot(prices) - points.entropies()
-        first, worth = points.indptr[:-1], self.target[points.indices] / points.data
-        least = np.minimum.reduceat(worth, first)[points.owner]
-        rarest = np.minimum.reduceat(np.where(worth == least, np.arange(len(worth)), len(worth)), first)
-        drop = np.zeros_like(prices)
-        np.maximum.at(drop, points.indices[rarest], np.maximum(excess, 0.0) / points.data[rarest])
-        return prices - drop if float(drop @ self.target) <= LOWERING_SHARE * self._aim else None
 
     def _polish(self) -> None:
         """Local searches at the new prices: far cheaper than the next tree, for which they clear the way."""
@@ -444,11 +418,11 @@ class Generation:
         if self._radius > LARGEST_RADIUS:
             self._boxed = False
 
-    def _solve_exactly(self, seconds: float) -> bool:
-        if self._solved == len(self.costs):
-            return True
-        solution = self._master.solve(seconds)
-        return self._usable(solution) and self._accept(solution)
+    def _solve_exactly(self, seconds: float) -> None:
+        if self._solved < len(self.costs):
+            solution = self._master.solve(seconds)
+            if self._usable(solution):
+                self._accept(solution)
 
     def _accept(self, solution: MasterSolution) -> bool:
         """Keep the weights if they are better; False if they do not decompose the target at all."""
@@ -469,15 +443,3 @@ class Generation:
         if self.progress is not None:
             best = self.bound if bound is None else max(self.bound, bound)
             self.progress(Progress(self.value, best, self.rounds, len(self.pool), self.counts.nodes))
-
-
-def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
-    """``prices.target + minimum`` rounded down: a lower bound of the envelope at the target.
-
-    The target is itself the rounding of some exact vector: each entry may be off by 4 ulp.
-    """
-    if not math.isfinite(minimum):
-        return -math.inf
-    terms = prices * target
-    error = 8.0 * np.finfo(np.float64).eps * (float(np.abs(terms).sum()) + abs(minimum))
-    return math.fsum(terms) + minimum - error

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers import concave
 from solvers.concave import MAX_COLUMNS, SLICE, ConcaveSearch, SearchCounts, SearchResult, SearchStatus
-from solvers.formulation import best_of_groups, identical_columns
 from solvers.line import DEPENDENCE, ULP, affine_fit
 from solvers.points import Array, Points
 from solvers.polytope import Polytope
@@ -57,7 +57,7 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
     leads = _leading_rows(polytope.rows)
     if leads is None:
         return None
-    members, first = identical_columns(polytope.rows)
+    members, first = concave.identical_columns(polytope.rows)
     rows = polytope.rows[:, first]
     points = rows[leads]
     # The same power of two for both keeps the coordinates exact.
@@ -162,7 +162,7 @@ class PlaneSearch:
         options |= {"tolerance": tolerance, "column_cutoff": column_cutoff, "columns": columns}
         if enough == 0:
             return self.tree.run(prices, enough=enough, time_limit=time_limit, **options)
-        grouped, chosen = best_of_groups(prices, self.members)
+        grouped, chosen = concave.best_of_groups(prices, self.members)
         look = _Look(np.ascontiguousarray(grouped), column_cutoff, time_limit, self.blur)
         unit = -grouped[(self.outer <= OUTSIDE).all(axis=0)]
         look.note(float(unit.min(initial=np.inf)))

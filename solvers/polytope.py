@@ -16,6 +16,9 @@ MEMBERSHIP_TOLERANCE = 1e-9
 """Default largest violation at which a float point still counts as a member: a thousand times the
 error of a simplex solve on rows of order one, far below any bound that matters to a user."""
 
+NATURAL_MARGIN = 1e-9
+"""Slack, relative to the row's size, of the bounds that v >= 0, sum v = 1 imply for a row."""
+
 
 @dataclass(frozen=True, eq=False)
 class LeastAuxiliary:
@@ -126,6 +129,40 @@ class Polytope:
         """Number of general rows."""
         return self.rows.shape[0]
 
+    @property
+    def auxiliary_columns(self) -> Array:
+        """`auxiliary`, (m, k); k = 0 without."""
+        return np.zeros((self.m, 0)) if self.auxiliary is None else self.auxiliary
+
+    @cached_property
+    def auxiliary_bounds(self) -> Array:
+        """Upper bound of every auxiliary variable from single rows, rounded up.
+
+        A row bounds its variables from above where all of them have coefficients of one sign, for they are not
+        negative. Raises InvalidPolytope if a variable is not bounded.
+        """
+        matrix = self.auxiliary_columns
+        top = np.full(matrix.shape[1], np.inf)
+        for sign, bound in ((1.0, self.upper), (-1.0, -self.lower)):
+            signed = sign * matrix
+            for i in np.flatnonzero((signed >= 0.0).all(axis=1) & np.isfinite(bound)):
+                k = np.flatnonzero(signed[i])
+                room = max(float(bound[i] - (sign * self.rows[i]).min()), 0.0)
+                top[k] = np.minimum(top[k], room / signed[i, k])
+        finite = np.isfinite(top)
+        if not finite.all():
+            raise InvalidPolytope(f"auxiliary variable {int(finite.argmin())} is not bounded by any row")
+        return top * (1.0 + NATURAL_MARGIN) + NATURAL_MARGIN
+
+    def check_relaxation(self, outer: Polytope) -> None:
+        """Raise InvalidPolytope unless the other one has the same rows and contains this one."""
+        # Searches bound and design with one matrix: other rows would make their bounds those of another set.
+        wider, narrower = (np.hstack([each.rows, each.auxiliary_columns]) for each in (outer, self))
+        if outer.n != self.n or not np.array_equal(wider, narrower):
+            raise InvalidPolytope("relaxation must have the same rows and auxiliary columns as the polytope")
+        if (outer.lower > self.lower).any() or (outer.upper < self.upper).any():
+            raise InvalidPolytope("relaxation must contain the polytope: none of its bounds may be narrower")
+
     @cached_property
     def explicit(self) -> Polytope:
         """The same set without auxiliary variables, by Fourier-Motzkin elimination.
@@ -161,9 +198,9 @@ class Polytope:
     @cached_property
     def one_sided(self) -> tuple[Array, Array, Array]:
         """Rows, auxiliary columns (k = 0 without) and bounds of ``rows v + auxiliary r <= bounds``, for every end."""
-        auxiliary = np.zeros((self.m, 0)) if self.auxiliary is None else self.auxiliary
         high, low = np.isfinite(self.upper), np.isfinite(self.lower)
-        rows, weights = (np.vstack([matrix[high], -matrix[low]]) for matrix in (self.rows, auxiliary))
+        both = self.rows, self.auxiliary_columns
+        rows, weights = (np.vstack([matrix[high], -matrix[low]]) for matrix in both)
         return rows, weights, np.concatenate([self.upper[high], -self.lower[low]])
 
     @cached_property

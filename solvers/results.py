@@ -1,14 +1,20 @@
-"""What an envelope computation returns and reports."""
+"""What an envelope computation returns and reports, and what prices prove."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+import numpy as np
+
 from solvers.concave import SearchCounts, SearchResult
 from solvers.points import Array, Points
+
+LOWERING_SHARE = 0.1
+"""Most that lower prices of rare coordinates may cost, as a share of the gap."""
 
 
 class EnvelopeStatus(StrEnum):
@@ -79,3 +85,30 @@ class Envelope:
 
 Pricer: TypeAlias = Callable[..., SearchResult]
 """`ConcaveSearch.run`, or what takes its parameters."""
+
+
+def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
+    """``prices.target + minimum`` rounded down: a lower bound of the envelope at the target.
+
+    The target is itself the rounding of some exact vector: each entry may be off by 4 ulp.
+    """
+    if not math.isfinite(minimum):
+        return -math.inf
+    terms = prices * target
+    error = 8.0 * np.finfo(np.float64).eps * (float(np.abs(terms).sum()) + abs(minimum))
+    return math.fsum(terms) + minimum - error
+
+
+def lowered_prices(prices: Array, points: Points, target: Array, gap: float) -> Array | None:
+    """Prices at which the points no longer gain, where rare coordinates alone have to pay for that.
+
+    The master knows a price as well as its coordinate is worth: to 1e-10 of a probability of 1e-8 is not known
+    at all, and a column that gains much, of which there can be next to nothing, would open the whole bound.
+    """
+    excess = points.dot(prices) - points.entropies()
+    first, worth = points.indptr[:-1], target[points.indices] / points.data
+    least = np.minimum.reduceat(worth, first)[points.owner]
+    rarest = np.minimum.reduceat(np.where(worth == least, np.arange(len(worth)), len(worth)), first)
+    drop = np.zeros_like(prices)
+    np.maximum.at(drop, points.indices[rarest], np.maximum(excess, 0.0) / points.data[rarest])
+    return prices - drop if float(drop @ target) <= LOWERING_SHARE * gap else None

@@ -189,10 +189,8 @@ class UncertainSet:
         if np.isfinite(self.ratio) and size > 1:
             others = np.where(np.eye(size, dtype=np.bool_), np.inf, g)
             rows.append(self.ratio * low[others.argmin(axis=1)] - high)
-        for factor, sign, values, own, ends in (
-            (self.most, 1, g, h, (low, high)),
-            (self.least, -1, h, g, (high, low)),
-        ):
+        sides = (self.most, 1, g, h, (low, high)), (self.least, -1, h, g, (high, low))
+        for factor, sign, values, own, ends in sides:
             if 0.0 < factor < np.inf:
                 c = np.tile(values, (size, 1))
                 c[each, each] = own

@@ -64,6 +64,7 @@ SANITISE = [
     "Key",
     "Policy",
     "ReleaseTransformer",
+    "answer_groups",
     "create_key",
     "engine_errors",
     "read_key",

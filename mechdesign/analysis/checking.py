@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,13 +81,14 @@ def chi_square_tail(statistic: float, degrees: int) -> float:
 
 def enumerated_test(counts: Counts, probabilities: Array) -> float:
     """P(an outcome at least as far from the expectation, by likelihood ratio), over all outcomes."""
-    from scipy.special import gammaln, xlogy
+    from scipy.special import rel_entr
+    from scipy.stats import multinomial
 
-    n, k = int(counts.sum()), len(counts)
-    outcomes = _compositions(n, k)
-    ratio = xlogy(outcomes, outcomes / (n * probabilities)).sum(axis=1)
-    observed = float(xlogy(counts, counts / (n * probabilities)).sum())
-    logs = gammaln(n + 1) - gammaln(outcomes + 1.0).sum(axis=1) + xlogy(outcomes, probabilities).sum(axis=1)
+    n = int(counts.sum())
+    outcomes = _compositions(n, len(counts))
+    ratio = rel_entr(outcomes, n * probabilities).sum(axis=1)
+    observed = float(rel_entr(counts, n * probabilities).sum())
+    logs: Any = multinomial.logpmf(outcomes, n, probabilities)
     return min(1.0, float(np.exp(logs[ratio >= observed - TIE * (1.0 + abs(observed))]).sum()))
 
 
@@ -310,10 +312,9 @@ def check_any_data(
 
 def _divergence(counts: Counts, expected: Array) -> float:
     """N times the relative entropy of the shares of `counts` to `expected`, in nats."""
-    seen, n = counts > 0, int(counts.sum())
-    if (expected[seen] <= 0.0).any():
-        return math.inf
-    return max(0.0, float((counts[seen] * np.log(counts[seen] / (n * expected[seen]))).sum()))
+    from scipy.special import rel_entr
+
+    return max(0.0, float(rel_entr(counts, counts.sum() * expected).sum()))
 
 
 def _shares(

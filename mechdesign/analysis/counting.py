@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from mechdesign.formats.cells import Encoded, encode, require_column
 from mechdesign.formats.csv import CsvSource, as_text
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Batch, Source, open_source
+from mechdesign.formats.opening import Source, open_source
 from mechdesign.release.drawing import Seen
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.sanitise.plan import lookalikes
@@ -71,50 +71,31 @@ class CountedFile:
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True)
-class RecordSlice:
-    """Some consecutive records of a batch; its columns are cut out of the file when they are asked for."""
+def slices(table: Source, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[Any]:
+    """All records in order, these columns of them as arrow batches; the file must have them."""
+    import pyarrow as pa
 
-    batch: Batch
-    first: int
-    size: int
-    columns: dict[str, Any] = field(default_factory=dict)
-
-    def column(self, name: str) -> Any:
-        """A column as a pyarrow array."""
-        if name not in self.columns:
-            self.columns[name] = self.batch.column(name)
-        return self.columns[name].slice(self.first, self.size)
-
-    def cells(self, names: Sequence[str]) -> list[Encoded]:
-        """The cells of some columns as text."""
-        return [encode(self.column(name), name) for name in names]
-
-    def split(self, size: int) -> tuple[RecordSlice, RecordSlice | None]:
-        """The first `size` records, and the others if there are any."""
-        rest = replace(self, first=self.first + size, size=self.size - size)
-        return replace(self, size=size), rest if rest.size else None
-
-
-def slices(table: Source, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[RecordSlice]:
-    """All records in order; the file must have these columns."""
     with naming(table.name):
         for name in (*symbols, *read):
             require_column(name, table.header)
+    names = list(dict.fromkeys((*symbols, *read)))
     for batch in table.batches(encode=symbols, read=[n for n in read if n not in symbols], whole=False):
         if batch.num_rows:
-            yield RecordSlice(batch, 0, batch.num_rows)
+            yield pa.RecordBatch.from_arrays([batch.column(name) for name in names], names)
 
 
-def pairs(
-    before: Iterator[RecordSlice], after: Iterator[RecordSlice]
-) -> Iterator[tuple[RecordSlice | None, RecordSlice | None]]:
+def cells_of(batch: Any, names: Sequence[str]) -> list[Encoded]:
+    """The cells of some columns as text."""
+    return [encode(batch.column(name), name) for name in names]
+
+
+def pairs(before: Iterator[Any], after: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
     """Records of both, equally many at a time, in order; None where the other file has more."""
     old, new = next(before, None), next(after, None)
-    while old is not None or new is not None:
-        size = min(part.size for part in (old, new) if part is not None)
-        (one, old), (other, new) = (part.split(size) if part else (None, None) for part in (old, new))
-        yield one, other
+    while old or new:
+        size = min(len(part) for part in (old, new) if part)
+        yield old and old.slice(0, size), new and new.slice(0, size)
+        old, new = (part and part.slice(size) for part in (old, new))
         old, new = old or next(before, None), new or next(after, None)
 
 
@@ -138,9 +119,9 @@ class Counting:
         first = self.offenders.get(kind) or Finding(kind, f"{self.table.where(at)}: {what}")
         self.offenders[kind] = replace(first, records=first.records + times)
 
-    def label_codes(self, batch: RecordSlice) -> Counts:
+    def label_codes(self, batch: Any) -> Counts:
         """Positions of the labels; what is none has a negative one."""
-        cells = batch.cells(self.columns.released)
+        cells = cells_of(batch, self.columns.released)
         codes = positions_of(cells, self.labels)
         if codes.size and codes.min() < 0:
             at = np.flatnonzero(codes < 0)
@@ -149,12 +130,14 @@ class Counting:
             self.offend("label", int(at[0]), what if text else "an empty cell, as no channel gives", len(at))
         return codes
 
-    def add(self, batch: RecordSlice, xs: Counts, ys: Counts, advance: Advance | None) -> None:
+    def add(self, batch: Any, xs: Counts, ys: Counts, advance: Advance | None) -> None:
         """Count the records with a label, each identifier once."""
         known = np.flatnonzero(ys >= 0)
         codes = xs[known] * len(self.labels) + ys[known]
         if self.columns.identity:
-            cells = [Encoded(c.codes[known], c.texts, c.is_float) for c in batch.cells(self.columns.identity)]
+            cells = [
+                Encoded(c.codes[known], c.texts, c.is_float) for c in cells_of(batch, self.columns.identity)
+            ]
             first, own = self._identities.look(_HASHER.identifiers(cells), codes)
             other = np.flatnonzero(own != codes)
             if other.size:
@@ -211,10 +194,10 @@ def count_pairs(
         gone, come = 0, 0
         for old, new in pairs(olds, news):
             if old is None or new is None:
-                gone, come = gone + (old.size if old else 0), come + (new.size if new else 0)
+                gone, come = gone + len(old or ()), come + len(new or ())
                 continue
             ys = counting.label_codes(new)
-            cells = [normalised_cells(cells, policy.normalise) for cells in old.cells(columns.useful)]
+            cells = [normalised_cells(cells, policy.normalise) for cells in cells_of(old, columns.useful)]
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
             if wrong.size:
@@ -254,7 +237,7 @@ def symbol_codes(
 
 
 def first_difference(
-    original: RecordSlice, released: RecordSlice, names: Sequence[str], *, loose: bool, escaped: bool = False
+    original: Any, released: Any, names: Sequence[str], *, loose: bool, escaped: bool = False
 ) -> tuple[int, str, str, str] | None:
     """The first cell that differs: position, column, original, release; a CSV holds only texts."""
     found: list[tuple[int, str, str, str]] = []

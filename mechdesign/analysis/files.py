@@ -247,8 +247,8 @@ def _crossed(
     with open_source(released, text) as table:
         records, written = 0, columns.written(labels, table)
         for batch in counting.slices(table, [*columns.released, by]):
-            codes = counting.symbol_codes(table, batch.cells(columns.released), written, records)
-            (kept,) = batch.cells((by,))
+            codes = counting.symbol_codes(table, counting.cells_of(batch, columns.released), written, records)
+            (kept,) = counting.cells_of(batch, (by,))
             texts = [*kept.texts, ""]
             flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)
             seen, times = np.unique(flat, return_counts=True)

@@ -84,10 +84,15 @@ class Extreme:
     against: str | None = None
     before: tuple[str, ...] = ()
 
+    @cached_property
+    def used(self) -> float:
+        """The smallest double that bounds its logarithm."""
+        return log_upper(*self.over)
+
     @property
     def kept(self) -> bool:
-        """Whether it keeps to its budget, decided exactly; an infinite one is no limit."""
-        return math.isinf(self.budget) or at_most_exp(*self.over, self.budget)
+        """Whether it keeps to its budget, decided exactly (`log_upper`); an infinite one is no limit."""
+        return self.used <= self.budget
 
 
 def extreme_lifts(columns: Iterable[Entries], demands: Sequence[Demand]) -> list[Extreme]:
@@ -128,20 +133,12 @@ def _extreme(rows: Sequence[int], masses: Sequence[int], sums: Sequence[int], *,
     return best
 
 
-def at_most_exp(numerator: int, denominator: int, exponent: float) -> bool:
-    """Whether numerator / denominator <= e^exponent, decided exactly.
-
-    It always is: the logarithm of a quotient other than 1 is no rational number (e^x is irrational for rational x != 0:
-    Lindemann), so it is at most a double exactly where the smallest double above it is.
-    """
-    if numerator == 0 or denominator == 0:
-        return numerator == 0
-    log = 0.0 if numerator == denominator else double_above(lambda: arb(fmpq(numerator, denominator)).log())
-    return log <= exponent
-
-
 def log_upper(numerator: int, denominator: int) -> float:
-    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator."""
+    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator.
+
+    So the quotient is at most e^x for a double x >= 0 exactly where b <= x, and there is always such a b: the logarithm
+    of a quotient other than 1 is no rational number (e^x is irrational for rational x != 0: Lindemann).
+    """
     if numerator <= denominator:
         return 0.0
     return double_above(lambda: arb(fmpq(numerator, denominator)).log()) if denominator else math.inf

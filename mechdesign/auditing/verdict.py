@@ -2,7 +2,7 @@
 
 Nothing here is computed in floating point. Lifts are ratios of integers formed anew from the counts of
 the joint table and the rows of the channel; their logarithms are enclosed in Arb balls at growing precision
-until a comparison with a budget is decided (`auditing.demands.at_most_exp`); averages over S likewise
+until a comparison with a budget is decided (`auditing.demands.log_upper`); averages over S likewise
 (`budget_used`). This module knows neither the polytopes nor the solvers that designed the channel, so that one
 mistake cannot hide in both.
 """
@@ -127,13 +127,12 @@ def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> b
 
 def verdict_of(found: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion) -> Audit:
     """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
-    used = [d.log_upper(*each.over) for each in found]
     # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
-    finite = [k for k, each in enumerate(found) if math.isfinite(each.budget)]
-    worst = found[max(finite, key=lambda k: used[k] / found[k].budget)]
+    finite = [each for each in found if math.isfinite(each.budget)]
+    worst = max(finite, key=lambda each: each.used / each.budget)
     sides: dict[str, float] = {}
-    for value, each in zip(used, found, strict=True):
-        sides[each.side] = max(value, sides.get(each.side, 0.0))
+    for each in found:
+        sides[each.side] = max(each.used, sides.get(each.side, 0.0))
     top, bottom = worst.lift
     lift = top / bottom if bottom else math.inf
     at = Worst(worst.sensitive, outputs[worst.y], lift, worst.against, worst.before)

@@ -11,7 +11,7 @@ from mechdesign.cli import options as o
 from mechdesign.cli import parsing
 from mechdesign.cli.console import NO, Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
-from mechdesign.cli.report import ReportOptions, check_writable
+from mechdesign.cli.report import ReportOptions
 from mechdesign.core.errors import InputError
 from mechdesign.notions import NOTIONS
 
@@ -160,7 +160,6 @@ class OutputOptions:
             from mechdesign.core.files import check_target
 
             check_target(self.output, force=force, sources=sources)
-            check_writable(self.output)
 
 
 def design(

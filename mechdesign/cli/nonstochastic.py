@@ -133,8 +133,8 @@ def policy(reporter: Reporter, asked: PolicyOptions, text: o.TextFormat, common:
     from mechdesign.report.ranges import policy_text
 
     with reporter.work("searching"):
-        how: dict[str, Any] = {"within": asked.within, "missing": asked.missing, "text": text.text()}
-        record = policy_table(asked.table, names, tested, asked.epsilon, **how)
+        read: dict[str, Any] = {"missing": asked.missing, "text": text.text()}
+        record = policy_table(asked.table, names, tested, asked.epsilon, asked.within, **read)
     reporter.done("found", f"a policy for {asked.table} is found")
     common.answer(lambda: record, lambda: policy_text(record))
 

@@ -68,7 +68,6 @@ class ReportOptions:
                 raise InputError(f"{other} and {name} both name {path}: give each a file of its own")
             if name in targets:
                 check_report(path, force=force, sources=sources, pictures=name == "--report")
-                check_writable(path)
 
     def save(
         self,
@@ -110,13 +109,6 @@ class ReportOptions:
         """One line for people."""
         named = {"Internal report": self.report, "Public report": self.public_report}
         return " ".join(f"{name}: {path}." for name, path in named.items() if path is not None)
-
-
-def check_writable(path: str) -> None:
-    """Find out before the work, not after it, that nothing can be written there."""
-    folder = os.path.dirname(path) or "."
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"{path} cannot be written: the folder {folder!r} is not writable")
 
 
 EXAMPLE = "Example:  mechdesign report channel.json --report report.html --public-report public.html"

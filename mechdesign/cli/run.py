@@ -26,6 +26,7 @@ from mechdesign.cli.audit import audit
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import COLUMNS, COMMAND, argument, command_line, declared, flag
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import check_target
 
 EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
 
@@ -166,7 +167,7 @@ def _steps(
         own = {"self": r.ReportOptions(**reports, curve=more["curve"]), "sources": (), "others": {}}
         yield ("report",), r.ReportOptions.check, own | more
     if job.design is not None and new:
-        yield ("channel",), r.check_writable, {"path": channel}
+        yield ("channel",), check_target, {"target": channel, "force": False}
         channel = place_of(channel)
         yield ("design",), d.design, job.design.model_dump() | {"output": channel}
     elif job.design is not None:

@@ -136,7 +136,7 @@ def _bounded(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     best: dict[float | None, float] = {}
     found: list[ComparisonRow] = []
     for row in sorted(with_bounds(rows), key=lambda row: -row.epsilon):
-        level, bound = row.case.confidence, row.upper_bound_nmi
+        level, bound = row.confidence, row.upper_bound_nmi
         if bound is not None:
             best[level] = min(bound, best.get(level, math.inf))
         found.append(replace(row, upper_bound_nmi=best.get(level)) if row.satisfied else row)

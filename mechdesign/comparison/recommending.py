@@ -78,7 +78,7 @@ def recommend(
     """One recommendation for each notion and lam, in the order of the rows."""
     groups: dict[tuple[str, float | None], list[str]] = {}
     for row in rows:
-        if row.case.confidence is None:
+        if row.confidence is None:
             groups.setdefault(row.curve, []).append(row.mechanism)
     seconds = PATIENCE if time_limit is None else time_limit
     return tuple(

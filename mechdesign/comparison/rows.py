@@ -27,7 +27,7 @@ LARGEST_CSV = 2**28
 
 
 @dataclass(frozen=True)
-class ComparisonRow:
+class ComparisonRow(Case):
     """One line of the CSV: what a mechanism achieves at one budget.
 
     Budgets, log-lifts (natural logarithms, rounded outwards) and `nmi` = I(X;Y)/H(X) are those of the integers
@@ -36,10 +36,6 @@ class ComparisonRow:
     there for channels of least cost, whose objective is their mechanism.
     """
 
-    mechanism: str
-    notion: str
-    epsilon: float
-    lam: float | None
     eps_l: float | None
     eps_u: float | None
     nmi: float
@@ -81,7 +77,7 @@ def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     A row that violates its notion is left alone: the bound does not hold for it. Bounds with confidence hold for rows
     of the same confidence.
     """
-    keys = [(*row.curve, row.epsilon, row.case.confidence) for row in rows]
+    keys = [(*row.curve, row.epsilon, row.confidence) for row in rows]
     best: dict[tuple[object, ...], float] = {}
     for key, row in zip(keys, rows, strict=True):
         if row.upper_bound_nmi is not None:

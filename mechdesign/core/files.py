@@ -67,6 +67,8 @@ def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...]
         raise InputError(EXISTS.format(name))
     if not path.parent.is_dir():
         raise InputError(f"{name} cannot be written: there is no folder {str(path.parent)!r}")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{name} cannot be written: the folder {str(path.parent)!r} is not writable")
 
 
 @contextmanager

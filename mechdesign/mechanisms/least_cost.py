@@ -74,8 +74,6 @@ class Costs:
     @property
     def floats(self) -> Array:
         """(n, n) array."""
-        if self.units.dtype == np.bool_:
-            return self.units.astype(np.float64)
         return np.array([[value / self.unit for value in row] for row in self.units.tolist()])
 
     def expected(self, channel: Channel, joint: Joint) -> Fraction:
@@ -241,14 +239,13 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
         frequency_deviation=quotient_above(*deviation_of(channel, joint).as_integer_ratio()),
     )
     gap = found.cost - found.cost_lower_bound
-    early = gap > max(search.gap, LEAST_GAP) * plan.spread
-    ended = f"the search ended early: the cost is proven to be within {gap:.2g} of the least"
-    said = [ended] if early else []
-    used = [y for y, (rows, _) in enumerate(channel.integers.columns) if len(rows)]
-    if len(used) == 1:
+    said: list[str] = []
+    if gap > max(search.gap, LEAST_GAP) * plan.spread:
+        said.append(f"the search ended early: the cost is proven to be within {gap:.2g} of the least")
+    if len(channel.outputs) == 1:
         said.append(
-            f"every record is released as {quoted(channel.outputs[used[0]])}, which tells nothing: give a larger "
-            "budget, more records, or merge symbols"
+            f"every record is released as {quoted(channel.outputs[0])}, which tells nothing: give a larger budget, "
+            "more records, or merge symbols"
         )
     rounded = Rounded(channel, verdict)
     made = finish(rounded, joint, record.name, solved.method, started, messages=tuple(said))

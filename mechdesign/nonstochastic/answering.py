@@ -267,11 +267,14 @@ class Groups:
 
     def totals(self) -> Multiples:
         """The exact sum of each group."""
-        first, sums = min(self._digits, default=0), [0] * len(self)
-        for place, digits in self._digits.items():
-            shift = (place - first) * DIGIT
-            own = _grown(digits, len(self))[: len(self)].tolist()
-            sums = [total + (digit << shift) for total, digit in zip(sums, own, strict=True)]
+        given = self._digits or {0: np.zeros(0, np.int64)}
+        first, digits = min(given), [_grown(own, len(self))[: len(self)] for own in given.values()]
+        shifts = [(place - first) * DIGIT for place in given]
+        # One by one: lists of so many integers would take more room than the digits.
+        sums = (
+            sum(int(d) << shift for d, shift in zip(row, shifts, strict=True))
+            for row in zip(*digits, strict=True)
+        )
         return sums, Fraction(2) ** (first * DIGIT)
 
     def ranked(self, ranks: Callable[[int], tuple[int, int]]) -> Multiples:

@@ -36,8 +36,8 @@ def reporting_policy(
     within: float = math.inf,
     *,
     time_limit: float = TIME_LIMIT,
-) -> tuple[NDArray[np.int64], TestingProblem[frozenset[int]], bool]:
-    """The epsilon-private policy of least mean squared distance: reports (places of points), their test, if optimal.
+) -> tuple[NDArray[np.int64], bool]:
+    """The epsilon-private policy of least mean squared distance: reports, as places of points, and if it is optimal.
 
     Parameters
     ----------
@@ -99,4 +99,4 @@ def reporting_policy(
                 f"no policy within {within:g} is {float(epsilon):g}-private; lower epsilon, or allow more"
             )
         raise SolverFailure(f"no private policy was found within {time_limit:g} s; use coarser values")
-    return chosen, problem, found.optimal
+    return chosen, found.optimal

@@ -170,42 +170,33 @@ def policy_table(
     hypothesis: tuple[str, str],
     epsilon: object,
     within: object = None,
-    missing: str = "refuse",
-    *,
-    text: TextOptions | None = None,
+    **read: Any,
 ) -> dict[str, Any]:
     """The policy that reports the numbers of some columns privately against a test, and moves them least."""
     ratio = exact_number("epsilon", epsilon)
     reach = math.inf if within is None else float(exact_number("within", within))
-    cells, found = read_text_columns(path, {"x": x, "hypothesis": hypothesis[:1]}, missing, text=text)
+    cells, found = read_text_columns(path, {"x": x, "hypothesis": hypothesis[:1]}, **read)
     columns = [numbers_of(encode(cells[name], name), name) for name in found["x"]]
     points, place = np.unique(
         np.stack([c.values[c.codes] for c in columns], axis=1), axis=0, return_inverse=True
     )
     holds = np.zeros((len(points), 2), dtype=np.bool_)
     holds[place, _holding(cells, *hypothesis)] = True
-    report, problem, optimal = reporting_policy(points, holds, ratio, reach)
+    report, optimal = reporting_policy(points, holds, ratio, reach)
     away = np.sqrt(((points - points[report]) ** 2).sum(axis=1))
-    told = [
-        "nothing" if k in problem.ambiguous else "yes" if k in problem.null else "no" for k in report.tolist()
-    ]
+    shown = [", ".join(map(repr, point)) for point in points.tolist()]
+    released = {"report": [shown[k] for k in report[place].tolist()], hypothesis[0]: cells[hypothesis[0]]}
     return {
         "x": found["x"],
-        "column": hypothesis[0],
-        "value": hypothesis[1],
         "values": len(points),
-        "outputs": len(problem.outputs),
-        "telling": len(problem.telling),
-        "epsilon": "inf" if problem.epsilon is None else float(problem.epsilon),
-        "privacy": problem.privacy,
         "moved": int(np.count_nonzero(away)),
         "largest_distance": float(away.max()),
         "distortion": float((away**2).mean()),
         "optimal": optimal,
         "policy": [
-            {"from": own, "to": other, "tells": said}
-            for own, other, said in zip(points.tolist(), points[report].tolist(), told, strict=True)
+            {"from": a, "to": b} for a, b in zip(points.tolist(), points[report].tolist(), strict=True)
         ],
+        "test": tested_hypothesis(released, ("report",), *hypothesis),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -20,6 +19,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import plots, releases, terminal
+from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import about, count, label, title
 from mechdesign.tables.joint import Joint
@@ -114,23 +114,13 @@ def frame(shown: Any) -> Any:
 def html(shown: Any) -> str:
     """A line, a table, and the words below it."""
     table = columns(shown)
-    heads, rows = list(table)[:MOST_COLUMNS], list(zip(*table.values(), strict=True))
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(_cell(value))}</td>' for value in row[:MOST_COLUMNS])}</tr>"
-        for row in rows[:MOST_ROWS]
-    )
-    left = [f"{len(rows) - MOST_ROWS:,} more rows"] * (len(rows) > MOST_ROWS)
-    left += [f"{len(table) - MOST_COLUMNS:,} more columns"] * (len(table) > MOST_COLUMNS)
-    more = f"<p>and {' and '.join(left)}</p>" if left else ""
-    head = "".join(f"<th>{escape(label(name))}</th>" for name in heads)
-    return (
-        f"<p><strong>{escape(repr(shown))}</strong></p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"{more}<details><summary>summary</summary><pre>{escape(summary(shown))}</pre></details>"
-    )
-
-
-def _cell(value: object) -> str:
-    return about(value) if isinstance(value, float) else label(str(value))
+    rows = [
+        [about(value) if isinstance(value, float) else label(str(value)) for value in row]
+        for row in zip(*table.values(), strict=True)
+    ]
+    heads, room = [label(name) for name in table], {"most_rows": MOST_ROWS, "most_columns": MOST_COLUMNS}
+    said = {"line": repr(shown), "words": summary(shown)}
+    return laid_out("result.html.jinja", heads=heads, rows=rows, **said, **room)
 
 
 def plot(shown: Any, ax: Any = None) -> Any:

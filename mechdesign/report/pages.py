@@ -28,7 +28,6 @@ DARK = 0.35
 SHADES = (0.02, 0.1, 0.3, 0.6, 0.9)
 """Shares from which on a cell has the next darker ground."""
 
-
 SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=www)\.")
 """What Markdown may read as an instruction or a link anywhere; a backslash before it makes it a letter."""
 
@@ -38,16 +37,16 @@ LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
 
 def html_page(document: b.Document) -> str:
     """One HTML file that needs nothing else: no script, no font, no picture from elsewhere."""
-    return _laid_out("page.html.jinja", document, escape)
+    return laid_out("page.html.jinja", document=document, plots=plots, TALL=TALL, SIDE_BY_SIDE=SIDE_BY_SIDE)
 
 
 def markdown(document: b.Document) -> str:
     """Markdown with the tables of GitHub; it leaves pictures to their tables of numbers."""
-    return _laid_out("page.md.jinja", document, _letters)
+    return laid_out("page.md.jinja", _letters, document=document)
 
 
-def _laid_out(template: str, document: b.Document, escaped: Callable[[str], str]) -> str:
-    """The whole file; whatever a template shows is `escaped`, unless it is markup of its own making."""
+def laid_out(template: str, escaped: Callable[[str], str] = escape, /, **content: Any) -> str:
+    """`content` as a template lays it out: whatever it shows is `escaped`, unless it is markup of its own making."""
 
     def shown(value: object) -> Markup:
         return value if isinstance(value, Markup) else Markup(escaped(str(value)))
@@ -62,8 +61,7 @@ def _laid_out(template: str, document: b.Document, escaped: Callable[[str], str]
         keep_trailing_newline=True,
     )
     pages.filters |= {"kind": _kind, "look": _look, "shade": _shade, "tint": _tint, "code": _code}
-    page = pages.get_template(template)
-    return page.render(document=document, plots=plots, TALL=TALL, SIDE_BY_SIDE=SIDE_BY_SIDE)
+    return pages.get_template(template).render(**content)
 
 
 def _letters(text: str) -> str:

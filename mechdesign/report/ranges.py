@@ -195,24 +195,14 @@ def hypothesis_text(tested: Mapping[str, Any]) -> str:
 
 def policy_text(made: Mapping[str, Any]) -> str:
     """The report of `nonstochastic policy`, without a final newline."""
-    name = f"{w.label(made['column'])} = {w.label(made['value'])}"
-    kept = "every report tells nothing"
-    if made["telling"]:
-        kept = f"{made['telling']:,} settle {name}: epsilon {w.at_least(made['epsilon'])}"
-        kept += f", Priv {w.at_least(made['privacy'])} bits"
-    best = "the least there is" if made["optimal"] else "the search was stopped: others may move less"
+    best = "the least there is" if made["optimal"] else "the search was stopped: another may move less"
+    said = f"{' x '.join(map(w.label, made['x']))}: {made['moved']:,} of {w.count(made['values'], 'value')} reported as"
     far, error = w.about(made["largest_distance"]), w.about(made["distortion"])
-    whole = f"{' x '.join(map(w.label, made['x']))}: {w.count(made['values'], 'value')}"
-    said = (
-        f"{whole}, {made['moved']:,} reported as others, "
-        f"at most {far} away; mean squared distance {error} ({best}). Of {w.count(made['outputs'], 'report')}, {kept}."
-    )
-    shown = [["value", "report", "tells"]]
-    moved = [row for row in made["policy"] if row["from"] != row["to"]]
-    for row in moved[:MOST_ROWS]:
-        shown.append([*(", ".join(map(w.about, row[end])) for end in ("from", "to")), row["tells"]])
+    shown, moved = [["value", "report"]], [row for row in made["policy"] if row["from"] != row["to"]]
+    shown += [[", ".join(map(w.about, end)) for end in row.values()] for row in moved[:MOST_ROWS]]
     more = [f"  .. and {len(moved) - MOST_ROWS:,} more; --json has all"] if len(moved) > MOST_ROWS else []
-    return "\n".join([_flush(said), "", *w.aligned(shown), *more, "", w.paragraph(SCOPE)])
+    text = _flush(f"{said} others, at most {far} away; mean squared distance {error} ({best}).")
+    return "\n".join([text, "", *w.aligned(shown), *more, "", hypothesis_text(made["test"])])
 
 
 def partition_text(made: Mapping[str, Any]) -> str:

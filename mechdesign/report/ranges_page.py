@@ -67,7 +67,7 @@ def _document(found: VerifiedMechanism, source: str, draw: Callable[..., Sequenc
             b.Bullets(ASSUMPTIONS),
         ],
         ("budget", "Error against budget"): [
-            *draw("error", "Largest error against budget", errors, found.outputs),
+            *draw("error", "Largest error against budget", errors, largest.certificate.outputs),
             *b.grid("Sizes of groups", ("individuals", "levels", *header), sizes, "sizes of groups"),
             *b.grid(f"Other budgets, {of}", header, curve, "budgets"),
         ],

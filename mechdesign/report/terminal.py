@@ -200,7 +200,7 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
     mechanisms = dict.fromkeys(row.mechanism for row in rows)
     at = {(row.mechanism, row.epsilon): row for row in rows}
-    bounds = [((row.case.confidence, row.epsilon), row.upper_bound_nmi) for row in rows]
+    bounds = [((row.confidence, row.epsilon), row.upper_bound_nmi) for row in rows]
     proven = {key: bound for key, bound in bounds if bound is not None}
     levels = dict.fromkeys(level for level, _ in proven)
     budgets = sorted({row.epsilon for row in rows})

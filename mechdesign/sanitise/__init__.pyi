@@ -1,4 +1,5 @@
 from .apply import Applied, sanitise_file
+from .group_answers import answer_groups
 from .keys import Key, create_key, read_key
 from .options import Policy
 from .sklearn import ReleaseTransformer
@@ -9,6 +10,7 @@ __all__ = [
     "Key",
     "Policy",
     "ReleaseTransformer",
+    "answer_groups",
     "create_key",
     "engine_errors",
     "read_key",

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import re
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from mechdesign.auditing.population_promise import population_promise
-from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.documents import (
     Digest,
     FileDocument,
@@ -29,152 +30,45 @@ from mechdesign.core.documents import (
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import factor_at_least, factor_at_most, listed, quoted
-from mechdesign.release.drawing import (
-    KEEP,
-    OF_SYMBOLS,
-    POSTERIOR_DRAW,
-    REDRAW,
-    REPRESENTATIVE,
-    WITHIN,
-    Release,
-)
-from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE
+from mechdesign.release import drawing, policies
+from mechdesign.release.drawing import OF_SYMBOLS, Release
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import Entry, Natural, Use
 from mechdesign.tables.confidence import scope_of
 
-_KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empty cell"}
+
+@cache
+def _sentences() -> Any:
+    """The macros of ``manifest.jinja``, of which each gives sentences, a line each; lines that go on are joined."""
+    from jinja2 import Environment, StrictUndefined
+
+    text = files("mechdesign.sanitise").joinpath("manifest.jinja").read_text(encoding="utf-8")
+    made: Any = Environment(undefined=StrictUndefined, trim_blocks=True)
+    made.filters |= {"listed": listed, "quoted": quoted}
+    made.filters |= {"at_most": factor_at_most, "at_least": factor_at_least}
+    made.globals |= {"drawing": drawing, "policies": policies}
+    return made.from_string(re.sub(r"\n +", " ", text)).module
 
 
 def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
     """What the promise for one channel's columns is."""
-    use = released.told
-    about = f" for {listed(use.sensitive)}" if use.sensitive else ""
-    promise = f"the promise {_notion(use.notion)}{about}" if use.notion else f"no promise on record{about}"
-    size = ""
-    if internal and use.table_records is not None:
-        size = f" of {use.table_records:,} {'record' if use.table_records == 1 else 'records'}"
-        if use.zero_cells:
-            size += f" ({use.zero_cells:,} {'cell' if use.zero_cells == 1 else 'cells'} zero)"
-    told = [
-        f"{_named(use.names)} released through a channel with {promise}.",
-        "It is about each record alone, and about the released value alone, against an observer who knows the channel "
-        "and the table that it was designed for, and nothing else of the record.",
-    ]
-    if released.confidence is not None:
-        told += scope_of(released.confidence)
-    else:
-        told.append(
-            f"It is about that table{size}: on the population that its records come from, or on other data that the "
-            "channel is applied to, more can be told, and the more so the fewer records the table has."
-        )
-        told += _population(released.channel) if internal else []
-    told += [_FORMS[use.form].format(listed(use.columns))] if use.form in _FORMS else []
-    for rule, kind in _KINDS.items():
-        if getattr(use, rule) == MARGINAL:
-            told.append(
-                f"A record with {kind} gets a value drawn as for a record of which nothing is known, which tells "
-                "nothing of it."
-            )
-    return told
-
-
-def _population(channel: Releasable) -> list[str]:
-    """What is left of the promise of a plain design for the population of its counts."""
-    joint = channel.joint
-    if joint is None or not joint.is_counts or joint.sensitive.each:
-        return []
-    found = population_promise(channel, joint)
-    most, least = factor_at_most(found.achieved.eps_u), factor_at_least(found.achieved.eps_l)
-    return [
-        f"For the population that these {joint.records:,} records are a sample of, with {100 * found.level:g} % "
-        f"confidence: at most {most} times as likely as before, and at least {least} times."
-    ]
-
-
-_FORMS = {
-    POSTERIOR_DRAW: "The values are drawn from the symbols of {} that the channel's output leaves possible, as likely "
-    "as the table says: they tell no more than the output.",
-    REPRESENTATIVE: "Each value is the median of the bins that the channel's output stands for: it tells no more.",
-    WITHIN: "Each value is drawn from those that the table has in the bins of {} which the channel's output leaves "
-    "possible: it tells no more of its record than the output, but it is a value that the table has.",
-}
+    channel, joint, confidence = released.channel, released.channel.joint, released.channel.record.confidence
+    scope = [] if confidence is None else scope_of(confidence)
+    population = None
+    if internal and not scope and joint is not None and joint.is_counts and not joint.sensitive.each:
+        # What is left of the promise of a plain design for the population of its counts.
+        population = population_promise(channel, joint)
+    return str(_sentences().covers(released.told, internal, scope, population)).splitlines()
 
 
 def voids(manifest: Manifest) -> list[str]:
     """What the promise does not survive: first what is the case here, then what may be."""
     uses = [released.told for released in manifest.released]
-    columns, names = manifest.columns, [name for use in uses for name in use.names]
-    kept_private, identity, draw = manifest.kept_private, manifest.identity, manifest.draw
-    told: list[str] = []
-    if manifest.insecure_seed:
-        told.append(
-            "The draws come from a number and not from a secret key (--insecure-seed): whoever guesses it undoes the "
-            "release. This is for tests only."
-        )
-    if kept_private:
-        told.append(f"{_named(kept_private)} left in the data, though sensitive: nothing is protected.")
-    useful = [name for use in uses for name in use.columns]
-    plain = [name for name in dict.fromkeys(useful) if name in columns and name not in names]
-    if plain:
-        told.append(
-            f"{_named(plain)} left in the data beside the released values, which protect nothing then."
-        )
-    others = [name for name in columns if name not in (*names, *kept_private, *plain)]
-    if others:
-        tell = "it tells" if len(others) == 1 else "they tell"
-        told.append(
-            f"{_named(others)} left in the data unchanged: whatever {tell} of a record voids the promise."
-        )
-    if not manifest.shuffled:
-        told.append(
-            "The records stand in the order in which they came: whatever the place of a record tells of it voids the "
-            "promise."
-        )
-    if len(uses) > 1 or manifest.other_channels:
-        told.append(
-            "Several channels have been applied to the same records: each keeps its own promise, but together they can "
-            "tell more than any of them."
-        )
-    if draw:
-        told.append(
-            f"These records were released before, with {draw} other {'draw' if draw == 1 else 'draws'}: independent "
-            "releases of a record can tell far more than the sum of what each may."
-        )
-    for use in uses:
-        for rule, kind in _KINDS.items():
-            value: str = getattr(use, rule)
-            if value.startswith(OUTPUT):
-                label = quoted(value.removeprefix(OUTPUT))
-                told.append(
-                    f"A record with {kind} in {listed(use.columns)} gets {label}: what "
-                    "that tells of it, the promise does not cover."
-                )
-    told.append(
-        f"Other knowledge of {listed(list(dict.fromkeys(useful)))} voids it; so does a second independent release of "
-        "the same records: with another key, from another copy of the data, or in another job."
-    )
-    if identity:
-        told.append(f"A record is known by {listed(identity)}: records that share it share random numbers.")
-        told += [_CHANGES[use.changed] for use in uses[:1] if use.changed in _CHANGES]
-    return told
-
-
-_CHANGES = {
-    KEEP: "A record whose symbol changed since an earlier release keeps the value that was released for its first one.",
-    REDRAW: "A record whose symbol changed since an earlier release was drawn anew: its releases together tell more "
-    "than each.",
-}
-
-
-def _named(names: Sequence[str]) -> str:
-    what = listed(names)
-    return f"The column {what} is" if len(names) == 1 else f"The columns {what} are"
-
-
-def _notion(notion: Mapping[str, Any]) -> str:
-    budgets = ", ".join(f"{name} {value}" for name, value in notion.items() if name != "name")
-    return f"{notion['name']} ({budgets})"
+    names = [name for use in uses for name in use.names]
+    useful = list(dict.fromkeys(name for use in uses for name in use.columns))
+    plain = [name for name in useful if name in manifest.columns and name not in names]
+    others = [name for name in manifest.columns if name not in (*names, *manifest.kept_private, *plain)]
+    return str(_sentences().voids(manifest, uses, useful, plain, others)).splitlines()
 
 
 Audience: TypeAlias = Literal["public", "internal"]
@@ -190,7 +84,7 @@ class PublicColumn(Record):
     unknown: str
     null: str
     normalise: str
-    changed: str = REFUSE
+    changed: str = policies.REFUSE
     sensitive: tuple[str, ...] | None
     notion: dict[str, Any] | None
 
@@ -271,7 +165,6 @@ class ReleasedColumn:
     """One channel, and what was done with it."""
 
     told: InternalColumn
-    confidence: Mapping[str, Any] | None
     channel: Releasable
 
 
@@ -324,45 +217,32 @@ def released_column(
     channel_file: str | None = None,
 ) -> ReleasedColumn:
     """What a manifest says of one channel, when all records have been drawn."""
-    channel = release.channel
-    record: ChannelRecord | None = getattr(channel, "record", None)
-    counts = [int(count) for count in release.symbol_counts]
-    size = len(channel.useful)
+    channel, record, joint = release.channel, release.channel.record, release.channel.joint
     values = channel.useful.symbols if release.form in OF_SYMBOLS else [(y,) for y in channel.outputs]
-    cells = None if channel.joint is None else [cell for row in channel.joint.counts for cell in row]
+    *counts, missing, unknown = release.symbol_counts.tolist()
+    symbols = zip(channel.useful.symbols, counts, strict=True)
+    outputs = zip(values, release.output_counts.tolist(), strict=True)
     told = InternalColumn(
         **use.model_dump(),
         names=names,
         sensitive=sensitive,
-        notion=without_infinities(record.notion) if record is not None else None,
+        notion=without_infinities(record.notion),
         channel_file=channel_file,
-        achieved=without_infinities(record.achieved) if record is not None else None,
-        table_records=None if channel.joint is None else channel.joint.records,
-        zero_cells=None if cells is None else cells.count(0),
-        symbols=tuple(
-            SymbolCount(symbol=symbol, records=count)
-            for symbol, count in zip(channel.useful.symbols, counts[:size], strict=True)
-        ),
-        missing=counts[size],
-        unknown_symbols=counts[size + 1],
+        achieved=without_infinities(record.achieved),
+        table_records=None if joint is None else joint.records,
+        zero_cells=None if joint is None else sum(row.count(0) for row in joint.counts),
+        symbols=tuple(SymbolCount(symbol=symbol, records=count) for symbol, count in symbols),
+        missing=missing,
+        unknown_symbols=unknown,
         changes=release.changes,
-        outputs=tuple(
-            ValueCount(value=value, records=int(count))
-            for value, count in zip(values, release.output_counts, strict=True)
-        ),
+        outputs=tuple(ValueCount(value=value, records=count) for value, count in outputs),
     )
-    confidence = record.confidence if record is not None else None
-    return ReleasedColumn(told=told, confidence=confidence, channel=channel)
+    return ReleasedColumn(told=told, channel=channel)
 
 
 def read_manifest(path: PathLike, audience: Audience) -> PublicManifest | InternalManifest:
     """Read a manifest."""
     return read_document(path, InternalManifest if audience == "internal" else PublicManifest)
-
-
-OUTPUT_COLUMN = "output"
-FORWARD = "p_output_given_symbol"
-BACKWARD = "p_symbol_given_output"
 
 
 def codebook_text(channel: Releasable) -> str:
@@ -373,7 +253,7 @@ def codebook_text(channel: Releasable) -> str:
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([OUTPUT_COLUMN, *channel.useful.columns, FORWARD, BACKWARD])
+    writer.writerow(["output", *channel.useful.columns, "p_output_given_symbol", "p_symbol_given_output"])
     weight = None if channel.joint is None else channel.joint.useful_counts
     for label, (at, values) in zip(channel.outputs, IntegerRows.of(channel.rows).columns, strict=True):
         masses = [] if weight is None else [weight[x] * w for x, w in zip(at, values, strict=True)]

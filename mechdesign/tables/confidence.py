@@ -11,7 +11,6 @@ Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can compute th
 
 from __future__ import annotations
 
-import csv
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 from mechdesign.core.binomial import SCALE, lower_end
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import fraction_of, listed, percent_of, quoted, repeated
+from mechdesign.formats.opening import open_source
 from mechdesign.tables.joint import Joint
 
 LEAST_LEVEL = 0.5
@@ -141,19 +141,12 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
     return tuple(given[s] / total for s in range(len(given)))
 
 
-def _read(path: str, what: str, header: Sequence[str], cells: str) -> list[list[str]]:
-    """The rows of a small CSV file below its header."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file, strict=True) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read as a CSV file of {what}: {error}") from None
-    if not rows or rows[0] != list(header):
-        raise InputError(f"{path} must begin with the header {','.join(header)}")
-    for number, row in enumerate(rows[1:], start=2):
-        if len(row) != len(header):
-            raise InputError(f"{path}, row {number}: {len(row)} cells, not {cells}")
-    return rows[1:]
+def _read(path: str, header: Sequence[str]) -> list[list[str]]:
+    """The rows of a small CSV file that must have this header."""
+    with open_source(path) as source:
+        if list(source.header) != list(header):
+            raise InputError(f"{path} must begin with the header {','.join(header)}")
+        return [row for batch in source.batches() for row in batch.rows()]
 
 
 def unseen_symbols(path: str, joint: Joint) -> int:
@@ -161,8 +154,7 @@ def unseen_symbols(path: str, joint: Joint) -> int:
 
     Raises InputError if the table has a symbol that the list has not.
     """
-    rows = _read(path, "symbols", joint.useful.columns, "one for each useful column")
-    symbols = [*map(tuple, rows)]
+    symbols = [*map(tuple, _read(path, joint.useful.columns))]
     if (twice := repeated(symbols)) is not None:
         raise InputError(f"{path}: the symbol {quoted(', '.join(twice))} is listed twice")
     if absent := [", ".join(symbol) for symbol in joint.useful.symbols if symbol not in {*symbols}]:
@@ -175,7 +167,7 @@ def unseen_symbols(path: str, joint: Joint) -> int:
 
 def read_shares(path: str) -> dict[str, str]:
     """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge."""
-    rows = _read(path, "shares", ("symbol", "share"), "a symbol and its share")
+    rows = _read(path, ("symbol", "share"))
     if (twice := repeated(symbol for symbol, _ in rows)) is not None:
         raise InputError(f"{path}: the share of {quoted(twice)} is given twice")
     return {row[0]: row[1] for row in rows}

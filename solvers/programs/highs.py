@@ -169,9 +169,8 @@ class HighsMaster:
         found = self._run()
         highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
         for way in OTHER_WAYS:
-            if found.status is MasterStatus.TIME_LIMIT or (
-                found.is_optimal and (box is not None or found.residual <= ACCURACY)
-            ):
+            sharp = found.is_optimal and (box is not None or found.residual <= ACCURACY)
+            if sharp or found.status is MasterStatus.TIME_LIMIT:
                 break
             highs.clearSolver()
             set_options(highs, way)

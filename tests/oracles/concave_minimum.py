@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchCounts, SearchStatus
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchCounts, SearchStatus, check_prices
 from solvers.errors import EmptyPolytope, InvalidOption
-from solvers.formulation import check_prices
 from solvers.points import Points
 from solvers.polytope import Polytope
 
@@ -18,12 +17,15 @@ Array = NDArray[np.float64]
 SHARE = 0.99
 """Share of a tolerance that a search is given: the rest is for the rounding of ``value - bound``."""
 
+PRECISION = "double precision proves no more: allow a larger tolerance"
+"""The status where the search was done, and the tolerance not met."""
+
 
 @dataclass(frozen=True, eq=False)
 class ConcaveMinimum:
     """`value` is the cost at `point` (n,); no point of the polytope costs less than `bound`."""
 
-    status: SearchStatus
+    status: SearchStatus | str
     point: Array
     value: float
     bound: float
@@ -93,7 +95,7 @@ def concave_minimum(
             "no point satisfies the rows exactly, though some do up to rounding; widen the bounds of the rows"
         )
     if status is SearchStatus.DONE and values[best] - result.bound > tolerance:
-        status = SearchStatus.PRECISION
+        status = PRECISION
     return ConcaveMinimum(
         status, points.take([best]).toarray()[0], float(values[best]), result.bound, result.counts
     )

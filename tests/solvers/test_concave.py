@@ -21,7 +21,7 @@ from solvers import (
     lower_envelope,
     vertices,
 )
-from tests.oracles.concave_minimum import ConcaveMinimum, concave_minimum
+from tests.oracles.concave_minimum import PRECISION, ConcaveMinimum, concave_minimum
 from tests.solvers.reference import (
     INF,
     NOTIONS,
@@ -62,7 +62,7 @@ def test_lift_tables(kind, notion):
             assert found.is_optimal(1e-7)
         else:  # a lift of 1e6 leaves doubles no more than this
             assert kind in ("rare", "near-tied")
-            assert found.status is SearchStatus.PRECISION
+            assert found.status is PRECISION
             assert found.is_optimal(1e-5)
 
 
@@ -79,7 +79,7 @@ def test_rows_of_any_size_sign_and_width(seed, tolerance):
         return
     if truth.points:
         assert_minimum(polytope, truth, prices, found)
-        assert found.status in (SearchStatus.DONE, SearchStatus.PRECISION)
+        assert found.status in (SearchStatus.DONE, PRECISION)
         assert (found.gap <= tolerance) == (found.status is SearchStatus.DONE)
         assert found.gap <= tolerance + 1e-6
 

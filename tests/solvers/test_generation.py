@@ -20,6 +20,7 @@ from solvers import (
     Polytope,
     generation,
     lower_envelope,
+    results,
 )
 from solvers.generation import IDLE_ROUNDS, Generation, envelope_bound
 from solvers.programs.highs import HighsMaster, MasterSolution, MasterStatus, PriceBox
@@ -212,7 +213,7 @@ def test_the_first_bound_is_that_costs_are_not_negative():
     assert (found.bound, found.dual.tolist(), found.rounds) == (0.0, [0.0] * 7, 0)
 
 
-@pytest.mark.parametrize("share", [generation.LOWERING_SHARE, 1e9])
+@pytest.mark.parametrize("share", [results.LOWERING_SHARE, 1e9])
 @pytest.mark.parametrize("seed", range(8))
 def test_lowered_prices_prove_what_they_are_said_to(seed, share, monkeypatch):
     """bound <= y.p + min over v of cost(v) - y.v, in rationals over all vertices, for the prices y that are returned.
@@ -224,7 +225,7 @@ def test_lowered_prices_prove_what_they_are_said_to(seed, share, monkeypatch):
     table /= table.sum()
     polytope = Polytope(lift_matrix(table), np.full(3, 0.8), np.full(3, 1.25))
     truth, target = exact(polytope), table.sum(axis=0)
-    monkeypatch.setattr(generation, "LOWERING_SHARE", share)
+    monkeypatch.setattr(results, "LOWERING_SHARE", share)
     tree, first = ConcaveSearch(polytope), Points.from_dense(target)
     run = Generation(target=target, pricer=tree.run, initial=first, gap=1e-6, time_limit=60.0)
     prices = lower_envelope(polytope, target, method="columns", gap=1e-6).dual

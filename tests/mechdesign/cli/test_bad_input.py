@@ -151,6 +151,8 @@ def test_a_folder_that_does_not_let_us_write(folder, refused, monkeypatch):
     """Root may write anywhere, so the answer of the system is made up here."""
     monkeypatch.setattr("os.access", lambda *_: False)
     assert "not writable" in refused("design", "records.csv", *MICRO, *EPS, "--output", "out.json")
+    for option in ("--output", "--plot"):
+        assert "not writable" in refused("compare", "records.csv", *MICRO, option, "curves.png")
 
 
 def resigned(record):

@@ -140,7 +140,11 @@ def test_known_shares_come_from_a_file(
         (["--confidence", "much"], None, "--confidence ('much') is not a number; it must be from 0.5"),
         ([], "symbol,share\nx,1\n", "--known-shares needs --confidence"),
         (["--confidence", "0.9"], "symbol;share\n", "must begin with the header symbol,share"),
-        (["--confidence", "0.9"], "symbol,share\nx,0.5,1\n", "row 2: 3 cells, not a symbol and its share"),
+        (
+            ["--confidence", "0.9"],
+            "symbol,share\nx,0.5,1\n",
+            "line 2: the row has 3 cell(s) where the header has 2",
+        ),
         (["--confidence", "0.9"], "symbol,share\nx,0.5\nx,0.5\n", "the share of 'x' is given twice"),
         (["--confidence", "0.9"], "symbol,share\nx,0.5\ny,0.2\nz,0.2\n", "shares sum to 0.9 and not to 1"),
         (["--confidence", "0.9"], "symbol,share\nq,1\n", "which the table has no records of"),
@@ -165,7 +169,7 @@ def test_bad_input_exits_2(
 
 def test_a_missing_file_of_shares_is_named(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["design", table, *BASE, "--confidence", "0.9", "--known-shares", "nowhere.csv"]) == 2
-    assert "nowhere.csv cannot be read as a CSV file of shares" in " ".join(capsys.readouterr().err.split())
+    assert "nowhere.csv: there is no such file" in " ".join(capsys.readouterr().err.split())
 
 
 def test_symbols_of_no_record_are_protected(
@@ -203,7 +207,7 @@ def test_symbols_of_no_record_are_protected(
         ("symbol\na\n", "must begin with the header letter"),
         ("letter\na\nb\nc\nd\na\n", "the symbol 'a' is listed twice"),
         ("letter\na\nb\n", "does not list 'c', 'd', which the table has"),
-        ("letter\na,b\n", "row 2: 2 cells, not one for each useful column"),
+        ("letter\na,b\n", "line 2: the row has 2 cell(s) where the header has 1"),
         (None, "--symbols needs --confidence"),
     ],
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.demands import at_most_exp
+from mechdesign.auditing.demands import log_upper
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
@@ -36,7 +36,7 @@ def keeps(joint, channels, limits):
     high, low, ratio = extremes(joint.counts, [matrix_of(channel) for channel in channels])
     pairs = [(high, limits.upper), (1 / low if low else None, limits.lower), (ratio, limits.ratio)]
     return all(
-        math.isinf(limit) or (value is not None and at_most_exp(value.numerator, value.denominator, limit))
+        math.isinf(limit) or (value is not None and log_upper(value.numerator, value.denominator) <= limit)
         for value, limit in pairs
     )
 
