@@ -15,12 +15,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from boxes import read_box
+from boxes import finite_problem, read_box
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
-from mechdesign.nonstochastic import JointRange, finite_problem
+from mechdesign.nonstochastic import JointRange
 from mechdesign.nonstochastic.ranges import log_ratio
 
 Points = NDArray[np.float64]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from blurring import BlurringPolicy, blurred_measure, leakage_bound, preimage_epsilon
+from boxes import finite_problem
 
 from mechdesign import nonstochastic as ns
 
@@ -45,7 +46,7 @@ def measure(people: np.ndarray, rho: float) -> Row:
     reports = policy.apply(people)
     joint = ns.JointRange.from_columns(list(map(tuple, people.tolist())), list(map(tuple, reports.tolist())))
     obese = dict(zip(map(tuple, people.tolist()), policy.hypothesis(people).tolist(), strict=True))
-    problem = ns.finite_problem(joint, obese)
+    problem = finite_problem(joint, obese)
     by_people = preimage_epsilon(joint, obese)
     hidden = [tuple(report) in problem.ambiguous for report in reports.tolist()]
     domain = blurred_measure(policy, [WEIGHT, HEIGHT], monotone=[1], cells=50_000)

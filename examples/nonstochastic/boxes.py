@@ -9,7 +9,7 @@ mask over a compressed grid with rational edges, so lengths and measures are exa
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of
-from mechdesign.nonstochastic import TestingProblem
+from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.nonstochastic import JointRange, TestingProblem
 from mechdesign.nonstochastic.hypothesis import size
 from mechdesign.nonstochastic.ranges import log_ratio
 
@@ -195,3 +195,25 @@ def is_consistent(problem: TestingProblem[Any], accepted: Any) -> bool:
 def performance(problem: TestingProblem[Any], accepted: Any) -> float:
     """Log of the size of the set where the test is correct, -inf if it is empty (bits or nats)."""
     return log_ratio(size(correct(problem, accepted)), problem.unit)
+
+
+def finite_problem(
+    joint: JointRange, hypothesis: Callable[[Any], bool] | Mapping[Hashable, bool]
+) -> TestingProblem[frozenset[Hashable]]:
+    """The testing problem of a discrete policy: `hypothesis` says for each x whether p0 holds.
+
+    Raises
+    ------
+    InputError
+        If a symbol of X has no hypothesis, or one of the two never occurs.
+    """
+    if isinstance(hypothesis, Mapping):
+        for x in joint.x_symbols:
+            if x not in hypothesis:
+                raise InputError(f"the hypothesis says nothing about {quoted(x)}")
+        hypothesis = hypothesis.__getitem__
+    sides: tuple[set[Hashable], set[Hashable]] = set(), set()
+    holds = [bool(hypothesis(x)) for x in joint.x_symbols]
+    for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
+        sides[holds[i]].add(joint.y_symbols[j])
+    return TestingProblem(frozenset(sides[True]), frozenset(sides[False]))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from boxes import finite_problem
+
 from mechdesign import nonstochastic as ns
 from mechdesign.core.errors import InputError
 
@@ -45,7 +47,7 @@ def rounding_table() -> list[tuple[float, ...]]:
                 ns.brute_force_leakage(joint),
                 ns.maximal_leakage(joint),
                 ns.identifiable_epsilon(joint),
-                float(ns.finite_problem(joint, obese).epsilon or 0),
+                float(finite_problem(joint, obese).epsilon or 0),
             )
         )
     return rows

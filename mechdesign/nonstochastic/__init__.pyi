@@ -1,5 +1,5 @@
 from .domains import finite, integers, interval
-from .hypothesis import TestingProblem, finite_problem
+from .hypothesis import TestingProblem
 from .information import (
     brute_force_leakage,
     identifiable_epsilon,
@@ -45,7 +45,6 @@ __all__ = [
     "design_quantizer",
     "epsilon_for",
     "finite",
-    "finite_problem",
     "identifiable_epsilon",
     "identifiable_partition",
     "identity_query",

@@ -8,14 +8,12 @@ corrected. Outputs are a finite set (a frozenset; counted, base 2, **bits**) or 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.ranges import JointRange, log_ratio
+from mechdesign.nonstochastic.ranges import log_ratio
 
 Region = TypeVar("Region", bound=Any)
 
@@ -100,25 +98,3 @@ def _is_measured(region: Any) -> bool:
 def size(region: Any) -> Fraction:
     """Number of outputs, or Lebesgue measure, exact."""
     return region.measure if _is_measured(region) else Fraction(len(region))
-
-
-def finite_problem(
-    joint: JointRange, hypothesis: Callable[[Any], bool] | Mapping[Hashable, bool]
-) -> TestingProblem[frozenset[Hashable]]:
-    """The testing problem of a discrete policy: `hypothesis` says for each x whether p0 holds.
-
-    Raises
-    ------
-    InputError
-        If a symbol of X has no hypothesis, or one of the two never occurs.
-    """
-    if isinstance(hypothesis, Mapping):
-        for x in joint.x_symbols:
-            if x not in hypothesis:
-                raise InputError(f"the hypothesis says nothing about {quoted(x)}")
-        hypothesis = hypothesis.__getitem__
-    sides: tuple[set[Hashable], set[Hashable]] = set(), set()
-    holds = [bool(hypothesis(x)) for x in joint.x_symbols]
-    for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
-        sides[holds[i]].add(joint.y_symbols[j])
-    return TestingProblem(frozenset(sides[True]), frozenset(sides[False]))

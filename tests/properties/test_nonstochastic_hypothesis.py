@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from blurring import BlurringPolicy, blurred_measure, leakage_bound, preimage_epsilon
-from boxes import Boxes, correct, is_consistent, performance
+from boxes import Boxes, correct, finite_problem, is_consistent, performance
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from indistinguishability import box_difference, linear_levels
@@ -17,7 +17,6 @@ from indistinguishability import box_difference, linear_levels
 from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
-    finite_problem,
 )
 from mechdesign.nonstochastic.hypothesis import size
 from tests.oracles.nonstochastic import (

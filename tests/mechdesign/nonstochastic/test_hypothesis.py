@@ -7,13 +7,12 @@ from fractions import Fraction
 
 import pytest
 from blurring import leakage_bound
-from boxes import Boxes, is_consistent, performance
+from boxes import Boxes, finite_problem, is_consistent, performance
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
-    finite_problem,
 )
 from tests.oracles.nonstochastic import accuracy, best_accuracy, is_private, least_accuracy, total_variation
 from tests.oracles.spaces import from_function

@@ -27,7 +27,6 @@ PUBLIC = [
     "design_quantizer",
     "epsilon_for",
     "finite",
-    "finite_problem",
     "promises",
     "identifiable_epsilon",
     "identifiable_partition",
