@@ -196,8 +196,8 @@ def count_pairs(
                 names = (*useful.names, "an empty cell", "an unknown symbol")
                 what = f"the channel never gives {quoted(counting.labels.names[ys[at]])} for {quoted(names[xs[at]])}"
                 counting.offend("pair", at, what, len(wrong))
-            kinds = before.kind != after.kind
-            found = first_difference(old, new, common, loose=kinds, escaped=file.escaped)
+            loose = before.kind != after.kind
+            found = first_difference(old, new, common, loose=loose, escaped=file.escaped)
             if found is not None:
                 position, name, was, now = found
                 what = f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}"
