@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -38,11 +39,9 @@ UNIT = 2.0**-53
 SMALL = 3000
 """Variables up to which the simplex method is fastest; beyond, an interior point says which of them matter."""
 
-SUPPORT = 1e-7
-"""Share of p_x from which an entry of an interior solution is a candidate for the vertex."""
-
-MOST_CANDIDATES = 30_000
-"""Candidates up to which a vertex is computed from an interior solution."""
+SUPPORT, MOST_CANDIDATES = 1e-7, 30_000
+"""Share of p_x from which an entry of an interior solution is a candidate for the vertex, and how many of them there
+may be for it to be computed."""
 
 MISSED, ROUGH = 1e-7, 1e-3
 """Largest error of the sums and rows of an iterate, relative to the masses, that counts as an assignment, and of one
@@ -225,12 +224,10 @@ def assign(
     mask = (support > SUPPORT) & problem.open
     np.fill_diagonal(mask, np.diagonal(problem.open))
     if method == "auto" and mask.sum() <= MOST_CANDIDATES and time.monotonic() < end:
-        try:
+        with suppress(BackendFailure):  # the other one is there, or there is none
             basic = vertex(problem, proof, mask, aim=aim, end=end, bound=bound)
             if best is None or basic.cost - basic.bound <= max(aim, best.cost - bound):
                 return replace(basic, method="interior point and simplex")
-        except BackendFailure:
-            pass  # the other one is there, or there is none
     if best is None:
         raise BackendFailure("the interior point method found no assignment in time")
     return replace(best, bound=bound)

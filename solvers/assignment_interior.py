@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.assignment import Assignment, Multipliers
 from solvers.points import Array
@@ -49,14 +48,16 @@ class InteriorPoint:
         self.problem = problem
         n, p = problem.n, problem.masses
         rows, offset, auxiliary = problem.sides
-        images, sign, where = _up_to_sign(rows)
+        # Of rows that are negatives of each other one is enough.
+        sign = np.where(rows[np.arange(len(rows)), np.argmax(rows != 0.0, axis=1)] < 0.0, -1.0, 1.0)
+        images, where = np.unique(rows * sign[:, None], axis=0, return_inverse=True)
         m, k, a = len(rows), len(images) + 1, auxiliary.shape[1]
         b = np.zeros((k + a, n + a))
         b[: k - 1, :n], b[k - 1, :n] = images, 1.0
         b[k:, n:] = np.eye(a)
         self._mass = k - 1
         self.t = np.zeros((m + problem.keep, k + a))
-        self.t[np.arange(m), where] = sign
+        self.t[np.arange(m), where.ravel()] = sign
         self.t[:m, self._mass] -= offset
         self.t[:m, k:] = auxiliary
         self.t[m:, self._mass] = 1.0
@@ -236,10 +237,3 @@ class _Barrier:
             missing = right - self.apply(prices)
             prices = prices + cho_solve(self._sum, missing)
         return prices
-
-
-def _up_to_sign(rows: Array) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Rows of which none is the negative of another, with sign and position of each of the given ones."""
-    sign = np.where(rows[np.arange(len(rows)), np.argmax(rows != 0.0, axis=1)] < 0.0, -1.0, 1.0)
-    images, where = np.unique(rows * sign[:, None], axis=0, return_inverse=True)
-    return images, sign, where.ravel()

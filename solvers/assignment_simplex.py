@@ -35,11 +35,8 @@ LARGE = 3000
 """Pairs from which presolve gains more than it takes, and the simplex method can lose itself: an interior point method
 with crossover finds the vertex."""
 
-MOST_ROUNDS = 30
-"""Rounds of adding pairs."""
-
-MOST_NEW = 10
-"""Pairs added for each column in a round, those of the least reduced costs."""
+MOST_ROUNDS, MOST_NEW = 30, 10
+"""Rounds of adding pairs, and pairs added for each column in a round: those of the least reduced costs."""
 
 VIOLATED = 1e-10
 """Share of its mass by which a column must break a row for the row to be added: what the simplex method leaves."""
@@ -216,7 +213,7 @@ def assign_uncertain(
         except BackendFailure:
             if best is None:
                 raise
-            return best
+            return replace(best, bound=bound)
         bound = max(bound, assignment.lower_bound(priced(proof, uncertain, rows, of, found), found))
         worst, pulled, broken = separated(problem, uncertain, shares, margin)
         if worst <= VIOLATED or is_free:

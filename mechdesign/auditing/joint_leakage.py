@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Direction, Entries, columns_on, directions, everything
 from mechdesign.auditing.measures import ROUNDOFF
 from mechdesign.auditing.verdict import Achieved, audit_columns
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import at_most, listed, several
@@ -29,7 +29,6 @@ from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
 
-Array = NDArray[np.float64]
 FOLLOWED = 20_000
 """Directions of all channels but the last that are followed; beyond it the limits need not meet."""
 

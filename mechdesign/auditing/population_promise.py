@@ -15,18 +15,15 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import Entries, columns_on, released_part
 from mechdesign.auditing.population import Bound, Population, achieved_of
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.notions import LIP, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
-
-Array = NDArray[np.float64]
 
 MOST_MERGERS, WORTH_SAYING = 3, 0.95
 """Outputs merged in an attempt to show what merging gives (more is a new design, which `confidence` makes), and the

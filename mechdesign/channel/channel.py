@@ -99,11 +99,10 @@ class Channel(Displayed):
             )
         excess = np.flatnonzero(integers.values > d)
         if excess.size:
-            i, j = integers.row_of[excess[0]], integers.indices[excess[0]]
-            raise InputError(
-                f"row {quoted(names[i])}, output {quoted(self.outputs[j])}: the entry "
-                f"{integers.values[excess[0]]} is larger than the denominator {d}"
-            )
+            k = excess[0]
+            row, output = names[integers.row_of[k]], self.outputs[integers.indices[k]]
+            where = f"row {quoted(row)}, output {quoted(output)}"
+            raise InputError(f"{where}: the entry {integers.values[k]} is larger than the denominator {d}")
         for i, total in enumerate(integers.row_sums()):
             if total != d:
                 raise InputError(f"row {quoted(names[i])} sums to {total}, not to the denominator {d}")

@@ -136,6 +136,5 @@ class ChannelRecord:
         """Without what is computed from the table."""
         kept = {key: self.provenance[key] for key in PUBLIC_PROVENANCE if key in self.provenance}
         stated = {key: value for key, value in (self.confidence or {}).items() if key != "intervals"} or None
-        return replace(
-            self, achieved=None, utility=None, certificate=None, provenance=kept, confidence=stated, after=()
-        )
+        computed = dict.fromkeys(("achieved", "utility", "certificate"))
+        return replace(self, **computed, provenance=kept, confidence=stated, after=())

@@ -134,7 +134,7 @@ def quantize(
     if files.plot is not None and files.compare is None:
         raise InputError("--plot draws what --compare computes: give it too")
     from mechdesign.comparison.grid import numbers
-    from mechdesign.formats.folders import is_folder
+    from mechdesign.formats.opening import is_folder
     from mechdesign.report.ranges import applied_record, applied_text, quantize_record, quantize_text
     from mechdesign.sanitise.ledger import default_path
     from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table

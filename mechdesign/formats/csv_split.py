@@ -27,17 +27,9 @@ Positions = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-class Misquoted(Exception):
-    """There is text after a closing quote, at byte `position`."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(f"byte {position}")
-        self.position = position
-
-
 @dataclass(frozen=True)
 class Rows:
-    """The complete rows of a piece of text."""
+    """The complete rows of a piece of text; from byte `misquoted` on, unless it is -1, there is text behind a quote."""
 
     ends: Positions
     last: Positions
@@ -45,6 +37,7 @@ class Rows:
     size: int
     quotes: bool
     lines: int
+    misquoted: int
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -76,12 +69,10 @@ class Splitter:
         if self._found.shape[1] < len(text):
             self._found = np.empty((3, len(text) + len(text) // 8), np.int64)
         cells, count, size, lines, misquoted = _csv.split(text, self._delimiter, self._quote, *self._found)
-        if misquoted >= 0:
-            raise Misquoted(misquoted)
         sizes = (cells, count, count)
         ends, last, starts = (found[:k].copy() for found, k in zip(self._found, sizes, strict=True))
         quotes = self._quote >= 0 and self._quote in text
-        return Rows(ends, last, starts, size, quotes, lines)
+        return Rows(ends, last, starts, size, quotes, lines, misquoted)
 
 
 def pieces_of(text: bytes, offsets: NDArray[np.int32]) -> Any:
@@ -190,13 +181,10 @@ class Blocks:
         text, wanted = self._rest, BLOCK if self._width else min(BLOCK, HEADER)
         while True:
             text = self._more(text, wanted)
-            try:
-                rows = self._splitter.split(text)
-            except Misquoted as error:
-                self._refuse(
-                    text[: error.position],
-                    f"not a CSV row ({chr(self._delimiter)!r} expected after the closing quote)",
-                )
+            rows = self._splitter.split(text)
+            if rows.misquoted >= 0:
+                what = f"not a CSV row ({chr(self._delimiter)!r} expected after the closing quote)"
+                self._refuse(text[: rows.misquoted], what)
             if len(rows) or self._ended:
                 break
             if len(text) >= LONGEST:

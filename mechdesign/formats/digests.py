@@ -66,10 +66,7 @@ class RowHasher:
         return census.content()
 
     def identifiers(self, columns: Sequence[Any]) -> Hashes:
-        """One hash for each record, of the texts that identify it, byte for byte and in their order.
-
-        They are given as cells, or as pyarrow arrays.
-        """
+        """One hash for each record, of the texts that identify it (cells or pyarrow arrays), byte for byte."""
         sums = np.zeros(len(columns[0]), np.uint64)
         for place, column in enumerate(columns):
             coded = isinstance(column, Encoded)
@@ -97,8 +94,6 @@ class RowHasher:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         kind = column.type
-        if types.is_null(kind):
-            return np.zeros(len(column), np.uint64)
         if types.is_dictionary(kind) and len(column.dictionary) > len(column):
             return self._arrow(column.dictionary_decode())
         if types.is_dictionary(kind):
@@ -166,13 +161,12 @@ class Census:
     """The hashes of all records of a data set, one batch after the other."""
 
     def __init__(self) -> None:
-        self._records = 0
+        self._records = self._waiting = 0
         self._sequence = (1, 2)
         self._sums = [0, 0]
         self._values, self._counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         self._limit = ALL
         self._more: list[Hashes] = []
-        self._waiting = 0
 
     def add(self, hashes: Hashes) -> None:
         """The next records."""
@@ -201,11 +195,9 @@ class Census:
     def content(self) -> Content:
         """What is kept of them."""
         self._merge()
-        return Content(
-            self._records,
-            struct.pack("<2Q", *self._sequence).hex(),
-            struct.pack("<3Q", self._records, *self._sums).hex(),
-            self._limit,
-            int(self._counts.sum()),
-            self._values[self._counts == 1],
+        ordered, unordered = (
+            struct.pack("<2Q", *self._sequence),
+            struct.pack("<3Q", self._records, *self._sums),
         )
+        below, unique = int(self._counts.sum()), self._values[self._counts == 1]
+        return Content(self._records, ordered.hex(), unordered.hex(), self._limit, below, unique)

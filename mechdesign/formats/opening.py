@@ -7,7 +7,11 @@ Python objects: a CSV gives the bytes of its lines back, Parquet its arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from glob import escape, glob, has_magic
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
@@ -15,9 +19,10 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
 from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.csv import CsvBatch, CsvSource, TextSink
-from mechdesign.formats.inputs import RawInput, TextOptions, on_failure
+from mechdesign.formats.inputs import GuardedInput, RawInput, TextOptions, on_failure
 from mechdesign.formats.outputs import Output
 from mechdesign.formats.parquet import ParquetBatch, ParquetSink, ParquetSource
+from mechdesign.formats.urls import is_url, local
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 
@@ -79,3 +84,74 @@ def sink_for(source: Source, kind: Kind, target: BinaryIO, outputs: Sequence[Out
     return (
         ParquetSink(source, target, outputs) if kind == "Parquet" else TextSink(source, target, outputs, *how)
     )
+
+
+def is_folder(source: PathLike) -> bool:
+    """Whether a source is a folder, or a glob that is not the name of a file."""
+    path = local(source)
+    magic = has_magic(os.fspath(path)) and not is_url(path)
+    return os.path.isdir(path) or (magic and not os.path.exists(path))
+
+
+def files_of(source: PathLike) -> tuple[Path, list[str]]:
+    """The folder that a source is about, and the data files in it, by their names there.
+
+    Names that begin with ``_`` or ``.`` are no data, as for Spark and pyarrow.
+    """
+    name = os.fspath(local(source))
+    whole = os.path.isdir(name)
+    base = Path(*takewhile(lambda part: whole or not has_magic(part), Path(name).parts))
+    found = sorted(glob(os.path.join(escape(name), "**") if whole else name, recursive=True))
+    names = {each: Path(each).relative_to(base).as_posix() for each in found}
+    data = [each for each in found if not f"/{names[each]}".replace("/_", "/.").count("/.")]
+    for each in data:
+        if not os.path.isfile(each) and not (os.path.isdir(each) and os.access(each, os.R_OK | os.X_OK)):
+            raise InputError(f"{each} is neither a file nor a folder that can be read")
+    files = [names[each] for each in data if os.path.isfile(each)]
+    if not files:
+        raise InputError(f"{name} has no data files")
+    return base, files
+
+
+class FolderSource(AbstractContextManager["FolderSource"]):
+    """All data files of a folder or glob as one table (a `Source`), read in the order of their names."""
+
+    def __init__(self, source: PathLike, text: TextOptions | None = None) -> None:
+        base, names = files_of(source)
+        self.name, self.paths, self._text = os.fspath(source), [base / name for name in names], text
+        with open_source(self.paths[0], text) as first:
+            self.header, self.kind = first.header, first.kind
+        self.size, self.position = sum(path.stat().st_size for path in self.paths), 0
+        self._now, self._before = first, 0
+
+    def batches(self, **how: Any) -> Iterator[Batch]:
+        """All records of all files, which must have the columns of the first one and not change meanwhile."""
+        self.position = read = records = 0
+        for path in self.paths:
+            with GuardedInput(path) as guarded, open_source(path, self._text) as table:
+                if (table.kind, table.header) != (self.kind, self.header):
+                    raise InputError(
+                        f"{path} has other columns than {self.paths[0]}: files that are one table need the same ones"
+                    )
+                self._now, self._before = table, records
+                for batch in table.batches(**how):
+                    records += batch.num_rows
+                    yield batch
+                    self.position = read + round(guarded.size * table.position / table.size)
+                guarded.check()
+                read += guarded.size
+
+    def where(self, record: int) -> str:
+        """The file and the line, or row, of a record of the last batch."""
+        return self._now.where(record - self._before)
+
+    def write_table(self, target: BinaryIO, columns: Mapping[str, Sequence[Any]], **how: Any) -> None:
+        """A new file of the kind of the first one."""
+        with open_source(self.paths[0], self._text) as first:
+            first.write_table(target, columns, **how)
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is open between two passes."""

@@ -54,7 +54,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         import pyarrow as pa
 
         check_outputs(outputs, len(source.header))
-        self.records = 0
+        self.records = self._pending_bytes = 0
         self._outputs = list(outputs)
         self._source = source
         # Of a CSV all is text.
@@ -68,7 +68,6 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         groups = range(0 if self._stored is None else self._stored.num_row_groups)
         self._ends = set(accumulate(source.metadata.row_group(i).num_rows for i in groups))
         self._pending: list[Any] = []
-        self._pending_bytes = 0
 
     def __exit__(self, *raised: object) -> None:
         if raised[0] is not None:
@@ -117,15 +116,12 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
 
     def close(self) -> None:
         """Write what is left and the end of the file; the target stays open."""
-        try:
-            if self._pending:
-                self._flush()
-            if self._writer is None:
-                self._writer = self._begun([field.type for field in self._fields])
-            self._writer.close()
-            self._buffered.close()
-        finally:
-            self._target.abandoned = True  # the buffer is emptied once more after an error
+        if self._pending:
+            self._flush()
+        if self._writer is None:
+            self._writer = self._begun([field.type for field in self._fields])
+        self._writer.close()
+        self._buffered.close()
 
     def _begun(self, kinds: Sequence[Any]) -> Any:
         """Begin the file with columns of these types, which are read back as those of the fields."""
@@ -168,8 +164,7 @@ REPEATING = 4
 
 def stored_columns(metadata: Any) -> tuple[dict[str, str], set[str]]:
     """The compression of every column that is stored, by its path, and those that are codes and repeat few values."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    groups = [group for group in groups if group.num_rows]
+    groups = [group for group in map(metadata.row_group, range(metadata.num_row_groups)) if group.num_rows]
     codecs: dict[str, str] = {}
     repeating: set[str] = set()
     for i in range(metadata.num_columns if groups else 0):
@@ -226,8 +221,7 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         if twice:
             raise InputError(f"{self.name}: the column {quoted(twice[0])} is there more than once")
         self.codecs, self._repeating = stored_columns(self.metadata)
-        self.records: int = self.metadata.num_rows
-        self.size = self.records
+        self.records = self.size = self.metadata.num_rows
         self.position = 0
 
     def __exit__(self, *raised: object) -> None:
@@ -320,18 +314,15 @@ class ParquetBatch:
 
     def some(self, step: int, /) -> ParquetBatch:
         """Every so manieth record."""
-        at = arrow_integers(np.arange(0, self.num_rows, step))
-        return self if step == 1 else replace(self, stored=self.stored.take(at))
+        return self if step == 1 else self.select(np.arange(self.num_rows) % step == 0)
 
     def packed(self) -> Any:
         """The records as an arrow batch, for `ParquetSink.write_packed`."""
         return self.stored
 
     def select(self, rows: NDArray[np.bool_], /) -> ParquetBatch:
-        """Some of the records, to be written."""
-        import pyarrow as pa
-
-        return replace(self, stored=self.stored.filter(pa.array(rows)))
+        """Some of the records."""
+        return replace(self, stored=self.stored.take(arrow_integers(np.flatnonzero(rows))))
 
     def rows(self) -> list[list[str]]:
         """All cells as text, row by row."""

@@ -26,7 +26,7 @@ from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.partitions import MergedSets, Risk, rounding_slack
-from mechdesign.mechanisms.posteriors import OUTWARDS
+from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound
 from mechdesign.mechanisms.result import Certificate, Design, Search, Solve, utility_entropy
 from mechdesign.mechanisms.rounding import UNIT, columns_of
 from mechdesign.mechanisms.rules import Rules
@@ -67,18 +67,14 @@ def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Uncert
         np.array([[quotient_above(end, SCALE) for end in row] for row in upper]),
         np.array([_below(end.numerator, end.denominator) for end in chosen.share_lower]),
         np.array([quotient_above(end.numerator, end.denominator) for end in chosen.share_upper]),
-        ratio=_factor(limits.ratio),
-        most=_factor(limits.upper),
+        ratio=high_bound(limits.ratio, 0.0),
+        most=high_bound(limits.upper, 0.0),
         least=math.exp(-limits.lower) * (1.0 - OUTWARDS),
     )
 
 
 def _below(numerator: int, denominator: int) -> float:
     return -quotient_above(-numerator, denominator)
-
-
-def _factor(budget: float) -> float:
-    return math.exp(budget) * (1.0 + OUTWARDS) if math.isfinite(budget) else math.inf
 
 
 class PopulationLifts(MergedSets):

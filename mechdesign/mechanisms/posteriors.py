@@ -82,10 +82,9 @@ def high_bound(budget: float, margin: float, reach: float = math.inf, most: floa
 
 def check_polytope(notion: Notion) -> None:
     """Raise InputError unless the posteriors that the notion allows form a polytope."""
-    if why := notion.limits.no_polytope:
-        raise InputError(
-            f"{why}, which optimal and subset-response need: use subset-merging or complete-merging"
-        )
+    why, instead = notion.limits.no_polytope, "use subset-merging or complete-merging"
+    if why:
+        raise InputError(f"{why}, which optimal and subset-response need: {instead}")
 
 
 def _l1(joint: Joint, budget: float, margin: float) -> Polytope:

@@ -22,6 +22,8 @@ from mechdesign.tables.bins import DAY, Bins, Kind, middle_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
+Floats = NDArray[np.float64]
+
 FORMS = "label", "posterior-draw", "representative", "within"
 LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN = FORMS
 """What is published for an output: itself; a symbol drawn from what it leaves possible; or a number, as below."""
@@ -37,7 +39,7 @@ def released_variable(channel: Releasable, form: str) -> Variable:
     return replace(useful, bins=()) if form == POSTERIOR_DRAW else useful
 
 
-def by_output(channel: Releasable, form: str) -> NDArray[np.float64]:
+def by_output(channel: Releasable, form: str) -> Floats:
     """The chance of every symbol of `released_variable` for every output, for a form other than the label."""
     index = released_variable(channel, form).index
     if form == REPRESENTATIVE:
@@ -183,22 +185,29 @@ def moved(channel: Releasable) -> tuple[Moved, ...]:
         weights = joint.p_x[:, None] * channel.matrix
         masses = (in_bin @ weights @ shown_as) * [bool(text) for text in shown]
         masses /= masses.sum()
-        distance, mean, square = np.zeros(masses.shape), np.zeros(len(bins)), np.zeros(len(bins))
+        distance, mean, inner = np.zeros(masses.shape), np.zeros(len(bins)), np.zeros(len(bins))
         for k, (values, counts) in enumerate(zip(bins.values or (), bins.counts or (), strict=True)):
             if values:
                 cells = np.array([float(bins.number(text) or 0) for text in values])
                 shares = np.array(counts, dtype=np.float64) / sum(counts)
                 distance[k] = shares @ np.abs(cells[:, None] - released)
-                mean[k], square[k] = shares @ cells, shares @ cells**2
+                mean[k] = shares @ cells
+                inner[k] = shares @ (cells - mean[k]) ** 2
         before, after = masses.sum(axis=1), masses.sum(axis=0)
-        centre, target = before @ mean, after @ released
-        spread = (before @ square - centre**2) * (after @ released**2 - target**2)
-        together = (mean - centre) @ masses @ (released - target)
         by_bin = np.bincount(bins.bins_of([text or "0" for text in shown]).clip(0), after, len(bins))
-        correlation = float(together / math.sqrt(spread)) if spread > 0.0 else None
-        moves, shares = float((distance * masses).sum()), (tuple(before.tolist()), tuple(by_bin.tolist()))
-        found.append(Moved(column, bins.kind, bins.edges, bins.labels, moves, correlation, *shares))
+        shares = tuple(before.tolist()), tuple(by_bin.tolist())
+        moves = float((distance * masses).sum()), _correlation(masses, mean, released, inner)
+        found.append(Moved(column, bins.kind, bins.edges, bins.labels, *moves, *shares))
     return tuple(found)
+
+
+def _correlation(masses: Floats, own: Floats, released: Floats, inner: Floats | float = 0.0) -> float | None:
+    """Of numbers and released ones with these joint masses; `inner` are variances about `own` where it has means."""
+    before, after = masses.sum(axis=1), masses.sum(axis=0)
+    own, released = own - before @ own, released - after @ released
+    constant = np.ptp(released[after > 0]) == 0 or (np.ptp(own[before > 0]) == 0 and not np.any(inner))
+    spread = before @ (own**2 + inner) * (after @ released**2)
+    return None if constant else float(own @ masses @ released / math.sqrt(spread))
 
 
 def _symbols_moved(channel: Releasable, joint: Joint, known: list[int]) -> Moved:
@@ -209,9 +218,7 @@ def _symbols_moved(channel: Releasable, joint: Joint, known: list[int]) -> Moved
     masses[:, known] = joint.p_x[:, None] * channel.matrix
     before, after = masses.sum(axis=1), masses.sum(axis=0)
     distance = float((masses * np.abs(np.subtract.outer(numbers, numbers))).sum())
-    own, other = (numbers - share @ numbers for share in (before, after))
-    spread = (before @ own**2) * (after @ other**2)
-    correlation = float(own @ masses @ other / math.sqrt(spread)) if spread > 0.0 else None
     sorted_in: list[list[Any]] = [np.array(each)[order].tolist() for each in (names, before, after)]
     labels, *shares = map(tuple, sorted_in)
-    return Moved(channel.useful.columns[0], "number", (), labels, distance, correlation, *shares)
+    moves = distance, _correlation(masses, numbers, numbers)
+    return Moved(channel.useful.columns[0], "number", (), labels, *moves, *shares)

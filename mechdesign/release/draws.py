@@ -11,7 +11,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,10 +142,7 @@ class Identifiers:
     def __post_init__(self) -> None:
         if not self.columns or len(set(map(len, self.columns))) > 1:
             raise InputError("identifiers need at least one column, and columns of the same length")
-        arrays: list[Any] = [
-            arrow_texts(cast("list[str]", column)) if isinstance(column, list) else column
-            for column in self.columns
-        ]
+        arrays = [each if hasattr(each, "buffers") else arrow_texts(each) for each in self.columns]
         object.__setattr__(self, "columns", arrays)
 
     def __len__(self) -> int:

@@ -336,7 +336,7 @@ def sanitise_file(
     if codebook is not None and asked.form != LABEL:
         raise InputError("a codebook says what labels mean, and other forms need none")
     recipe = recipe_of(channel, asked, tally)
-    if not recipe.channels and (codebook is not None or internal_manifest is not None):
+    if isinstance(recipe, NumbersRecipe) and (codebook is not None or internal_manifest is not None):
         raise InputError(
             "a mechanism has neither codebook nor internal manifest: its file tells all (--manifest)"
         )

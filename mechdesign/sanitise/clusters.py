@@ -139,8 +139,8 @@ def _totals(drawer: Any, counted: Callable[[Sequence[int]], Sequence[Any]]) -> A
 
 def _refuse_apart(drawer: Any, tables: Sequence[Integers], looks: float = 1) -> None:
     for name, table in zip(drawer.orders, tables, strict=False):
-        at = np.nonzero(table)
-        if decisive(log_evidence(*at, table[at]), looks * len(drawer.orders)):
+        rows, columns = np.nonzero(table)
+        if decisive(log_evidence(rows, columns, table[rows, columns]), looks * len(drawer.orders)):
             raise InputError(APART.format(quoted(name), round(1 / LEVEL)))
 
 

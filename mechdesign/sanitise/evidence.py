@@ -127,9 +127,6 @@ LOOKED = 1 << 12
 """Records of a batch that are looked at, about, for what columns tell of each other: of all batches up to so many
 records, and then of one whenever their number has doubled. Looking at all would take longer than the release."""
 
-CELLS = 64
-"""Columns whose cells are at hand at a time, of many."""
-
 VALUES = 4096
 """Different values from which on a column is not looked at any more (2 MB)."""
 
@@ -223,7 +220,7 @@ class Twins:
         if not due or not count:
             return
         self._next = 2 * self._records
-        column = lru_cache(CELLS)(some(max(1, count // LOOKED)))
+        column = lru_cache(64)(some(max(1, count // LOOKED)))  # of many columns not all at once
         for pair, crossing in self._pairs.items():
             values, symbols = (None, None) if crossing.full else map(column, pair)
             if values is not None and symbols is not None:

@@ -29,17 +29,15 @@ from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.compression import compression_named
 from mechdesign.formats.digests import Content
-from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.inputs import TextOptions, on_failure
-from mechdesign.formats.opening import SUFFIXES, open_source
+from mechdesign.formats.opening import SUFFIXES, files_of, is_folder, open_source
 from mechdesign.formats.urls import is_url, local
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.answers import Tally
 from mechdesign.sanitise.apply import Applied, sanitise_file
-from mechdesign.sanitise.entries import Entry
 from mechdesign.sanitise.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.sanitise.ledger import NAME, Ledger, Rehearsed
+from mechdesign.sanitise.ledger import NAME, Entry, Ledger, Rehearsed
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.sanitise.target import keep_stoppable, uninterrupted
 

@@ -33,9 +33,8 @@ from mechdesign.formats.urls import Remote, is_url, place_of
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.sanitise.history import QUANTISED, is_same, joint_budget, local_budget, share_of
-from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.ledger import DONE, FINISHING, Drawn, Entry, Ledger, Settings, Use
 from mechdesign.sanitise.target import Target
 
 KNOWN = 0.5

@@ -33,7 +33,7 @@ from mechdesign.core.numbers import factor_at_least, factor_at_most, listed, quo
 from mechdesign.release import drawing, policies
 from mechdesign.release.drawing import OF_SYMBOLS, Release
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.entries import Entry, Natural, Use
+from mechdesign.sanitise.ledger import Entry, Natural, Use
 from mechdesign.tables.confidence import scope_of
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,12 +23,11 @@ from mechdesign.formats.cells import empty_as_missing, encode
 from mechdesign.nonstochastic.answering import BadCell, numbers_of, some_of, usable
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.release.drawing import key_of
-from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.answers import Quantised, Tally
 from mechdesign.sanitise.options import ReleaseOptions
-from mechdesign.sanitise.plan import OutputColumn, Plan, make_plan
+from mechdesign.sanitise.plan import OutputColumn
 from mechdesign.sanitise.recipe import BadRecord, DrawnColumn, Looks, Recipe
 
 
@@ -50,46 +49,21 @@ def recipe_of(
         raise InputError(f"a mechanism draws nothing: leave out {', '.join(drawn)}")
     if len(options.identifiers) > 1:
         raise InputError("a mechanism has one column that identifies individuals; name one (--identity)")
-    return NumbersRecipe(
-        mechanism=given, options=options, keys=(key_of(None, options.insecure_seed),), tally=tally
-    )
+    # What a plan asks of a channel: the column that is released, and that no other is sensitive.
+    nothing = SimpleNamespace(columns=())
+    face: Any = SimpleNamespace(useful=SimpleNamespace(columns=(given.column,)), sensitive=nothing)
+    keys = (key_of(None, options.insecure_seed),)  # for a random order alone
+    return NumbersRecipe(channels=(face,), keys=keys, options=options, mechanism=given, tally=tally)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumbersRecipe:
-    """A mechanism for single records, with what a user asks for; travels to other processes."""
+class NumbersRecipe(Recipe):
+    """A mechanism for single records, with what a user asks for; `tally` is of several releases together."""
 
     mechanism: MechanismFile
-    options: ReleaseOptions
-    keys: tuple[Key, ...]
-    """For a random order alone."""
-    channels: tuple[Releasable, ...] = ()
-    keyless: bool = False
     tally: Tally | None = None
-    """Of several releases together."""
 
-    @property
-    def column(self) -> str:
-        """The column of numbers."""
-        return self.options.renamed.get(self.mechanism.column, self.mechanism.column)
-
-    @property
-    def private_columns(self) -> list[str]:
-        """Columns that must not stay."""
-        return list(self.options.correlated)
-
-    @property
-    def replaced(self) -> list[str]:
-        """Columns that the release takes the place of."""
-        return [self.column] if self.options.into is None else []
-
-    def plan(self, header: Sequence[Any]) -> Plan:
-        """What happens to each column of a table."""
-        face: Any = SimpleNamespace(useful=SimpleNamespace(columns=(self.mechanism.column,)), sensitive=None)
-        found = make_plan([face], header, self.options)
-        return replace(found, notices=found.notices[1:])  # which asks what is sensitive
-
-    def drawer(self, header: Sequence[Any]) -> NumbersDrawer:
+    def drawer(self, header: Sequence[Any]) -> Any:
         """Ready for the parts of a table with this header."""
         return NumbersDrawer(self, header)
 
@@ -128,10 +102,10 @@ class NumbersDrawer(Looks):
     own = True
 
     def __init__(self, recipe: NumbersRecipe, header: Sequence[Any]) -> None:
-        hidden = {} if recipe.options.into is not None else {(recipe.column, -1): None}
-        super().__init__(recipe, header, hidden, {recipe.column: Sorted()})
-        made = recipe.mechanism
-        self.tally = Tally(made, recipe.column)
+        made, place = recipe.mechanism, recipe.plan(header).inputs[0][0]
+        hidden = {} if recipe.options.into is not None else {(header[place], -1): None}
+        super().__init__(recipe, header, hidden, {header[place]: Sorted()})
+        self.tally = Tally(made, header[place])
         self._missing, self._advise = made.provenance.get("missing", REFUSE), not made.mechanisms
         self._quantizer = self.tally.quantizer(1)
         self._middles = np.array([float(middle) for middle in self._quantizer.midpoints])
@@ -150,7 +124,7 @@ class NumbersDrawer(Looks):
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
         """The columns that are wanted as codes, and those that are read only: numbers that are stored as such."""
-        people, column = [self.header[at] for at in self.plan.identity], self.recipe.column
+        people, column = [self.header[at] for at in self.plan.identity], self.tally.column
         if schema is not None and _is_number(schema.field(column).type):
             return people, [column]
         return [*people, column], []

@@ -145,7 +145,7 @@ class ReleaseOptions:
             raise InputError(f"the form ({quoted(self.form)}) must be one of {listed(FORMS)}")
         if self.changed not in CHANGES:
             raise InputError(f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}")
-        for name in ("keep_sensitive", "shuffle", "keep_order"):
+        for name in ("keep_sensitive", "shuffle", "keep_order", "fresh_draw"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} ({quoted(getattr(self, name))}) must be True or False")
         object.__setattr__(self, "columns", dict(self.columns or {}))

@@ -21,9 +21,8 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import require_column
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
-from mechdesign.formats.folders import FolderSource, is_folder
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
-from mechdesign.formats.opening import Batch, open_source, packing_of
+from mechdesign.formats.opening import Batch, FolderSource, is_folder, open_source, packing_of
 from mechdesign.formats.urls import is_url, local, place_of
 from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of, usable_records
 from mechdesign.nonstochastic.claims import read_verified

@@ -23,8 +23,8 @@ from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, Kind, Source, sink_for
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.release.drawing import channel_digest
-from mechdesign.sanitise.entries import Use
 from mechdesign.sanitise.job import Earlier
+from mechdesign.sanitise.ledger import Use
 from mechdesign.sanitise.manifest import Audience, Manifest, codebook_text, read_manifest, released_column
 from mechdesign.sanitise.plan import Plan, sensitive_of
 from mechdesign.sanitise.recipe import BadRecord, Drawer, Recipe

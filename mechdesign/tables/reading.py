@@ -16,9 +16,8 @@ from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column, separators
-from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Batch, Source, open_source
+from mechdesign.formats.opening import Batch, Source, files_of, is_folder, open_source
 from mechdesign.tables.exact_table import Entry, exact_table, refuse_margins
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell, check_missing

@@ -86,11 +86,8 @@ FIRST_SAMPLE = 12
 ENOUGH = 150
 """Vertices on a face from which one face alone says something about the whole."""
 
-WORK = 1_000_000
-"""Entries of ratio tests to spend on one estimate, about 2 ms."""
-
-SHARE = 6
-"""No single face takes more than one part in so many of the work."""
+WORK, SHARE = 1_000_000, 6
+"""Entries of ratio tests to spend on one estimate, about 2 ms; no face takes more than one part in so many of them."""
 
 LEAST_FACES, MOST_FACES = 4, 16
 """Random faces, however much or little work each is: fewer say nothing of the error, which shrinks only

@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from solvers import (
+    BackendFailure,
     InvalidPolytope,
     Points,
     Polytope,
     RobustSearch,
     UncertainSet,
+    assignment_simplex,
     lower_envelope,
     robust_envelope,
 )
+from solvers.assignment import Assignment
 
 Array = NDArray[np.float64]
 
@@ -144,6 +147,12 @@ def test_two_threads_and_a_warm_start_agree_with_one() -> None:
     assert abs(one.value - two.value) <= 2e-4
 
 
+def test_columns_of_another_length_are_refused() -> None:
+    uncertain = UncertainSet(*_random(2, 3, 5, 0.02), ratio=2.0)
+    with pytest.raises(InvalidPolytope, match=r"start has points of length 4, not 5"):
+        robust_envelope(uncertain, start=Points.units([0], 4))
+
+
 def test_limits_leave_a_valid_answer() -> None:
     uncertain = UncertainSet(*_random(3, 4, 40, 0.01), most=1.1, least=0.9)
     found = robust_envelope(uncertain, gap=1e-6, time_limit=0.0)
@@ -226,3 +235,21 @@ def test_bad_sets_are_refused(change: dict[str, object], message: str) -> None:
 def test_no_points_have_no_excess() -> None:
     uncertain = UncertainSet(*_random(9, 2, 3, 0.1), ratio=2.0)
     assert uncertain.excess_of(Points.units([], 3)).shape == (0,)
+
+
+def test_a_program_that_fails_takes_nothing_that_was_proven_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is that of the last round before, though the assignment may be an older one."""
+    uncertain = UncertainSet(*_random(2, 3, 6, 0.05), ratio=1.6)
+    n, solve, rounds = uncertain.n, assignment_simplex.Program.solve, []
+    cost = np.random.default_rng(2).random((n, n)) * (1.0 - np.eye(n))
+    problem = Assignment(cost, uncertain.point, Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0)))
+
+    def failing(program: assignment_simplex.Program, end: float) -> object:
+        if len(rounds) == 3:
+            raise BackendFailure("no more")
+        return solve(program, end)
+
+    monkeypatch.setattr(assignment_simplex.Program, "solve", failing)
+    found = assignment_simplex.assign_uncertain(problem, uncertain, progress=lambda *at: rounds.append(at))
+    assert rounds[1][0] == rounds[2][0] == found.cost
+    assert rounds[1][1] < rounds[2][1] == found.bound

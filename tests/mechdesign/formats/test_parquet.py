@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import gc
 import io
 import json
 
@@ -402,3 +403,26 @@ def test_a_damaged_page_is_refused(tmp_path):
         pytest.raises(InputError, match=r"in\.parquet cannot be read as Parquet.*CRC checksum"),
     ):
         list(source.batches())
+
+
+class Full(io.BytesIO):
+    """A disk without space."""
+
+    def write(self, data, /):
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("rows", [1000, 300_000])
+def test_a_full_disk_is_one_error(tmp_path, capfd, rows):
+    """What a buffer of Arrow still holds goes nowhere, and Arrow complains of nothing on its own."""
+
+    def copy():
+        with open_source(tmp_path / "in.parquet") as source, source.sink(Full(), [KeptColumn(0)]) as sink:
+            for batch in source.batches():
+                sink.write(batch, [])
+
+    pq.write_table(pa.table({"n": np.random.default_rng(1).random(rows)}), tmp_path / "in.parquet")
+    with pytest.raises(OSError, match="No space left"):
+        copy()
+    gc.collect()
+    assert capfd.readouterr() == ("", "")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.analysis.files import check_release
 from mechdesign.core.errors import InputError
-from mechdesign.release.binned import numbers_released, symbols_released
+from mechdesign.release.binned import moved, numbers_released, symbols_released
 from mechdesign.release.policies import Policy
 from mechdesign.sanitise import sanitise
 
@@ -80,6 +80,33 @@ def test_the_number_of_an_output_is_the_median_of_what_is_behind_it():
     own = md.Channel(joint.useful, joint.useful.names, rows, joint=joint)
     assert [Fraction(text) for text in numbers_released(own)[0]] == medians
     assert symbols_released(own) == list(range(size))
+
+
+@pytest.mark.parametrize("origin", [0, 1_700_000_000])
+def test_the_correlation_does_not_depend_on_where_numbers_begin(origin):
+    """As seconds since 1970, moments a few seconds apart differ in their tenth digit."""
+    seconds = [(7 * k * k) % 50 for k in range(60)]
+    times = pd.to_datetime(pd.Series(seconds) + origin, unit="s").astype(str)
+    frame = pd.DataFrame({"s": list("aab") * 20, "x": times})
+    channel = made(frame, "10s", epsilon=1.0)
+    (found,) = moved(channel)
+    (shown,) = numbers_released(channel)
+    (bins,) = channel.useful.bins
+    weights, own, released = [], [], []
+    for second, time in zip(seconds, times, strict=True):
+        row = channel.useful.symbols.index((bins.labels[bins.bins_of([time])[0]],))
+        weights += list(channel.matrix[row])
+        own += [second] * len(shown)
+        released += [pd.Timestamp(text).timestamp() - origin for text in shown]
+    wanted = np.cov(own, released, aweights=weights)
+    assert found.correlation == pytest.approx(wanted[0, 1] / np.sqrt(wanted[0, 0] * wanted[1, 1]))
+    assert found.distance == pytest.approx(np.average(np.abs(np.subtract(own, released)), weights=weights))
+
+
+def test_what_is_constant_is_correlated_with_nothing():
+    frame = pd.DataFrame({"s": ["ab"[k % 20 < 9] for k in range(60)], "x": [k % 20 for k in range(60)]})
+    (found,) = moved(made(frame, epsilon=1e-6))
+    assert found.correlation is None
 
 
 def test_a_draw_within_a_bin_is_one_of_the_values_of_the_table_as_often_as_it_has_them():

@@ -15,9 +15,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
 from mechdesign.sanitise import ledger as module
 from mechdesign.sanitise.apply import Run, sanitise_file
-from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Use
 from mechdesign.sanitise.keys import create_key, key_of_draw, read_key
-from mechdesign.sanitise.ledger import Ledger, default_path
+from mechdesign.sanitise.ledger import DONE, FINISHING, Drawn, Entry, Ledger, Use, default_path
 from tests.mechdesign.sanitise.records import mixing_channel, people
 
 USE = Use(channel="c" * 64, columns=("job",), form="label")

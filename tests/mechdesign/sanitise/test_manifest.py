@@ -19,7 +19,7 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key, RowNumbers
 from mechdesign.release.policies import Policy
-from mechdesign.sanitise.entries import Drawn, Entry, Use
+from mechdesign.sanitise.ledger import Drawn, Entry, Use
 from mechdesign.sanitise.manifest import Manifest, read_manifest, released_column
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable

@@ -73,6 +73,7 @@ def test_a_file_has_no_key_of_its_own(tmp_path):
         ({"form": "code"}, r"the form [(]'code'[)] must be one of"),
         ({"policy": "refuse"}, "policy [(]'refuse'[)] must be a Policy"),
         ({"keep_sensitive": "no"}, "keep_sensitive [(]'no'[)] must be True or False"),
+        ({"fresh_draw": "no"}, "fresh_draw [(]'no'[)] must be True or False"),
         ({"insecure_seed": True}, "insecure_seed .* must be a whole number"),
         ({"insecure_seed": "1"}, "insecure_seed [(]'1'[)] must be a whole number"),
         (
