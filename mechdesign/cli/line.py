@@ -106,7 +106,8 @@ def declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
 def groups_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
     """The groups of options that a function takes, by its parameters."""
     hints: dict[str, Any] = get_type_hints(function)
-    return {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    return groups
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
