@@ -112,7 +112,7 @@ def _audited(
 def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
     """What is asked for, or what the channel was designed for."""
     recorded = channel.record.promise(channel.sensitive)
-    if budget.given:
+    if budget != o.MaybeBudget():
         return budget.notion_or(recorded.name if recorded else "alip")
     if recorded is None:
         raise InputError(f"{path} does not say which notion it was designed for: give --notion and a budget")

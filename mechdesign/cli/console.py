@@ -15,13 +15,10 @@ import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import NAMES_OPTIONS, MechdesignError
-
-if TYPE_CHECKING:
-    import typer
 
 PROGRAM = "mechdesign"
 
@@ -149,11 +146,6 @@ def listen(quiet: bool, log_json: bool) -> None:
     """Hear the libraries in a process of its own."""
     NAMES_OPTIONS.set(True)
     Reporter(quiet=quiet, log_json=log_json).listen()
-
-
-def reporter_of(context: typer.Context) -> Reporter:
-    """The reporter that `main` made; a plain one for a command that is called in another way."""
-    return context.obj if isinstance(context.obj, Reporter) else Reporter()
 
 
 def one_line(text: str) -> str:

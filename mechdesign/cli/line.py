@@ -18,7 +18,7 @@ from typing import Annotated, Any, cast, get_type_hints
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from mechdesign.cli.console import PROGRAM, reporter_of
+from mechdesign.cli.console import PROGRAM, Reporter
 
 COMMAND = "command"
 """Where a channel file keeps the line that makes it again, among what it says of its origin."""
@@ -128,7 +128,8 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
             for name, group in groups.items()
         }
         if REPORTER in given:
-            given[REPORTER] = reporter_of(given[REPORTER])
+            made = given[REPORTER].obj  # that of `main`, unless a command is called in another way
+            given[REPORTER] = made if isinstance(made, Reporter) else Reporter()
         return function(**given, **taken)
 
     run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__

@@ -46,12 +46,8 @@ def test_ways_of_releasing_one_column_multiply(release, run):
     listed = run("releases", "--json").record["releases"]
     assert [entry["channels"][0]["columns"] for entry in listed] == [["kwh"]] * 5 + [["other"]]
     told = " ".join(run("releases", "total", "a.csv").out.split())
-    assert (
-        "'kwh' was released in cells 3 times, which tell at most 18 bits of one individual together" in told
-    )
-    assert (
-        "'other' was released in cells 1 time, which tell at most 1 bits of one individual together" in told
-    )
+    assert "'kwh' was released in 3 ways in cells: at most 18 bits of one individual" in told
+    assert "'other' was released in 1 way in cells: at most 1 bits of one individual" in told
     text = run("quantize", "a.csv", "out.csv", "--column", "kwh", *MEAN, "--force").out
     assert "With 2 earlier releases of kwh of these records: 18 bits of one individual in all." in text
 
