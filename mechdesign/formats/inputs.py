@@ -24,10 +24,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reading, reason, text_of
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression, Decompressed, compression_of, write_all
-from mechdesign.formats.urls import BLOCK, Remote, is_url, local
-
-STANDARD = "-"
-"""Names standard input among the inputs, and standard output among the outputs."""
+from mechdesign.formats.urls import BLOCK, STANDARD, Remote, is_url, local
 
 PARQUET_MAGIC = b"PAR1"
 """First (and last) bytes of a Parquet file."""
