@@ -43,11 +43,10 @@ SMALLEST = 1e-300
 
 @dataclass(frozen=True)
 class Part:
-    """A test of one multinomial as a sum over independent pieces, for combination with others."""
+    """A test of one multinomial, and the p-values of its independent pieces, for combination with others."""
 
     p_value: float
-    fisher: float
-    degrees: int
+    pieces: Array
     method: str
 
 
@@ -60,23 +59,21 @@ def multinomial_test(counts: Counts, probabilities: Array) -> Part:
     """
     n, k = int(counts.sum()), len(counts)
     if n == 0 or k == 1:
-        return Part(1.0, 0.0, 0, "exact multinomial")
+        return Part(1.0, np.empty(0), "exact multinomial")
     if math.comb(n + k - 1, k - 1) <= MOST_OUTCOMES:
         p = enumerated_test(counts, probabilities)
-        return Part(p, -2.0 * math.log(max(p, SMALLEST)), 2, "exact multinomial")
+        return Part(p, np.array([p]), "exact multinomial")
     pieces = tree_p_values(counts, probabilities)
-    statistic = float(-2.0 * np.log(np.maximum(pieces, SMALLEST)).sum())
-    degrees = 2 * len(pieces)
     single = float(binomial_p_values(counts, np.full(k, n), probabilities).min()) * k
-    overall = min(1.0, 2.0 * min(chi_square_tail(statistic, degrees), single))
-    return Part(overall, statistic, degrees, "exact binomials")
+    return Part(min(1.0, 2.0 * min(fisher(pieces), single)), pieces, "exact binomials")
 
 
-def chi_square_tail(statistic: float, degrees: int) -> float:
-    """P(chi-square >= statistic); 1 without degrees of freedom."""
+def fisher(pieces: Array) -> float:
+    """The p-value of independent p-values together, by the sum of their logarithms; 1 of none."""
     from scipy.special import chdtrc
 
-    return float(chdtrc(degrees, statistic)) if degrees else 1.0
+    statistic = float(-2.0 * np.log(np.maximum(pieces, SMALLEST)).sum())
+    return float(chdtrc(2 * len(pieces), statistic)) if pieces.size else 1.0
 
 
 def enumerated_test(counts: Counts, probabilities: Array) -> float:
@@ -264,7 +261,7 @@ def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: fl
             part = multinomial_test(seen[possible], row[possible] / row[possible].sum())
             parts.append((name, records, part))
             methods[part.method] = methods.get(part.method, 0) + 1
-    together = chi_square_tail(sum(p.fisher for *_, p in parts), sum(p.degrees for *_, p in parts))
+    together = fisher(np.concatenate([np.empty(0), *(part.pieces for *_, part in parts)]))
     adjusted = holm([2.0 * part.p_value for *_, part in parts])
     overall = min(1.0, 2.0 * together, *adjusted) if parts else 1.0
     suspects = [Suspect(name, n, p) for (name, n, _), p in zip(parts, adjusted, strict=True)]
@@ -289,7 +286,7 @@ def check_table(
     of a population with its frequencies. Each label alone (Hoeffding's bound, Holm) and all together (relative
     entropy), each at half the level.
     """
-    return _shares("table", labels, counts, expected, expected, _divergence(counts, expected), level)
+    return _shares("table", labels, counts, (expected, expected), _divergence(counts, expected), level)
 
 
 def check_any_data(
@@ -307,7 +304,8 @@ def check_any_data(
     if counts.any():
         fit = maximum_likelihood(matrix, counts)
         divergence = max(0.0, _divergence(counts, fit.frequencies @ matrix) - fit.deficit)
-    return _shares("any data", labels, counts, matrix.min(axis=0), matrix.max(axis=0), divergence, level)
+    ends = matrix.min(axis=0), matrix.max(axis=0)
+    return _shares("any data", labels, counts, ends, divergence, level)
 
 
 def _divergence(counts: Counts, expected: Array) -> float:
@@ -318,18 +316,13 @@ def _divergence(counts: Counts, expected: Array) -> float:
 
 
 def _shares(
-    against: str,
-    labels: Sequence[str],
-    counts: Counts,
-    low: Array,
-    high: Array,
-    divergence: float,
-    level: float,
+    against: str, labels: Sequence[str], counts: Counts, ends: tuple[Array, Array], nats: float, level: float
 ) -> FrequencyTest:
+    """Whether the shares of the labels lie between their ends, and are no more than so many nats from any expected."""
     n = int(counts.sum())
-    shares = zip(counts.tolist(), low.tolist(), high.tolist(), strict=True)
-    adjusted = holm([2.0 * share_p_value(count, n, *ends) for count, *ends in shares])
-    together = 2.0 * divergence_p_value(divergence, len(labels))
+    shares = zip(counts.tolist(), *(end.tolist() for end in ends), strict=True)
+    adjusted = holm([2.0 * share_p_value(count, n, low, high) for count, low, high in shares])
+    together = 2.0 * divergence_p_value(nats, len(labels))
     suspects = [Suspect(label, int(n), p) for label, n, p in zip(labels, counts, adjusted, strict=True)]
     methods = {"Hoeffding bounds": len(labels), "relative entropy bound": 1}
     return _verdict(against, min(1.0, together, *adjusted), level, suspects, counts, methods)

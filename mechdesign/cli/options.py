@@ -290,11 +290,6 @@ class MaybeBudget(BudgetOptions):
         "(default: that of the channel file; alip for a matrix).",
     )
 
-    @property
-    def given(self) -> bool:
-        """Whether any of it is."""
-        return self != MaybeBudget()
-
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:

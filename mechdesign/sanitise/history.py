@@ -180,13 +180,9 @@ def history_of(
     drawn = [each for entry in found for each in entry.drawn if each.use.form != QUANTISED]
     budget, told = joint_budget(drawn, channels, table) if drawn else (None, "")
     cells = [
-        f"{quoted(column)} was released in cells {times} {'time' if times == 1 else 'times'}, which tell at most "
-        f"{at_most(bits)} bits of one individual together"
-        for column, (times, bits) in in_cells(found).items()
+        f"{quoted(column)} was released in {ways} {'way' if ways == 1 else 'ways'} in cells: at most {at_most(bits)} "
+        "bits of one individual"
+        for column, (ways, bits) in in_cells(found).items()
     ]
-    return (
-        share,
-        found,
-        budget,
-        "; ".join(filter(None, [told, *cells])) or "these records have not been released",
-    )
+    told = "; ".join(filter(None, [told, *cells])) or "these records have not been released"
+    return share, found, budget, told

@@ -128,12 +128,13 @@ def compare_budgets(
     if source == STANDARD:
         raise InputError("the data are read once for each budget: name a file, not standard input")
     rows: list[dict[str, Any]] = []
+    # Beside the column, as which nothing is a release: no order is refused, and no other column.
+    how: dict[str, Any] = {"records": {"into": "in cells"} if options.query == "identity" else {}}
+    how |= {"text": text, "progress": progress, "force": True}
     with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
         target = Path(folder, Path(source).name)
         for epsilon in epsilons:
-            done = quantise_table(
-                source, target, replace(options, epsilon=epsilon), text=text, progress=progress, force=True
-            )
+            done = quantise_table(source, target, replace(options, epsilon=epsilon), **how)
             sizes = [m.quantizer for m in done.mechanism.mechanisms]
             row = {"epsilon": epsilon, "outputs": done.mechanism.guarantee["outputs"]}
             row |= {"total_epsilon": done.total_epsilon, "levels": max(q.levels for q in sizes)}

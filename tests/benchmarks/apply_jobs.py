@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.measuring import peak_memory, timed
+from tests.benchmarks.measuring import isolated, peak_memory, timed
 
 PART = 1 << 20
 """Rows generated at a time."""
@@ -121,9 +121,9 @@ def pyarrow_copy(source: str, target: str, text: bool = False) -> dict[str, Any]
 
 
 def warmed(work: Callable[[str], int], source: str) -> None:
-    """Do the work on a small file of the same kind."""
+    """Do the work on a small file of the same kind, made by another process: making it loads pandas (40 MB)."""
     few = f"{source}.few{os.path.splitext(source)[1]}"
-    people(FEW, few, short=True)
+    isolated("people", rows=FEW, path=few, short=True)
     work(few)
     os.unlink(few)
 

@@ -88,6 +88,15 @@ def test_a_curve_has_a_file(data, run):
     assert (done.code, "--compare writes a file: name it" in done.err) == (2, True)
 
 
+def test_nothing_is_refused_where_nothing_is_released(data):
+    """A column by which the file is sorted, beside one that stands for it."""
+    rows = [f"{k},{k % 3},{k}\n" for k in range(300)]
+    (data / "in.csv").write_text("who,g,v\n" + "".join(rows), encoding="utf-8")
+    rows = compare_budgets("in.csv", QuantizeOptions(column="v", epsilon=0, range_text="0,300"), [1, 2])
+    assert [row["levels"] for row in rows] == [2, 4]
+    assert [row["possible_error"] for row in rows] == [75.0, 37.5]
+
+
 def test_standard_input_is_read_once():
     with pytest.raises(InputError, match="name a file, not standard input"):
         compare_budgets("-", QuantizeOptions(column="v", epsilon=None, range_text="0,1"), [1.0])
