@@ -77,13 +77,13 @@ def audit(
 def _audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
     """Count everything again that the file claims."""
     from mechdesign.nonstochastic.claims import verify_file
-    from mechdesign.report.ranges import verdict_record, verdict_text
+    from mechdesign.report.ranges import text_of, verdict_record
 
     with reporter.work("auditing"):
         found = verify_file(path)
     kept = "keeps" if found.satisfied else "violates"
     reporter.done("audited", f"{path} {kept} what it says", satisfied=found.satisfied)
-    common.answer(lambda: verdict_record(found), lambda: verdict_text(found))
+    common.answer(lambda: verdict_record(found), lambda: text_of("audit", found))
     return 0 if found.satisfied else NO
 
 

@@ -51,7 +51,7 @@ def check(
     where = "standard input" if released == "-" else released
     level, policy = number("--false-alarm", compared.false_alarm), published.arguments()
     if m.is_mechanism(channel):
-        from mechdesign.report.ranges import release_check_text
+        from mechdesign.report.ranges import text_of
         from mechdesign.sanitise.quantized_check import check_quantised
 
         column = next(iter(columns.renamed.values()), None)
@@ -59,7 +59,7 @@ def check(
         with reporter.work("checking"):
             found = check_quantised(channel, released, **how, text=text.text())
         plausible, records = found.satisfied, found.answers
-        record, said = {"plausible": plausible, **asdict(found)}, release_check_text(found, where)
+        record, said = {"plausible": plausible, **asdict(found)}, text_of("check", found, where)
     else:
         from mechdesign.report.releases import check_record, check_text
 

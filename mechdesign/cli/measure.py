@@ -45,11 +45,12 @@ def measure(
 
     if m.is_mechanism(channel):
         from mechdesign.nonstochastic.claims import read_verified
-        from mechdesign.report.ranges import budget_rows, budget_text
+        from mechdesign.report.ranges import budget_rows, text_of
 
         found = read_verified(channel)
+        rows = budget_rows(found)
         reporter.done("measured", f"{channel} is measured")
-        common.answer(lambda: {"sizes": budget_rows(found)}, lambda: budget_text(found))
+        common.answer(lambda: {"sizes": rows}, lambda: text_of("budget", found, rows))
         return
     loaded = md.Channel.load(channel)
     with reporter.work("measuring"):

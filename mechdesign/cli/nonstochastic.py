@@ -102,9 +102,9 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
         measured = measure_table(cells, x, y, feature=feature, hypothesis=tested, **how)
     told = {name: measured[name] for name in ("records", "identifiable")}
     reporter.done("measured", f"{asked.table} is measured", **told)
-    from mechdesign.report.ranges import ranges_text
+    from mechdesign.report.ranges import text_of
 
-    common.answer(lambda: measured, lambda: ranges_text(measured))
+    common.answer(lambda: measured, lambda: text_of("measure", measured))
     return NO if measured["identifiable"] is False else 0
 
 
@@ -114,14 +114,14 @@ def hypothesis(reporter: Reporter, asked: Tested, text: o.TextFormat, common: o.
     if released is None or tested is None:
         raise InputError("--y COL and --hypothesis COL=VALUE are needed: what was released, what is tested?")
     from mechdesign.nonstochastic.table_measures import read_text_columns, tested_hypothesis
-    from mechdesign.report.ranges import hypothesis_text
+    from mechdesign.report.ranges import text_of
 
     with reporter.work("testing"):
         roles = {"y": released, "hypothesis": tested[:1]}
         cells, found = read_text_columns(asked.table, roles, asked.missing, text=text.text())
         record = tested_hypothesis(cells, found["y"], *tested)
     reporter.done("tested", f"{asked.table} is tested")
-    common.answer(lambda: record, lambda: hypothesis_text(record))
+    common.answer(lambda: record, lambda: text_of("hypothesis", record))
 
 
 def policy(reporter: Reporter, asked: PolicyOptions, text: o.TextFormat, common: o.CommonOptions) -> None:
@@ -130,13 +130,13 @@ def policy(reporter: Reporter, asked: PolicyOptions, text: o.TextFormat, common:
     if names is None or tested is None or asked.epsilon is None:
         raise InputError("--x COL, --hypothesis COL=VALUE and --epsilon E are needed")
     from mechdesign.nonstochastic.table_measures import policy_table
-    from mechdesign.report.ranges import policy_text
+    from mechdesign.report.ranges import text_of
 
     with reporter.work("searching"):
         read: dict[str, Any] = {"missing": asked.missing, "text": text.text()}
         record = policy_table(asked.table, names, tested, asked.epsilon, asked.within, **read)
     reporter.done("found", f"a policy for {asked.table} is found")
-    common.answer(lambda: record, lambda: policy_text(record))
+    common.answer(lambda: record, lambda: text_of("policy", record))
 
 
 def partition(
@@ -146,12 +146,12 @@ def partition(
     if asked.x is None or asked.epsilon is None:
         raise InputError(f"{'--x COL' if asked.x is None else '--epsilon BITS'} is missing")
     from mechdesign.nonstochastic.table_measures import partition_column
-    from mechdesign.report.ranges import partition_text
+    from mechdesign.report.ranges import text_of
 
     with reporter.work("partitioning"):
         record = partition_column(asked.table, asked.x, asked.epsilon, asked.missing, text=text.text())
     reporter.done("partitioned", f"{asked.table} is partitioned")
-    common.answer(lambda: record, lambda: partition_text(record))
+    common.answer(lambda: record, lambda: text_of("partition", record))
 
 
 TEST = "Example:  mechdesign nonstochastic hypothesis release.csv --y released --hypothesis smoker=yes"

@@ -135,7 +135,7 @@ def quantize(
         raise InputError("--plot draws what --compare computes: give it too")
     from mechdesign.comparison.grid import numbers
     from mechdesign.formats.opening import is_folder
-    from mechdesign.report.ranges import applied_record, applied_text, quantize_record, quantize_text
+    from mechdesign.report.ranges import applied_record, quantize_record, text_of
     from mechdesign.sanitise.ledger import default_path
     from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
@@ -164,10 +164,12 @@ def quantize(
     reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
     took = time.perf_counter() - start
     if total is not None:
-        return common.answer(lambda: applied_record(done, target), lambda: applied_text(done, target))
+        return common.answer(lambda: applied_record(done, target), lambda: text_of("apply", done, target))
     return common.answer(
         lambda: quantize_record(done, target, beside, took),
-        lambda: f"{quantize_text(done)}\n\nWritten to {target}; the mechanism and its guarantee to {beside}.",
+        lambda: (
+            f"{text_of('quantize', done)}\n\nWritten to {target}; the mechanism and its guarantee to {beside}."
+        ),
     )
 
 
@@ -194,7 +196,7 @@ def _compare(
     from mechdesign.core.files import check_target, replacing
     from mechdesign.formats.inputs import STANDARD
     from mechdesign.report.plots import check_plot
-    from mechdesign.report.ranges import curve_csv, curve_text, save_curve
+    from mechdesign.report.ranges import curve_csv, save_curve, text_of
     from mechdesign.sanitise.quantise import compare_budgets
 
     if files.target == STANDARD:
@@ -211,4 +213,4 @@ def _compare(
         save_curve(rows, files.plot, overwrite=force)
     places = {"output": files.target, "plot": files.plot}
     reporter.done("compared", f"written to {files.target}", **places)
-    return lambda: {"rows": rows, **places}, lambda: curve_text(rows)
+    return lambda: {"rows": rows, **places}, lambda: text_of("curve", rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import mechdesign as md
@@ -23,9 +24,9 @@ def show(
     shown: tuple[Any, Any, Any]
     if m.is_mechanism(channel):
         from mechdesign.nonstochastic.claims import read_verified
-        from mechdesign.report.ranges import cells_csv, cells_text, verdict_record
+        from mechdesign.report.ranges import cells_csv, text_of, verdict_record
 
-        shown = read_verified(channel), verdict_record, cells_csv if as_csv else cells_text
+        shown = read_verified(channel), verdict_record, cells_csv if as_csv else partial(text_of, "show")
     else:
         from mechdesign.report.record import channel_record
         from mechdesign.report.terminal import channel_text, matrix_csv

@@ -99,8 +99,6 @@ CHANGES = (REFUSE, KEEP, REDRAW)
 """What becomes of a record whose symbol is another one than when it was released before: an error, its old output,
 or a draw of its own."""
 
-CHANGED = "changed"
-
 
 class Release:
     """A channel made ready to draw."""
@@ -157,7 +155,7 @@ class Release:
             # A number of its own for each further symbol: that of the first has met the first alone.
             for code in np.unique(codes[codes != known]).tolist():
                 at = np.flatnonzero((codes == code) & (known != code))
-                drawn[at] = self._drawn(codes[at], records.some(at), self._key.derived(CHANGED, str(code)))
+                drawn[at] = self._drawn(codes[at], records.some(at), self._key.derived("changed", str(code)))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         if not self._inner:
             return [drawn] * len(self.texts)

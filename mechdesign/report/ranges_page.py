@@ -57,12 +57,11 @@ def _document(found: VerifiedMechanism, source: str, draw: Callable[..., Sequenc
         "Release the next data through it:": f"mechdesign apply {name} IN.csv OUT.csv",
         "Check a released file:": f"mechdesign check OUT.csv --channel {name}",
     }
+    counted = r.text_of("counted", found.outputs, found.allowed)
     blocks: dict[tuple[str, str], Sequence[b.Block]] = {
         ("promise", "What is promised"): [
-            b.Text(f"Whatever the other records are, {r.counted_text(found.outputs, found.allowed)}."),
-            b.Bullets(
-                (*found.disagreements, *(" ".join(r.promise_text(p).split())[2:] for p in found.promises))
-            ),
+            b.Text(f"Whatever the other records are, {counted}."),
+            b.Bullets((*found.disagreements, *(r.text_of("promise", each) for each in found.promises))),
             b.Text("It holds if"),
             b.Bullets(ASSUMPTIONS),
         ],
@@ -78,7 +77,7 @@ def _document(found: VerifiedMechanism, source: str, draw: Callable[..., Sequenc
         ("provenance", "Provenance"): [b.Facts(tuple((k, str(v)) for k, v in made.provenance.items()))],
         ("reproduce", "Do it again"): [b.Lines(tuple(again.items()))],
     }
-    title = r.mechanism_title(found)
+    title = r.text_of("title", found)
     answers = "not known" if found.answers_each is None else f"{found.answers_each:,}"
     return b.Document(
         title=f"Release of {title}",

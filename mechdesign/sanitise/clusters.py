@@ -22,7 +22,7 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
-from mechdesign.sanitise.evidence import LEVEL, decisive, log_evidence
+from mechdesign.sanitise.evidence import LEVEL, LOOKED, decisive, log_evidence
 from mechdesign.sanitise.frames import look_at, sanitised
 from mechdesign.sanitise.recipe import stands_for
 
@@ -32,36 +32,84 @@ APART = (
 )
 
 
+HEAD = 8 * LOOKED
+"""Records of each partition of Spark in which columns are looked at for what they tell of each other."""
+
+
 def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
-    """The released Spark DataFrame: X becomes strings (or keeps its type, for symbols), all else stays."""
+    """The released Spark DataFrame: X becomes strings (or keeps its type, for symbols), all else stays.
+
+    Only the columns that draws need go to Python, all others stay in the Java machine. What is drawn is null for
+    records that are left out; the filter that takes them away reads it, so that no selection can leave it out.
+    """
+    import pyarrow as pa
+    from pyspark.sql import functions as sf
     from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
     from pyspark.sql.types import StringType, StructField, StructType
 
     schema, drawer = frame.schema, recipe.drawer(header)
-    types = to_arrow_schema(schema)
+    types, plan = to_arrow_schema(schema), drawer.plan
     sanitised(types.empty_table(), drawer)  # wrong types are found here, and not on an executor
-    fields: list[Any] = []
-    for column in drawer.plan.columns:
-        field = schema.fields[stands_for(drawer.plan, column)]
+    names = [f"c{at}" for at in range(len(header))]  # those of the user mean something in expressions
+    flat, released = frame.toDF(*names), [column for column in plan.columns if column.release is not None]
+    number, fields, columns = recipe.options.row_numbers, [], []
+    for column in plan.columns:
+        at = stands_for(plan, column)
+        field, made = schema.fields[at], sf.col(names[at])
         if column.release is not None:
             own = drawer.own_type(column, lambda at: types.field(at).type)
-            same = own == types.field(stands_for(drawer.plan, column)).type
+            same = own == types.field(at).type
             kind = StringType() if own is None else field.dataType if same else from_arrow_type(own)
-            field = StructField(column.name, kind, nullable=column.source is None or field.nullable)
-        fields.append(field)
-    totals = _totals(drawer, lambda places: _counted_on_spark(frame, recipe, header, places))
+            made = sf.col("drawn").getField(name := f"d{len(fields)}")
+            # What is never null says so, where X did.
+            full = own is None and column.source is not None and not field.nullable
+            made = sf.coalesce(made, sf.lit("")) if full else made
+            fields.append(StructField(name, kind))
+        columns.append(made.alias(column.name))
+    wanted = {*plan.identity, *(at for places in plan.inputs for at in places)}
+    wanted = sorted(wanted | ({header.index(number)} if number is not None else set()))
+    totals = _totals(drawer, lambda places: _counted_on_spark(flat, recipe, header, places))
 
-    def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        drawer = recipe.drawer(header)
+    def look_at_partition(batches: Iterator[Any]) -> Iterator[Any]:
+        drawer, left = recipe.drawer(header), HEAD
         for batch in batches:
-            yield sanitised(batch, drawer)
-            look_at(batch, drawer)
+            look_at(batch.slice(0, left), drawer)
+            if (left := left - len(batch)) <= 0:
+                break
+        drawer.refuse_twins("a partition: ")
+        yield from ()
+
+    def sanitise_partition(parts: Iterator[Any]) -> Iterator[Any]:
+        drawer = recipe.drawer(header)
+        for part in parts:
+            cells = dict(zip(wanted, part, strict=False))
+            drawn = drawer.draw(cells.__getitem__, len(part[0]))
+            made = [
+                drawer.rebuild(cells[stands_for(plan, each)], drawn[each.release], each.name)
+                for each in released
+            ]
+            if (gone := drawer.dropped) is not None:
+                gone = pa.array(gone)
+                made = [
+                    each.take(pa.array(np.cumsum(~drawer.dropped) - 1, mask=drawer.dropped)) for each in made
+                ]
+            yield pa.StructArray.from_arrays(made, [field.name for field in fields], mask=gone)
         _end(drawer, totals)
 
-    return frame.mapInArrow(sanitise_partition, StructType(fields))
+    flat.mapInArrow(look_at_partition, "n int").collect()
+    hints = {
+        "parts": Iterator[tuple[pa.Array, ...]],
+        "return": Iterator[pa.Array],
+    }  # by which Spark knows its kind
+    sanitise_partition.__annotations__ = hints
+    work = sf.arrow_udf(sanitise_partition, StructType(fields))
+    # Spark makes rows of batches of columns for the number of the partition; else it copies them cell by cell.
+    rows = flat.withColumn("partition", sf.spark_partition_id())
+    drawn = work.asNondeterministic()(*(names[at] for at in wanted), "partition").alias("drawn")
+    return rows.select(*names, drawn).filter(sf.col("drawn").isNotNull()).select(*columns)
 
 
-def _counted_on_spark(frame: Any, recipe: Any, header: Sequence[Any], places: Sequence[int]) -> Any:
+def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Sequence[int]) -> Any:
     import pyarrow as pa
 
     def count_partition(batches: Iterator[Any]) -> Iterator[Any]:
@@ -70,8 +118,7 @@ def _counted_on_spark(frame: Any, recipe: Any, header: Sequence[Any], places: Se
             drawer.count(lambda at, batch=batch: batch.column(places.index(at)), len(batch))
         yield pa.RecordBatch.from_pydict({"counts": [[each.tolist() for each in drawer.counts]]})
 
-    names = [f"c{at}" for at in range(len(header))]  # those of the user mean something in expressions
-    useful = frame.toDF(*names).select([names[at] for at in places])
+    useful = flat.select([f"c{at}" for at in places])
     return [row[0] for row in useful.mapInArrow(count_partition, "counts array<array<bigint>>").collect()]
 
 
@@ -113,6 +160,7 @@ class _PartitionWork:
         drawer = self._recipe.drawer(self._header)
         released = sanitised(part, drawer, numbers=numbers)
         look_at(part, drawer)
+        drawer.refuse_twins("a partition: ")
         _end(drawer, self._more)
         return released
 
@@ -145,8 +193,7 @@ def _refuse_apart(drawer: Any, tables: Sequence[Integers], looks: float = 1) -> 
 
 
 def _end(drawer: Any, totals: Sequence[Integers] | None) -> None:
-    """Raise InputError if something in a partition, of which all has been seen, tells what is protected."""
-    drawer.refuse_twins("a partition: ")
+    """Raise InputError if the records of a partition, of which all were drawn, tell what is protected."""
     drawer.refuse_order("a partition: ")
     if totals is not None and (count := drawer.counts[0].sum()):
         pairs = zip(drawer.counts, totals, strict=True)

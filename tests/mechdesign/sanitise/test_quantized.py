@@ -161,7 +161,7 @@ def test_forged_releases_are_found(folder):
         found = check_quantised("m.json", "f.csv")
         assert not found.satisfied
         assert fault in " ".join(found.wrong)
-        assert "CANNOT be" in words.release_check_text(found, "f.csv")
+        assert "CANNOT be" in words.text_of("check", found, "f.csv")
     other = "house,day,kwh,note\n1,1,9,x\n2,1,9,x\n3,1,9,x\n4,1,9,x\n"
     (folder / "other.csv").write_text(other, encoding="utf-8")
     assert check_quantised("m.json", "out.csv", data="other.csv").same is False
@@ -230,15 +230,15 @@ def test_many_group_columns_and_many_people():
 def test_words_and_records(folder, query):
     made(query)
     found = verify_file("m.json")
-    assert "keeps what its file says" in words.verdict_text(found)
+    assert "keeps what its file says" in words.text_of("audit", found)
     assert words.verdict_record(found)["satisfied"] is True
-    assert f"{found.mechanism.mechanisms[0].quantizer.levels} level" in words.cells_text(found)
+    assert f"{found.mechanism.mechanisms[0].quantizer.levels} level" in words.text_of("show", found)
     rows = words.cells_csv(found).splitlines()
     assert len(rows) == 1 + sum(m.quantizer.levels for m in found.mechanism.mechanisms)
     assert words.budget_rows(found)[0]["outputs"] == found.outputs
-    assert "worst error" in words.budget_text(found)
+    assert "worst error" in words.text_of("budget", found, words.budget_rows(found))
     done = apply_mechanism(
         "m.json", "in.csv", "o.csv", individual="house", equals="1.0" if query == "count" else None
     )
-    assert "For you alone" in words.applied_text(done, "o.csv")
+    assert "For you alone" in words.text_of("apply", done, "o.csv")
     assert words.applied_record(done, "o.csv")["guarantee"]["outputs"] == found.outputs
