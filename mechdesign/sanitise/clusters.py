@@ -89,20 +89,17 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
                 for each in released
             ]
             if (gone := drawer.dropped) is not None:
-                gone = pa.array(gone)
-                made = [
-                    each.take(pa.array(np.cumsum(~drawer.dropped) - 1, mask=drawer.dropped)) for each in made
-                ]
+                at, gone = pa.array(np.cumsum(~gone) - 1, mask=gone), pa.array(gone)
+                made = [each.take(at) for each in made]
             yield pa.StructArray.from_arrays(made, [field.name for field in fields], mask=gone)
         _end(drawer, totals)
 
     flat.mapInArrow(look_at_partition, "n int").collect()
-    hints = {
-        "parts": Iterator[tuple[pa.Array, ...]],
-        "return": Iterator[pa.Array],
-    }  # by which Spark knows its kind
+    # Spark reads from the hints, which cannot name what is imported here, that it takes parts one after the other.
+    hints: dict[str, Any] = {"parts": Iterator[tuple[pa.Array, ...]], "return": Iterator[pa.Array]}
     sanitise_partition.__annotations__ = hints
-    work = sf.arrow_udf(sanitise_partition, StructType(fields))
+    arrow_udf: Any = sf.arrow_udf
+    work = arrow_udf(sanitise_partition, StructType(fields))
     # Spark makes rows of batches of columns for the number of the partition; else it copies them cell by cell.
     rows = flat.withColumn("partition", sf.spark_partition_id())
     drawn = work.asNondeterministic()(*(names[at] for at in wanted), "partition").alias("drawn")
