@@ -128,11 +128,6 @@ def identifiable_epsilon(joint: JointRange) -> float:
     return log2_above(Fraction(joint.x_total, joint.smallest_x))
 
 
-def is_one_shot(joint: JointRange, feature: Callable[[Any], Hashable]) -> bool:
-    """Whether every output determines the feature, so that a single guess is always right."""
-    return joint.map_x(feature).largest_x == 1
-
-
 def largest_stochastic_leakage(joint: JointRange) -> float:
     """The supremum of the stochastic maximal leakage over all channels with this range (bits).
 

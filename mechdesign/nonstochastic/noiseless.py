@@ -23,7 +23,7 @@ from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.fibres import most_outputs
 from mechdesign.nonstochastic.levels import LARGEST_EPSILON, Allowance, allowance, epsilon_for
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer, uniform_quantizer
-from mechdesign.nonstochastic.queries import LinearQuery, OrderStatistic, Query
+from mechdesign.nonstochastic.queries import LinearQuery, Query
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
         )
     linear, where = (query, "") if isinstance(query, LinearQuery) else query.largest_fibre
     count = most_outputs(linear, quantizer.thresholds)
-    if not isinstance(query, OrderStatistic):
+    if isinstance(query, LinearQuery) or query.middle > 1:
         weight = linear.blocks[count.block].weight
         who = f"an individual of weight {weight}, the others contribute {count.base}"
         where = f"{where}; {who}" if where else who

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,17 +79,32 @@ class LinearQuery:
         return max(block.width for block in self.blocks)
 
 
-class _OfOrder:
-    """A query whose answers lie in the common domain, and whose largest fibre is that of a linear one."""
+@dataclass(frozen=True)
+class OrderStatistic:
+    """The `rank`-th smallest of the data of `individuals` people with one common domain.
 
+    With `middle` 2 the mean of it and of the next one: the median of an even number of people.
+    """
+
+    rank: int
+    individuals: int
     domain: Domain
-    MIDDLE: ClassVar[tuple[int, str]]
+    middle: int = 1
+
+    def __post_init__(self) -> None:
+        if check_whole("rank", self.rank) > check_whole("individuals", self.individuals):
+            raise InputError(f"rank ({self.rank}) must be at most {self.individuals}, the individuals")
+        if self.middle != 1 and (self.middle, 2 * self.rank) != (2, self.individuals):
+            raise InputError("the mean of two values is that of the middle ones of an even number (middle=2)")
 
     @property
     def largest_fibre(self) -> tuple[LinearQuery, str]:
-        """A linear query with the same largest fibre, and where the others are: whatever else they are, it is less."""
-        middle, where = self.MIDDLE
-        return mean_query(middle, self.domain), where
+        """A linear query with the same largest fibre, and where the others are: whatever else they are, it is less.
+
+        They can lie so that the answer is x_i itself; or, with one at z, (x_i + z) / 2.
+        """
+        where = ("the others at the ends of the domain", "two in the middle, the others at the ends")
+        return mean_query(self.middle, self.domain), where[self.middle - 1]
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
@@ -102,40 +117,7 @@ class _OfOrder:
         return self.largest_fibre[0].sensitivity
 
 
-@dataclass(frozen=True)
-class OrderStatistic(_OfOrder):
-    """The `rank`-th smallest of the data of `individuals` people with one common domain."""
-
-    # The others can lie so that the answer is x_i itself.
-    MIDDLE = (1, "the others at the ends of the domain")
-
-    rank: int
-    individuals: int
-    domain: Domain
-
-    def __post_init__(self) -> None:
-        if check_whole("rank", self.rank) > check_whole("individuals", self.individuals):
-            raise InputError(f"rank ({self.rank}) must be at most {self.individuals}, the individuals")
-
-
-@dataclass(frozen=True)
-class EvenMedian(_OfOrder):
-    """The mean of the two middle values of an even number of people with one common domain."""
-
-    # With one at z and the others at both ends the answer is (x_i + z) / 2.
-    MIDDLE = (2, "two in the middle, the others at the ends")
-
-    individuals: int
-    domain: Domain
-
-    def __post_init__(self) -> None:
-        if check_whole("individuals", self.individuals) % 2:
-            raise InputError(
-                f"individuals ({self.individuals}) must be even here; an odd median is an OrderStatistic"
-            )
-
-
-Query: TypeAlias = LinearQuery | OrderStatistic | EvenMedian
+Query: TypeAlias = LinearQuery | OrderStatistic
 
 
 def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) -> LinearQuery:
@@ -174,10 +156,10 @@ def identity_query(domain: Domain) -> LinearQuery:
     return sum_query(1, domain)
 
 
-def median_query(individuals: int, domain: Domain) -> OrderStatistic | EvenMedian:
+def median_query(individuals: int, domain: Domain) -> OrderStatistic:
     """The median of the data of `individuals` people."""
     n = check_whole("individuals", individuals)
-    return OrderStatistic((n + 1) // 2, n, domain) if n % 2 else EvenMedian(n, domain)
+    return OrderStatistic((n + 1) // 2, n, domain, middle=2 - n % 2)
 
 
 LARGEST_SPAN = 1 << 24

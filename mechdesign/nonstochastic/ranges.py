@@ -206,13 +206,11 @@ class JointRange:
         """
         if not x:
             raise InputError("give at least one value to condition on")
-        picked: set[int] = set()
         for value in x:
             if value not in self.x_index:
                 raise InputError(f"value {quoted(value)} is not in the range of the variable conditioned on")
-            start, stop = np.searchsorted(self.rows, (self.x_index[value], self.x_index[value] + 1))
-            picked.update(self.columns[start:stop].tolist())
-        return frozenset(self.y_symbols[j] for j in picked)
+        picked = self.columns[np.isin(self.rows, [self.x_index[value] for value in x])]
+        return frozenset(self.y_symbols[j] for j in picked.tolist())
 
     def x_given(self, *y: Hashable) -> frozenset[Hashable]:
         """The conditional range of X when Y is one of the given values (see `y_given`)."""

@@ -12,7 +12,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, exact_number, finite
 from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, SizedQuantizer, build_query
-from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, design_quantizer
+from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.optimise_thresholds import most_levels, thresholds_for
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import LinearQuery
@@ -55,7 +55,7 @@ def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None 
     points = mechanism.provenance.get("points")
     space = finite(points) if points else mechanism.domain
     if named in LAYOUTS:
-        quantizer = design_quantizer(query, epsilon, layout=cast("Layout", named)).quantizer
+        quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), outputs, cast("Layout", named))
     elif named == "given":
         cuts = [exact_number("a threshold", t) for t in mechanism.provenance.get("thresholds", ())]
         quantizer = Quantizer(lo, hi, tuple(t for t in cuts if lo < t <= hi))

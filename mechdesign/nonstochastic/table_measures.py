@@ -126,12 +126,9 @@ def _feature(
                 f"the feature {', '.join(names)} is no function of {', '.join(x)}: {quoted(private)} occurs with "
                 f"{quoted(values[private])} and {quoted(value)}; put its columns into x"
             )
-    return {
-        "columns": tuple(names),
-        "values": len(set(values.values())),
-        "leakage": information.brute_force_leakage(joint, values.__getitem__),
-        "one_shot": information.is_one_shot(joint, values.__getitem__),
-    }
+    mapped = joint.map_x(values.__getitem__)
+    told = {"leakage": information.range_leakage(mapped), "one_shot": mapped.largest_x == 1}
+    return {"columns": tuple(names), "values": mapped.x_total, **told}
 
 
 def _holding(table: Mapping[str, Sequence[str]], column: str, value: str) -> list[int]:

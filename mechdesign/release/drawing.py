@@ -20,7 +20,7 @@ from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import Encoded
-from mechdesign.formats.digests import RowHasher
+from mechdesign.formats.digests import Hashes, RowHasher
 from mechdesign.release import binned, policies
 from mechdesign.release.binned import FORMS, LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
@@ -33,8 +33,6 @@ REMEMBERED = 1 << 22
 
 SLOTS, PART = 1 << 16, 1 << 17
 """Of a table of hashes at its beginning, and of it at a time."""
-
-Hashes = NDArray[np.uint64]
 
 
 class Seen:

@@ -19,7 +19,6 @@ from mechdesign.nonstochastic import (
 )
 from mechdesign.nonstochastic.information import (
     is_identifiable,
-    is_one_shot,
     largest_stochastic_leakage,
     range_report,
     worst_attribute,
@@ -134,9 +133,9 @@ def test_proposition_7_over_all_features(joint):
     assert one_shot_leakage(joint) == maximin_information(joint) == math.log2(largest)
     assert one_shot_leakage(joint) <= maximal_leakage(joint) + CLOSE
     attribute = one_shot_attribute(joint)
-    assert is_one_shot(joint, attribute.__getitem__)
+    assert joint.map_x(attribute.__getitem__).largest_x == 1
     assert brute_force_leakage(joint, attribute.__getitem__) == one_shot_leakage(joint)
-    assert all(is_one_shot(joint, f.__getitem__) for f in sure)
+    assert all(joint.map_x(f.__getitem__).largest_x == 1 for f in sure)
 
 
 @given(joints, st.randoms(use_true_random=False))

@@ -17,7 +17,6 @@ from mechdesign.nonstochastic import (
 )
 from mechdesign.nonstochastic.information import (
     is_identifiable,
-    is_one_shot,
     largest_stochastic_leakage,
     worst_attribute,
 )
@@ -81,8 +80,8 @@ def test_one_shot_guessing_tells_the_class():
     assert attribute[0] == attribute[1]
     assert attribute[2] == attribute[3]
     assert len(set(attribute.values())) == 3
-    assert is_one_shot(joint, attribute.__getitem__)
-    assert not is_one_shot(joint, lambda x: x == 0)
+    assert joint.map_x(attribute.__getitem__).largest_x == 1
+    assert joint.map_x(lambda x: x == 0).largest_x > 1
 
 
 def test_stochastic_maximal_leakage_of_known_channels():

@@ -15,7 +15,6 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import queries
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.queries import (
-    EvenMedian,
     LinearQuery,
     OrderStatistic,
     count_query,
@@ -86,8 +85,8 @@ def test_shapes_of_queries():
     assert sum_query(4, unit).range == (0, 4)
     assert count_query(5).range == (0, 5)
     assert identity_query(unit).sensitivity == 1
-    assert isinstance(median_query(5, unit), OrderStatistic)
-    assert isinstance(median_query(6, unit), EvenMedian)
+    assert median_query(5, unit) == OrderStatistic(3, 5, unit)
+    assert median_query(6, unit) == OrderStatistic(3, 6, unit, middle=2)
     assert median_query(6, unit).sensitivity == Fraction(1, 2)
     assert (
         linear_query([1, 1, 2], unit).blocks == LinearQuery(linear_query([2, 1, 1], unit).blocks[::-1]).blocks
@@ -115,7 +114,9 @@ def test_floats_are_what_their_bits_say():
         (lambda: linear_query([1, 2], [interval(0, 1)]), "need 2 domains"),
         (lambda: linear_query([math.nan], interval(0, 1)), "weight 1"),
         (lambda: OrderStatistic(4, 3, interval(0, 1)), "rank"),
-        (lambda: EvenMedian(3, interval(0, 1)), "must be even"),
+        (lambda: OrderStatistic(2, 3, interval(0, 1), middle=2), "of an even number"),
+        (lambda: OrderStatistic(1, 4, interval(0, 1), middle=2), "of an even number"),
+        (lambda: OrderStatistic(1, 2, interval(0, 1), middle=3), "of an even number"),
     ],
 )
 def test_refusals(make, message):
