@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of
+from mechdesign.nonstochastic import TestingProblem
+from mechdesign.nonstochastic.hypothesis import size
+from mechdesign.nonstochastic.ranges import log_ratio
 
 LARGEST_GRID = 20_000_000
 """Cells of a compressed grid: 20 MB as a mask; beyond it the boxes are too tangled for a laptop."""
@@ -174,3 +177,21 @@ class Boxes:
 
     def __repr__(self) -> str:
         return f"Boxes({len(self.edges)} coordinate(s), measure {self.measure})"
+
+
+def correct(problem: TestingProblem[Any], accepted: Any) -> Any:
+    """The outputs at which the test is correct that says p0 at those `accepted`, and p1 elsewhere (Definition 1)."""
+    for_null = accepted & (problem.null - problem.alternative)
+    return for_null | ((problem.alternative - problem.null) - accepted)
+
+
+def is_consistent(problem: TestingProblem[Any], accepted: Any) -> bool:
+    """Whether the test says each hypothesis only where it is possible (Definition 2)."""
+    wrong_null = (accepted & problem.outputs) - problem.null
+    wrong_alternative = (problem.outputs - accepted) - problem.alternative
+    return not size(wrong_null) and not size(wrong_alternative)
+
+
+def performance(problem: TestingProblem[Any], accepted: Any) -> float:
+    """Log of the size of the set where the test is correct, -inf if it is empty (bits or nats)."""
+    return log_ratio(size(correct(problem, accepted)), problem.unit)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from blurring import BlurringPolicy, blurred_measure, leakage_bound
-from boxes import Boxes
+from boxes import Boxes, is_consistent, performance
 from indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
 
 from mechdesign import nonstochastic as ns
@@ -44,10 +44,10 @@ def examples_1_and_2() -> list[str]:
             Boxes.interval(100 - error, 150 + error), Boxes.interval(150 - error, 250 + error)
         )
         at_150 = Boxes.interval(100 - error, 150)
-        relative = problem.performance(at_150) - math.log(problem.outputs.measure)
+        relative = performance(problem, at_150) - math.log(problem.outputs.measure)
         lines.append(
             f"Example 2, heights measured within {error} cm: the test at 150 cm is consistent "
-            f"({problem.is_consistent(at_150)}), performance - h0(Y) = {relative:.4f} nats (published {published})"
+            f"({is_consistent(problem, at_150)}), performance - h0(Y) = {relative:.4f} nats (published {published})"
         )
     return lines
 

@@ -63,30 +63,9 @@ class TestingProblem(Generic[Region]):
         """The symmetric difference: outputs that settle the hypothesis."""
         return self.null ^ self.alternative
 
-    def correct(self, accepted: Region) -> Region:
-        """The outputs at which a test is correct (Definition 1).
-
-        Parameters
-        ----------
-        accepted
-            The outputs for which the test says p0; it says p1 for all others.
-        """
-        for_null = accepted & (self.null - self.alternative)
-        return for_null | ((self.alternative - self.null) - accepted)
-
-    def is_consistent(self, accepted: Region) -> bool:
-        """Whether the test says each hypothesis only where it is possible (Definition 2)."""
-        wrong_null = (accepted & self.outputs) - self.null
-        wrong_alternative = (self.outputs - accepted) - self.alternative
-        return not size(wrong_null) and not size(wrong_alternative)
-
-    def performance(self, accepted: Region) -> float:
-        """Log of the size of the set where the test is correct, -inf if it is empty (bits or nats)."""
-        return self._log(size(self.correct(accepted)))
-
     @property
     def performance_bound(self) -> float:
-        """Log of the size of the symmetric difference; attained by consistent tests (Theorem 2)."""
+        """Log of the size of the set where a test is correct, at most; consistent ones attain it (Theorem 2)."""
         return self._log(size(self.telling))
 
     @property

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from blurring import BlurringPolicy, blurred_measure, leakage_bound, preimage_epsilon
-from boxes import Boxes
+from boxes import Boxes, correct, is_consistent, performance
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from indistinguishability import box_difference, linear_levels
@@ -57,25 +57,25 @@ def test_theorems_1_and_2_over_all_tests(pairs, holds):
     best = -math.inf
     for answers in product([True, False], repeat=len(ys)):
         accepted = frozenset(y for y, answer in zip(ys, answers, strict=True) if answer)
-        correct = {y for y, answer in zip(ys, answers, strict=True) if possible[y] == {answer}}
-        assert problem.correct(accepted) == correct
-        performance = math.log2(len(correct)) if correct else -math.inf
-        assert problem.performance(accepted) == performance
+        right = {y for y, answer in zip(ys, answers, strict=True) if possible[y] == {answer}}
+        assert correct(problem, accepted) == right
+        reached = math.log2(len(right)) if right else -math.inf
+        assert performance(problem, accepted) == reached
         consistent = all(answer in possible[y] for y, answer in zip(ys, answers, strict=True))
-        assert problem.is_consistent(accepted) == consistent
-        assert performance <= problem.performance_bound
+        assert is_consistent(problem, accepted) == consistent
+        assert reached <= problem.performance_bound
         if consistent:
-            assert performance == problem.performance_bound
-        best = max(best, performance)
+            assert reached == problem.performance_bound
+        best = max(best, reached)
     assert best == problem.performance_bound
 
 
 @given(segments, segments, segments)
 def test_theorem_2_on_the_line(null, alternative, accepted):
     problem = TestingProblem(null, alternative)
-    assert problem.performance(accepted) <= problem.performance_bound
-    assert problem.performance(null) == problem.performance_bound
-    assert not size(problem.correct(accepted) - problem.telling)
+    assert performance(problem, accepted) <= problem.performance_bound
+    assert performance(problem, null) == problem.performance_bound
+    assert not size(correct(problem, accepted) - problem.telling)
 
 
 @given(st.one_of(problems, st.builds(TestingProblem, segments, segments)))
