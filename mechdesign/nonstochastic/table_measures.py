@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -18,7 +19,7 @@ from mechdesign.formats.cells import Numbering, encode
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.nonstochastic import information
-from mechdesign.nonstochastic.answering import numbers_of, usable_records
+from mechdesign.nonstochastic.answering import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.levels import log2_above
@@ -161,6 +162,17 @@ def tested_hypothesis(
     }
 
 
+def _numbers(path: PathLike, texts: Sequence[str], name: str) -> NDArray[np.float64]:
+    try:
+        numbers = numbers_of(encode(texts, name), name)
+    except BadCell:
+        raise InputError(
+            f"{os.fspath(path)}: the column {quoted(name)} must hold a finite number in every record; correct the "
+            "others, or name another column"
+        ) from None
+    return numbers.values[numbers.codes]
+
+
 def policy_table(
     path: PathLike,
     x: Sequence[str],
@@ -173,10 +185,8 @@ def policy_table(
     ratio = exact_number("epsilon", epsilon)
     reach = math.inf if within is None else float(exact_number("within", within))
     cells, found = read_text_columns(path, {"x": x, "hypothesis": hypothesis[:1]}, **read)
-    columns = [numbers_of(encode(cells[name], name), name) for name in found["x"]]
-    points, place = np.unique(
-        np.stack([c.values[c.codes] for c in columns], axis=1), axis=0, return_inverse=True
-    )
+    columns = [_numbers(path, cells[name], name) for name in found["x"]]
+    points, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     holds = np.zeros((len(points), 2), dtype=np.bool_)
     holds[place, _holding(cells, *hypothesis)] = True
     report, optimal = reporting_policy(points, holds, ratio, reach)
@@ -202,8 +212,7 @@ def partition_column(
 ) -> dict[str, Any]:
     """The epsilon-identifiable partition, of least mean squared error, of the numbers that occur in a column."""
     texts = read_text_columns(path, {"x": (column,)}, missing, text=text)[0][column]
-    numbers = numbers_of(encode(texts, column), column)
-    values = np.unique(numbers.values[numbers.codes])
+    values = np.unique(_numbers(path, texts, column))
     found = identifiable_partition(values, epsilon)
     last = np.cumsum(found.sizes) - 1
     cells = (values[last - found.sizes + 1], values[last], found.sizes, found.representatives)

@@ -114,7 +114,7 @@ def test_the_identifiable_partition_of_least_error(release, run):
     assert measured.record["maximal_leakage"] == record["maximal_leakage"] == 2
     assert "6 values in 2 cells of at least 3, so epsilon-identifiable" in run(*asked).out
     for column, epsilon, message in (
-        ("name", "1", "'name' holds no finite number"),
+        ("name", "1", "'name' must hold a finite number in every record"),
         ("nobody", "1", "nobody"),
         ("age", "-1", "fewer than one output"),
     ):
