@@ -196,8 +196,7 @@ def count_pairs(
                 names = (*useful.names, "an empty cell", "an unknown symbol")
                 what = f"the channel never gives {quoted(counting.labels.names[ys[at]])} for {quoted(names[xs[at]])}"
                 counting.offend("pair", at, what, len(wrong))
-            kinds = before.kind != after.kind
-            found = first_difference(old, new, common, loose=kinds, escaped=file.escaped)
+            found = first_difference(old, new, common, before.kind != after.kind, file.escaped)
             if found is not None:
                 position, name, was, now = found
                 what = f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}"
@@ -228,7 +227,7 @@ def symbol_codes(
 
 
 def first_difference(
-    original: Any, released: Any, names: Sequence[str], *, loose: bool, escaped: bool = False
+    original: Any, released: Any, names: Sequence[str], loose: bool, escaped: bool
 ) -> tuple[int, str, str, str] | None:
     """The first cell that differs: position, column, original, release; a CSV holds only texts."""
     found: list[tuple[int, str, str, str]] = []

@@ -59,7 +59,7 @@ class Reporter:
 
     def notice(self, text: str, event: str = "notice", **fields: object) -> None:
         """Something that the user should know of the data or of the result."""
-        self._tell("info", event, text, fields, "note: ")
+        self._tell("info", event, text, fields)
 
     def notices(self, texts: Iterable[str]) -> None:
         """A notice for each text."""
@@ -68,13 +68,12 @@ class Reporter:
 
     def warning(self, text: str, event: str = "warning", **fields: object) -> None:
         """Something that the user should probably change."""
-        self._tell("warning", event, text, fields, "warning: ")
+        self._tell("warning", event, text, fields)
 
     def error(self, text: str, event: str = "error", hint: str | None = None, **fields: object) -> None:
         """Why the command ends without its result, in one line; `hint` is a second one."""
-        if hint is not None:
-            fields = {"hint": one_line(hint), **fields}
-        self._tell("error", event, text, fields, "error: ", hint or "")
+        more = {} if hint is None else {"hint": one_line(hint)}
+        self._tell("error", event, text, more | fields, hint or "")
 
     def done(self, event: str, text: str, **fields: object) -> None:
         """The end of the work in the log, with its seconds; for people, standard output says it."""
@@ -104,12 +103,11 @@ class Reporter:
     def _heard(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         self.warning(f"{category.__name__}: {message}", event="library_warning")
 
-    def _tell(
-        self, level: str, event: str, text: str, fields: dict[str, object], prefix: str, second: str = ""
-    ) -> None:
+    def _tell(self, level: str, event: str, text: str, fields: dict[str, object], second: str = "") -> None:
         self._log(level, event, text, fields)
         if not self.log_json and (level == "error" or not self.quiet):
-            lines = [f"{PROGRAM}: {prefix}{one_line(text)}", one_line(second)]
+            called = "note" if level == "info" else level
+            lines = [f"{PROGRAM}: {called}: {one_line(text)}", one_line(second)]
             self._write("\n".join(filter(None, lines)))
 
     def _log(self, level: str, event: str, text: str, fields: dict[str, object]) -> None:

@@ -48,15 +48,19 @@ class Declared:
     again: bool = True
 
 
-def _plain(parameters: list[Any]) -> list[Any]:
-    """Without the types of Python in the help, which say nothing to whoever reads it."""
-    for each in parameters:
-        if each.metavar is None or isinstance(each, TyperArgument):
-            each.display_type_rich = lambda ctx: None
-    return parameters
+class Plain:
+    """Has no types of Python in its help, which say nothing to whoever reads it."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters."""
+        parameters = cast("Any", super()).get_params(ctx)
+        for each in parameters:
+            if each.metavar is None or isinstance(each, TyperArgument):
+                each.display_type_rich = lambda ctx: None
+        return parameters
 
 
-class PlainCommand(TyperCommand):
+class PlainCommand(Plain, TyperCommand):
     """A command; an option that takes one value is refused a second one, instead of forgetting the first."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -68,17 +72,9 @@ class PlainCommand(TyperCommand):
                 raise typer.BadParameter(f"{each.opts[0]} takes one value, and is given {times} times", ctx)
         return super().parse_args(ctx, args)
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters of the command."""
-        return _plain(super().get_params(ctx))
 
-
-class PlainGroup(TyperGroup):
+class PlainGroup(Plain, TyperGroup):
     """A group of commands."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters before the command."""
-        return _plain(super().get_params(ctx))
 
 
 def option(metavar: str, help: str, default: Any = None, **how: Any) -> Any:
@@ -107,6 +103,13 @@ def declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
     return found
 
 
+def groups_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
+    """The groups of options that a function takes, by its parameters."""
+    hints: dict[str, Any] = get_type_hints(function)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    return groups
+
+
 def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
     """The command for typer: for every group of options that `function` takes, the options themselves.
 
@@ -114,7 +117,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
     code.
     """
     hints = get_type_hints(function, include_extras=True) | {REPORTER: typer.Context}
-    groups: dict[str, type[Any]] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups = groups_of(function)
     parameters: list[inspect.Parameter] = []
     for name, each in inspect.signature(function).parameters.items():
         parameters += _parameters(groups[name]) if name in groups else [each.replace(annotation=hints[name])]

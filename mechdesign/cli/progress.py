@@ -116,9 +116,6 @@ INTERVAL = 5.0
 BAR_WIDTH = 16
 """Columns; of eighty, the words need the rest."""
 
-REFRESHES = 5
-"""Redraws of the bar a second."""
-
 
 class Work(Meter):
     """``with reporter.work("sanitising", unit="B", total=size) as advance: advance(n)``.
@@ -188,7 +185,7 @@ class Work(Meter):
         spinner = Spinner("dots")
         # Its proxies would send what belongs on standard output to the terminal of standard error.
         how: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False, "transient": True}
-        how |= {"console": Console(stderr=True), "refresh_per_second": REFRESHES}
+        how |= {"console": Console(stderr=True), "refresh_per_second": 5}
         live = Live(get_renderable=lambda: self._drawn(spinner), **how)
         with suppress(OSError):
             self._live = live

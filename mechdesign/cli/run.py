@@ -9,7 +9,7 @@ import os
 import tomllib
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import chdir, closing, contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache, partial, reduce
 from operator import getitem
 from pathlib import Path
@@ -24,7 +24,7 @@ from mechdesign.cli import options as o
 from mechdesign.cli import report as r
 from mechdesign.cli.audit import audit
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.line import COLUMNS, COMMAND, argument, command_line, declared, flag
+from mechdesign.cli.line import COLUMNS, COMMAND, argument, command_line, declared, flag, groups_of
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import check_target
 
@@ -76,7 +76,7 @@ def job_model() -> Any:
 
     def section(function: Callable[..., Any], *without: type[Any]) -> Any:
         keys: dict[str, Any] = {"force": (bool, Field(default=False, description="Replace what is there."))}
-        groups = [hint for hint in get_type_hints(function).values() if is_dataclass(hint)]
+        groups = groups_of(function).values()
         options = [(group, one) for group in groups if group not in without for one in declared(group)]
         for group, (each, said, names) in options:
             hint, default = get_type_hints(group)[each.name], each.default if names else ...
@@ -206,12 +206,9 @@ def _called(
 
 
 def _groups(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    groups: dict[str, Any] = {
-        name: hint for name, hint in get_type_hints(function).items() if is_dataclass(hint)
-    }
     return {
         name: group(**{each.name: values[each.name] for each, *_ in declared(group) if each.name in values})
-        for name, group in groups.items()
+        for name, group in groups_of(function).items()
     }
 
 

@@ -1,4 +1,4 @@
-/* Eight bytes at a time, for the kernels of `_csv.c` and of `_rowhash.c`. */
+/* Eight bytes at a time, for the kernels of `_csv.c`, `_rowhash.c` and `_blake.c`. */
 #ifndef MECHDESIGN_FORMATS_BYTES_H
 #define MECHDESIGN_FORMATS_BYTES_H
 

@@ -8,7 +8,7 @@ import gzip
 import io
 import os
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, reason
@@ -23,14 +23,6 @@ GZIP_LEVEL = 6
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
 """Bytes 2 to 4 of a zstd frame that carries no data; parallel compressors begin with one."""
-
-
-class Readable(Protocol):
-    """Bytes, one piece after the other."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
-        ...
 
 
 def compression_of(head: bytes) -> Compression | None:

@@ -25,9 +25,6 @@ from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, field_of, values_of
 
-TOGETHER = 10_000
-"""Lines of a new table that are written at once."""
-
 
 @dataclass(frozen=True)
 class Edit:
@@ -345,7 +342,7 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         newline, stream = self.blocks.newline.decode(), compressed(LeftOpen(target), compression)
         write_all(stream, self.text.mark)
         delimiter = self.options.delimiter
-        while text := "".join(delimiter.join(line) + newline for line in islice(lines, TOGETHER)):
+        while text := "".join(delimiter.join(line) + newline for line in islice(lines, 10_000)):
             write_all(stream, text.encode(self.text.encoding))
         stream.close()
 

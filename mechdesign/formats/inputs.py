@@ -18,16 +18,13 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reading, reason, text_of
 from mechdesign.core.progress import Progress
-from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of, write_all
-from mechdesign.formats.urls import BLOCK, Remote, is_url, local
-
-STANDARD = "-"
-"""Names standard input among the inputs, and standard output among the outputs."""
+from mechdesign.formats.compression import Compression, Decompressed, compression_of, write_all
+from mechdesign.formats.urls import BLOCK, STANDARD, Remote, is_url, local
 
 PARQUET_MAGIC = b"PAR1"
 """First (and last) bytes of a Parquet file."""
@@ -74,6 +71,10 @@ class Cursor(io.RawIOBase):
             data = self._stream.read(size)
         self.position += len(data)
         return data
+
+
+Readable: TypeAlias = "Cursor | Decompressed | _Recoded"
+"""Bytes, one piece after the other."""
 
 
 class OpenedFile:

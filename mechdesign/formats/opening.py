@@ -24,8 +24,6 @@ from mechdesign.formats.outputs import Output
 from mechdesign.formats.parquet import ParquetBatch, ParquetSink, ParquetSource
 from mechdesign.formats.urls import is_url, local
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
-
 OTHER_SUFFIXES = (".xlsx", ".xls", ".ods", ".json", ".feather", ".arrow", ".sav", ".dta", ".rds")
 """Names of files that are never written."""
 
@@ -52,7 +50,7 @@ def open_source(
 
 Kind: TypeAlias = Literal["CSV", "Parquet"]
 KINDS: dict[str, Kind] = {"csv": "CSV", "parquet": "Parquet"}
-SUFFIXES: dict[str, tuple[str, ...]] = {"csv": TEXT_SUFFIXES, "parquet": PARQUET_SUFFIXES}
+SUFFIXES: dict[str, tuple[str, ...]] = {"csv": (".csv", ".tsv", ".txt"), "parquet": PARQUET_SUFFIXES}
 
 
 def packing_of(

@@ -121,8 +121,6 @@ def metadata_of(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
 
 def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
     """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers."""
-    import pyarrow as pa
-
     names = schema.names
     kept = {names[output.position] for output in outputs if isinstance(output, KeptColumn)}
     fresh = {names[o.replaces]: o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is not None}
@@ -131,15 +129,13 @@ def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
         field = note.get("field_name")
         if field in fresh:
             output = fresh[field]
-            own = _own(output, schema.field(field).type)
+            same = output.kind == schema.field(field).type and not _holds_labels(output.kind)
             name = {"name": output.name, "field_name": output.name}
-            columns.append(note | (name if own else _note(output)))
+            columns.append(note | (name if same else _note(output)))
         elif field in kept or field not in names:
             columns.append(note)
     added = [o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is None]
-    columns += [
-        _note(o) for o in added if o.kind is None or str(o.kind) in _TEXTS or pa.types.is_dictionary(o.kind)
-    ]
+    columns += [_note(output) for output in added if _holds_labels(output.kind)]
     notes["columns"] = columns
     notes["index_columns"] = [
         fresh[index].name if isinstance(index, str) and index in fresh else index
@@ -149,11 +145,11 @@ def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
     return json.dumps(notes).encode()
 
 
-def _own(output: WrittenColumn, kind: Any) -> bool:
-    """Whether what is written are values of the type that the column had, and no labels."""
+def _holds_labels(kind: Any) -> bool:
+    """Whether what is written in this type are labels, and no values of a column of numbers or times."""
     import pyarrow as pa
 
-    return output.kind == kind and str(kind) not in _TEXTS and not pa.types.is_dictionary(kind)
+    return kind is None or str(kind) in _TEXTS or pa.types.is_dictionary(kind)
 
 
 def _note(output: WrittenColumn) -> dict[str, Any]:

@@ -20,6 +20,9 @@ from typing import Any, TypeGuard
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import EXISTS, PathLike, real_path
 
+STANDARD, FRAME, LAZY = "-", "a data frame", "a lazy table"
+"""In the place of paths: standard input among the inputs and standard output among the outputs; what is no file."""
+
 BLOCK = 1 << 20
 """Bytes hashed or copied at a time."""
 
@@ -44,7 +47,9 @@ def is_url(path: PathLike) -> TypeGuard[str]:
 
 
 def place_of(path: PathLike) -> str:
-    """One text for one file, whatever links or spellings lead to it."""
+    """One text for one file, whatever links or spellings lead to it; what is no file keeps its name."""
+    if os.fspath(path) in (STANDARD, FRAME, LAZY):
+        return os.fspath(path)
     return Remote(path).place if is_url(path) else os.fspath(real_path(local(path)))
 
 

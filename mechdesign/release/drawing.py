@@ -20,7 +20,7 @@ from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import Encoded
-from mechdesign.formats.digests import RowHasher
+from mechdesign.formats.digests import Hashes, RowHasher
 from mechdesign.release import binned, policies
 from mechdesign.release.binned import FORMS, LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
@@ -33,8 +33,6 @@ REMEMBERED = 1 << 22
 
 SLOTS, PART = 1 << 16, 1 << 17
 """Of a table of hashes at its beginning, and of it at a time."""
-
-Hashes = NDArray[np.uint64]
 
 
 class Seen:
@@ -99,8 +97,6 @@ CHANGES = (REFUSE, KEEP, REDRAW)
 """What becomes of a record whose symbol is another one than when it was released before: an error, its old output,
 or a draw of its own."""
 
-CHANGED = "changed"
-
 
 class Release:
     """A channel made ready to draw."""
@@ -157,7 +153,7 @@ class Release:
             # A number of its own for each further symbol: that of the first has met the first alone.
             for code in np.unique(codes[codes != known]).tolist():
                 at = np.flatnonzero((codes == code) & (known != code))
-                drawn[at] = self._drawn(codes[at], records.some(at), self._key.derived(CHANGED, str(code)))
+                drawn[at] = self._drawn(codes[at], records.some(at), self._key.derived("changed", str(code)))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         if not self._inner:
             return [drawn] * len(self.texts)

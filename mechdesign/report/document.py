@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from mechdesign.auditing.joint_leakage import sum_above
 from mechdesign.release.binned import Moved, distance_text, unit_of
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
@@ -148,7 +149,8 @@ def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
         what = {None: "The expected cost is", "absolute": f"On average {useful} moves by"}
         what["squared"] = f"The expected squared distance that {useful} moves is"
         if asked["name"] == "truth":
-            texts.append(f"{kept}; {best} keeps more than {w.percent_at_most(min(1.0, 1.0 - bound))}.")
+            most = w.percent_at_most(min(1.0, sum_above((1.0, -bound))))
+            texts.append(f"{kept}; {best} keeps more than {most}.")
         else:
             size, unit = unit_of(cost, least.kind if asked["distance"] == "absolute" else "number")
             said = f"{what[asked['distance']]} {w.at_most(cost / size)}{unit}"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 from mechdesign.core.numbers import about as about
 from mechdesign.core.numbers import at_least as at_least
 from mechdesign.core.numbers import at_most as at_most
-from mechdesign.core.numbers import budget as budget
 from mechdesign.core.numbers import factor_at_least as factor_at_least
 from mechdesign.core.numbers import factor_at_most as factor_at_most
 from mechdesign.core.numbers import order_of

@@ -178,7 +178,7 @@ class Run:
             if beside is not None:
                 out.part_of_side(beside).write_text(document_text(done.mechanism.document), encoding="utf-8")
             if ledger is not None:
-                place = STANDARD if os.fspath(self.target) == STANDARD else place_of(self.target)
+                place = place_of(self.target)
                 try:
                     done = charged(ledger, census.content(), done, source=self.guarded.name, target=place)
                 except Rehearsed:

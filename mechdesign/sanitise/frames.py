@@ -24,6 +24,7 @@ from mechdesign.core.numbers import at_most, quoted
 from mechdesign.formats.cells import arrow_integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of, metadata_of
+from mechdesign.formats.urls import FRAME
 from mechdesign.sanitise.history import charged
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
@@ -203,10 +204,6 @@ def quantised(frame: Any, columns: Sequence[Any], drawer: NumbersDrawer) -> Any:
             text = f"all {done.releases} releases of {quoted(done.column)} of these records together tell at most "
             warnings.warn(f"{text}{at_most(done.releases_epsilon or 0)} bits of one individual", stacklevel=3)
     return released
-
-
-FRAME = "a data frame"
-"""In the place of a path."""
 
 
 def arrow_columns(frame: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +11,9 @@ import numpy as np
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, encode, require_column
+from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Batch, open_source
+from mechdesign.formats.opening import open_source
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.evidence import Crossing
 from mechdesign.sanitise.options import ReleaseOptions
@@ -109,20 +110,15 @@ def inspect_file(
             records += batch.num_rows
             symbols = {name: encode(batch.column(name), name) for name in hidden}
             for name, pairs in crossings.items():
-                values = None if all(each.full for each in pairs.values()) else _cells(batch, name)
-                if values is not None:
+                if all(each.full for each in pairs.values()):
+                    continue
+                with suppress(InputError):  # lists, records and the like are no symbols
+                    values = encode(batch.column(name), name)
                     for other, crossing in pairs.items():
                         crossing.add(values, symbols[other])
     told = [_told(name, pairs) for name, pairs in crossings.items()]
     told.sort(key=lambda each: each.severity, reverse=True)
     return Inspection(records, useful, hidden[len(useful) :], tuple(told))
-
-
-def _cells(batch: Batch, name: str) -> Encoded | None:
-    try:
-        return encode(batch.column(name), name)
-    except InputError:  # lists, records and the like are no symbols
-        return None
 
 
 def _told(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:

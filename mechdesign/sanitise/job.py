@@ -197,10 +197,9 @@ class Job:
         joint: Any = None,
     ) -> Entry:
         """What the ledger will hold of a release of this job."""
-        standard = os.fspath(target) == STANDARD
         return Entry(
             id=secrets.token_hex(8),
-            target=STANDARD if standard else place_of(target),
+            target=place_of(target),
             source=self.source,
             state=FINISHING,
             started=self._started,

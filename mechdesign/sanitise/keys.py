@@ -9,13 +9,11 @@ import sys
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, reading, reason, sync_folder
+from mechdesign.core.files import MODE, PathLike, reading, reason, sync_folder
 from mechdesign.release.draws import KEY_BYTES, Key
 
 TAG = "mechdesign-key-1:"
 """Says what the file is, and how the key is written: hexadecimal digits."""
-
-MODE = 0o600
 
 _LINE = re.compile(rf"{TAG}([0-9a-f]{{{2 * KEY_BYTES}}})\n?")
 _LARGEST = 4096

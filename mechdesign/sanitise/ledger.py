@@ -26,7 +26,7 @@ from pydantic import Field
 
 from mechdesign.core.documents import Digest, Record
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, real_path, reason
+from mechdesign.core.files import MODE, PathLike, real_path, reason
 from mechdesign.core.integers import Integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
 from mechdesign.formats.inputs import on_failure
@@ -34,21 +34,13 @@ from mechdesign.release.draws import Key
 from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
 
 NAME = "ledger.db"
-FOLDER_MODE, FILE_MODE = 0o700, 0o600
+FOLDER_MODE = 0o700
 
 PATIENCE = 30.0
 """Seconds to wait for other processes, each of which has the ledger for milliseconds."""
 
-KEY_SUFFIX = ".key"
-
-MAGIC = b"SQLite format 3\x00"
-"""How a ledger begins."""
-
 APPLICATION, VERSION = 0x6D64_6C67, 1
 """What SQLite's own header says of the file: the letters mdlg, and the version of the tables."""
-
-NONCE = 16
-"""Bytes."""
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 """What SQLite says of a file that it, or a ledger's table, cannot be read from."""
@@ -162,7 +154,7 @@ class Ledger:
         self.path = real_path(given)
         if self.path.is_dir() or not self.path.name:
             raise InputError(f"{given} is a folder; give the name of a file for the ledger (--ledger)")
-        self.key_path = self.path.with_name(self.path.name + KEY_SUFFIX)
+        self.key_path = self.path.with_name(self.path.name + ".key")
         self._open()
         self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
 
@@ -177,8 +169,8 @@ class Ledger:
                         f"there is no ledger {self.path}, but its key {self.key_path.name} is there: put the ledger "
                         "back, or remove the key if nothing was ever released with it"
                     )
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, FILE_MODE))
-            elif self.path.stat().st_size and not begins(self.path, MAGIC):
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, MODE))
+            elif self.path.stat().st_size and not begins(self.path, b"SQLite format 3\x00"):
                 raise InputError(f"{self.path} is not a ledger (no SQLite file); name another (--ledger)")
         except OSError as error:
             raise self._refused(reason(error)) from None
@@ -330,7 +322,7 @@ class Ledger:
     ) -> None:
         """Keep what `known` gives, the symbols encrypted under the key of the draw."""
         if len(hashes):
-            nonce = secrets.token_bytes(NONCE)
+            nonce = secrets.token_bytes(16)
             symbols = _ciphered(key, nonce, codes.astype("<i4", copy=False).tobytes())
             which = drawn.job, drawn.use.channel, drawn.draw, entry.id
             row = (*which, nonce, hashes.astype("<u8", copy=False).data, symbols)

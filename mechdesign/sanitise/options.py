@@ -6,8 +6,9 @@ The public functions take the fields of `ReleaseOptions` (`takes`); the `TypedDi
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
@@ -221,13 +222,13 @@ def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     It takes those of the TypedDict `keywords` as ``**options: Unpack[..]``, and raises TypeError on any other.
     """
-    wanted = [each for each in fields(ReleaseOptions) if each.name in keywords.__annotations__]
-    names = [each.name for each in wanted]
+    options = inspect.signature(ReleaseOptions).parameters.values()
+    wanted = [each for each in options if each.name in keywords.__annotations__]
 
     def documented(function: Callable[P, R]) -> Callable[P, R]:
         given = inspect.signature(function).parameters.values()
         own = [each for each in given if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        known = {each.name for each in own} | set(names)
+        known = [each.name for each in (*own, *wanted)]
 
         @wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -239,14 +240,8 @@ def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     raise TypeError(f"{what} {name!r}{hint}")
             return function(*args, **kwargs)
 
-        kind = inspect.Parameter.KEYWORD_ONLY
-        hints = ReleaseOptions.__annotations__
-        more = [
-            inspect.Parameter(each.name, kind, default=each.default, annotation=hints[each.name])
-            for each in wanted
-        ]
-        vars(run)["__signature__"] = inspect.signature(function).replace(parameters=[*own, *more])
-        run.__doc__ = _with_parameters(function.__doc__ or "", names)
+        vars(run)["__signature__"] = inspect.signature(function).replace(parameters=[*own, *wanted])
+        run.__doc__ = _with_parameters(function.__doc__ or "", [each.name for each in wanted])
         return run
 
     return documented
@@ -255,9 +250,8 @@ def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def _with_parameters(doc: str, names: Sequence[str]) -> str:
     text = inspect.cleandoc(doc)
     at = next((text.index(end) for end in ("\n\nAttributes\n", "\n\nRaises\n") if end in text), len(text))
-    lines = inspect.cleandoc(ReleaseOptions.__doc__ or "").splitlines()
-    lines = lines[lines.index("Parameters") + 2 : lines.index("Raises") - 1]
-    starts = [i for i, line in enumerate(lines) if not line.startswith(" ")]
-    blocks = [lines[i:j] for i, j in zip(starts, [*starts[1:], len(lines)], strict=True)]
-    more = {block[0].split(" ")[0]: "\n".join(["", *block]) for block in blocks}
+    own = (
+        inspect.cleandoc(ReleaseOptions.__doc__ or "").partition("\n----------")[2].partition("\n\nRaises")[0]
+    )
+    more = {block.split(" ")[0]: f"\n{block}" for block in re.split(r"\n(?! )", own)}
     return text[:at] + "".join(more[name] for name in names) + text[at:]

@@ -132,7 +132,7 @@ def release_table(
             out.part_of_side(side).write_text(document_text(done.mechanism.document), encoding="utf-8")
         with suppress(Rehearsed):
             if book is not None:
-                place = STANDARD if os.fspath(target) == STANDARD else place_of(target)
+                place = place_of(target)
                 done = charged(book, run.census.content(), done, equals, source=table.name, target=place)
             if not rehearsed:
                 out.commit()

@@ -63,11 +63,10 @@ class LearningTable:
     def without(self, names: Sequence[str]) -> LearningTable:
         """The table without these columns, as far as it has them."""
         kept = [name for name in self.names if name not in names]
-        if len(kept) == len(self.names):
-            return self
-        data: Any = self.data.select(kept) if hasattr(self.data, "select") else None
-        at = [self.names.index(name) for name in kept]
-        data = self.data[:, at] if self.is_array else self.data[kept] if data is None else data
+        if self.is_array:
+            data: Any = self.data[:, [self.names.index(name) for name in kept]]
+        else:
+            data = self.data.select(kept) if hasattr(self.data, "select") else self.data[kept]
         return LearningTable(tuple(kept), data)
 
 
@@ -210,25 +209,28 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "channel_")
         table = self._table(X, reset=False).without(self._left)
         recipe = self._recipe()
-        identified = recipe.options.identifiers or recipe.options.row_numbers is not None
-        identified = identified or recipe.options.ledger is not None  # which finds out for itself
+        ledger, numbered = recipe.options.ledger, recipe.options.row_numbers is not None
+        identified = (
+            recipe.options.identifiers or numbered or ledger is not None
+        )  # which finds out for itself
         if not identified and self._digest(table) != self._fitted:
             warnings.warn(OTHER_DATA, stacklevel=2)
             recipe = replace(recipe, keys=(Key.fresh(),))
 
         def release(drawer: Drawer) -> Any:
-            released = released_array(table, drawer) if table.is_array else sanitised(table.data, drawer)
             if table.is_array:
+                released = released_array(table, drawer)
                 drawer.look(len(table.data), lambda step: lambda name: table.column(name)[::step])
             else:
+                released = sanitised(table.data, drawer)
                 look_at(table.data, drawer)
             heed(drawer, 4)
             return released
 
-        if recipe.options.ledger is None:
+        if ledger is None:
             return release(recipe.drawer(table.names))
         columns = table.data.T if table.is_array else arrow_columns(table.data)
-        return by_ledger(columns, len(table.data), recipe, table.names, release, recipe.options.ledger)
+        return by_ledger(columns, len(table.data), recipe, table.names, release, ledger)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of the output; those of the input, if given, must be right."""
@@ -277,9 +279,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         if not isinstance(self.notion, Notion):
             raise InputError("give a notion, such as ALIP(eps_l=1, eps_u=1), or a channel")
         options = self._options()
-        others = [*options.identifiers, *([] if options.row_numbers is None else [options.row_numbers])]
         sensitive = _names(self.sensitive)
-        useful = _names(self.useful) or tuple(n for n in table.names if n not in (*sensitive, *others))
+        others = (*sensitive, *options.identifiers, *_names(options.row_numbers))
+        useful = _names(self.useful) or tuple(name for name in table.names if name not in others)
         columns = [encode(table.column(name), name) for name in (*sensitive, *useful)]
         if not sensitive:
             name = "y"
@@ -298,11 +300,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
                 "ReleaseTransformer requires y to be passed, but the target y is None: y is the sensitive variable, "
                 "unless the parameter sensitive names columns"
             )
-        finite: Any = "allow-nan" if self.missing != "refuse" else True
-        kept: Any = None
-        target = check_array(
-            column_or_1d(y, warn=True), ensure_2d=False, dtype=kept, ensure_all_finite=finite, input_name="y"
-        )
+        finite = "allow-nan" if self.missing != "refuse" else True
+        checks: Any = {"ensure_2d": False, "dtype": None, "ensure_all_finite": finite, "input_name": "y"}
+        target = check_array(column_or_1d(y, warn=True), **checks)
         check_consistent_length(table.column(table.names[0]), target)
         return target
 

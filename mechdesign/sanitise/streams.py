@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
+from mechdesign.formats.urls import LAZY
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.clusters import on_dask, on_spark
@@ -111,9 +112,6 @@ sanitise_frame = sanitise_spark = sanitise_dask = sanitise
 """The name in `mechdesign`, where ``mechdesign.sanitise`` is the package, and those from the time when clusters had
 functions of their own."""
 
-
-LAZY = "a lazy table"
-"""In the place of a path."""
 
 _OURS = re.compile(
     r"^mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE

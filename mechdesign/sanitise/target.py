@@ -145,10 +145,6 @@ REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """What only writing can run into: no room, a quota, a limit on sizes, a file system that is read-only."""
 
 
-def nothing() -> None:
-    """Do nothing."""
-
-
 class Target:
     """``with Target(path) as target:`` write to `target.part`, then call `target.commit`.
 
@@ -215,7 +211,9 @@ class Target:
             os.fsync(stream.fileno())
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
-    def commit(self, *, before: Callable[[], None] = nothing, after: Callable[[], None] = nothing) -> None:
+    def commit(
+        self, *, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None
+    ) -> None:
         """Give all files their final names, the output last."""
         with self._refusals():
             written = {side: part for side, part in self._sides.items() if part.stat().st_size}
@@ -226,16 +224,16 @@ class Target:
         if self._remote:  # this takes its time
             self._check_free()
             before()
-            before = nothing
             try:
                 self._remote.publish(self.part, force=self._force or self._again)
             except (KeyboardInterrupt, Stopped) as stop:
                 raise CutOff(stop, f"{self.name} is there whole or not at all: start again") from None
         with uninterrupted(last=not self._standard):
-            before()
-            with self._refusals():
-                if not self._remote:
+            if not self._remote:
+                before()
+                with self._refusals():
                     self._check_free()
+            with self._refusals():
                 for side, part in written.items():
                     self._rename(part, real_path(side))
                     # The output must not reach the disk before what belongs to it.

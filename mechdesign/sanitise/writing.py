@@ -59,7 +59,7 @@ class Sides:
         return [(path, audience) for path, audience in both if path is not None]
 
 
-AHEAD, READ_AHEAD = 8, 2
+AHEAD, READ_AHEAD = 16, 2
 """Batches that wait at most: drawn, meanwhile a row group is written; and read."""
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mechdesign.formats import _rowhash
+from mechdesign.formats.cells import arrow_offsets, arrow_texts
 from mechdesign.mechanisms import design
 from mechdesign.notions import ALIP
 from mechdesign.release.draws import Identifiers, Key, RowNumbers
 from mechdesign.release.sampling import Sampler
-from tests.benchmarks.measuring import alternately, table
+from tests.benchmarks.measuring import alternately, seconds, table
 
 ROWS = 5_000_000
 
@@ -27,9 +29,10 @@ def test_draws_on_codes(adult):
         uniform = np.random.default_rng(1).random(ROWS)
         return sum((uniform >= cumulated[codes, y]).astype(np.int8) for y in range(cumulated.shape[1]))
 
+    names = arrow_texts([*map(str, range(ROWS // 10))])
+
     def identified():
-        few = codes[: ROWS // 10]
-        return sampler.draw(few, Identifiers([list(map(str, range(len(few))))]).source(Key.fresh()))
+        return sampler.draw(codes[: len(names)], Identifiers([names]).source(Key.fresh()))
 
     draw, peer, by_name = alternately([ours, plain, identified], 3)
     rates = {"by row number": ROWS / draw.cpu, "NumPy, floating point": ROWS / peer.cpu}
@@ -40,3 +43,21 @@ def test_draws_on_codes(adult):
         [[name, f"{rate / 1e6:.1f}"] for name, rate in rates.items()],
     )
     assert rates["by row number"] > 2 * rates["NumPy, floating point"]
+
+
+@pytest.mark.benchmark
+def test_identifiers_hashed_at_once():
+    """One by one, and as many as the vectors hold; where the processor has none, all three are the same."""
+    ends, text = arrow_offsets(arrow_texts([*map(str, range(10**6, 2 * 10**6))]))
+    found = np.zeros(len(ends) - 1, np.uint64)
+
+    def hashed(lanes):
+        return lambda: _rowhash.words(found, bytes(32), bytes(16), [(ends, text)], lanes) or found.sum()
+
+    runs = alternately([hashed(lanes) for lanes in (1, 4, 8)], 5)
+    assert len({run.result for run in runs}) == 1
+    table(
+        "keyed BLAKE2b of a million identifiers",
+        ["at once, at most", "processor s"],
+        [[str(lanes), seconds(run.cpu)] for lanes, run in zip((1, 4, 8), runs, strict=True)],
+    )

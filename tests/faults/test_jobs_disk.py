@@ -105,7 +105,7 @@ def test_a_folder_that_is_read_only(mounted, folder):
     ended = mounted.run(folder, *APPLY, "in.csv", "frozen/out.csv", look=str(folder / "frozen"))
     assert (ended.status, ended.err) == (
         2,
-        "mechdesign: error: frozen/out.csv cannot be written: read-only file system\n",
+        "mechdesign: error: frozen/out.csv cannot be written: the folder 'frozen' is not writable\n",
     )
     assert ended.files == ["channel.json", "in.csv"]
     assert states(folder) == []

@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 import tomllib
+from dataclasses import is_dataclass
+from typing import get_type_hints
 
 import pytest
 
@@ -294,7 +296,7 @@ def test_every_option_of_the_commands_is_a_key():
         ("Apply", r.a.apply, {"dry-run", "fresh-draw", "insecure-seed"}),
         ("Report", r.r.report, set()),
     ):
-        groups = [hint for hint in r.get_type_hints(function).values() if r.is_dataclass(hint)]
+        groups = [hint for hint in get_type_hints(function).values() if is_dataclass(hint)]
         names = {
             (names[0].removeprefix("--") if names else said.metavar.lower())
             for group in groups

@@ -19,10 +19,11 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
 from mechdesign.notions import to_record
-from mechdesign.report import blocks, pages, plots
+from mechdesign.report import blocks, document, pages, plots
 from mechdesign.report.collect import design_behind
 from mechdesign.report.content import public_report
 from mechdesign.report.document import document_of
+from mechdesign.report.record import LeastKept
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import uniform_table
 from tests.mechdesign.report import report_cases as cases
@@ -379,3 +380,12 @@ def test_a_public_report_does_not_promise_shares_beyond_the_rounding():
     design = md.design(joint, md.ALIP(0.3, 0.3), objective="truth", keep_frequencies=True)
     text = cases.texts(cases.both(design, joint)[1])[".md"]
     assert "is that of the table, up to the rounding to integers." in text
+
+
+def test_what_no_channel_keeps_true_is_rounded_up():
+    """1 - bound lies above one half, though not as a double that is rounded to the nearest."""
+    bound = math.nextafter(0.5, 0.0)
+    assert 1.0 - bound == 0.5
+    asked = {"name": "truth", "distance": None, "keep_frequencies": False, "forbid": ()}
+    least = LeastKept(asked=asked, by_symbol=(("a", 0.5),), cost=0.5, cost_lower_bound=bound, truth=0.5)
+    assert "keeps more than 50.001 %." in document._least(least, "x")[0].text

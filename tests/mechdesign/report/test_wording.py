@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechdesign.core.numbers import budget
 from mechdesign.report.wording import (
     about,
     at_least,
     at_most,
-    budget,
     count,
     factor_at_least,
     factor_at_most,

@@ -403,7 +403,9 @@ def test_with_the_ledger_it_is_an_error(channel, tmp_path):
     first = sanitise(frame, channel, **options)["job"].tolist()
     assert sanitise(frame, channel, **options)["job"].tolist() == first
     for other in (frame[50:], frame.sample(frac=1, random_state=1)):
-        with pytest.raises(InputError, match=r"these records have been released .*[(]identity='COL'[)]"):
+        with pytest.raises(
+            InputError, match=r"have been released .*[(]to a data frame on .*[(]identity='COL'[)]"
+        ):
             sanitise(other, channel, **options)
     with pytest.warns(
         UserWarning, match="all 2 draws of a record together have the budget|released before with 1"

@@ -267,3 +267,17 @@ def test_earlier_releases_are_listed_inside(manifest):
         {"draw": 0, "target": "out.csv", "output": OUTPUT}
     ]
     assert "out.csv" not in told.text("public")
+
+
+def test_a_sentence_is_one_entry_whatever_columns_are_called(manifest):
+    """Of the template, lines that go on are joined; what a name holds stays as it is."""
+    odd = replace(manifest, columns=("job", "a  b\n  c {{ x }}"), identity=("{% y %}",))
+    found = json.loads(odd.text("internal"))
+    assert (
+        "The column 'a  b\\n  c {{ x }}' is left in the data unchanged: whatever it tells"
+        in found["voids"][0]
+    )
+    assert "A record is known by '{% y %}': records that share it share random numbers." in found["voids"]
+    for sentence in (*found["covers"], *found["voids"]):
+        assert sentence == sentence.strip()
+        assert sentence.endswith(".")

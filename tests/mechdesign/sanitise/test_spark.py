@@ -399,3 +399,11 @@ def test_what_gives_the_column_away_within_a_partition_is_an_error(spark, channe
         released.collect()
     kept = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n", keep="work")
     assert kept.count() == 3000
+
+
+def test_an_order_is_seen_whatever_is_selected(spark, channel):
+    """The column that is drawn may be left out then; its order shows in the others."""
+    frame = people(200).sort_values("job", ignore_index=True)
+    released = sanitise_spark(in_spark(spark, frame, 1).sort("job"), channel, key=KEY, row_numbers="n")
+    with pytest.raises(InputError, match=r"^a partition: the records stand in an order"), spark_errors():
+        released.filter("pay > 0").select("id").collect()
