@@ -46,13 +46,10 @@ def release_of(
     individual: tuple[str, ...],
 ) -> Callable[..., Any]:
     """The release of the numbers of a table through the mechanism; it takes a `progress`."""
-    from mechdesign.nonstochastic.mechanism_file import OUTSIDE
     from mechdesign.sanitise.quantized import apply_mechanism
 
     renamed = how["records"].pop("columns")
     if len(individual) > 1 or len(renamed) > 1:
         raise InputError("a mechanism has one column, and one column that identifies individuals")
-    if numbers.outside not in (None, *OUTSIDE):
-        raise InputError(f"--outside {numbers.outside!r} must be one of {', '.join(OUTSIDE)}")
     asked = {"column": next(iter(renamed.values()), None), "individual": next(iter(individual), None)}
     return partial(apply_mechanism, path, source, target, **how, **vars(numbers), **asked)

@@ -135,7 +135,7 @@ def quantize(
         raise InputError("--plot draws what --compare computes: give it too")
     from mechdesign.comparison.grid import numbers
     from mechdesign.formats.opening import is_folder
-    from mechdesign.report.ranges import applied_record, quantize_record, text_of
+    from mechdesign.report.ranges import quantize_record, text_of
     from mechdesign.sanitise.ledger import default_path
     from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
@@ -163,8 +163,6 @@ def quantize(
     reporter.notices(done.notices)
     reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
     took = time.perf_counter() - start
-    if total is not None:
-        return common.answer(lambda: applied_record(done, target), lambda: text_of("apply", done, target))
     return common.answer(
         lambda: quantize_record(done, target, beside, took),
         lambda: (

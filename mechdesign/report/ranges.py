@@ -75,10 +75,8 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     made = done.mechanism
     *levels, widest = _levels(done)
     return {
+        **applied_record(done, output),
         "query": made.query,
-        **w.picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
-        **w.picked(done, "releases", "releases_epsilon"),
-        **w.picked(done, "outside", "moved", "mean_error", "worst_error", "relative_error"),
         "epsilon": made.epsilon,
         "outputs_allowed": outputs_allowed(made.epsilon),
         "outputs": made.guarantee["outputs"],
@@ -88,7 +86,6 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
         "assumptions": ASSUMPTIONS,
         "verified": True,
         "seconds": round(seconds, 3),
-        "output": output,
         "mechanism": mechanism,
     }
 

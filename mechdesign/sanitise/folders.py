@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path, PurePath
 from sqlite3 import Connection
 from tempfile import TemporaryDirectory
@@ -207,7 +208,8 @@ def _sanitise_folder(
             if not how.get("identity") and tally is None:
                 _refuse_twins(book, [*outs])
             if not how.get("keep_order") and how.get("into") is None:
-                _refuse_split(book.stage, [*outs], done[next(iter(outs))].columns, how.get("text"))
+                looked = _refuse_split if tally is None else _refuse_steps
+                looked(book.stage, [*outs], done[next(iter(outs))].columns, how.get("text"))
             _publish(book, marker)
     records, first = sum(each.records for each in done.values()), done[next(iter(outs))]
     digest = "" if dry_run else hashlib.sha256((final / MARKER).read_bytes()).hexdigest()
@@ -313,18 +315,40 @@ def _refuse_split(
 ) -> None:
     """The file that a record is in is a kind of order: refuse files of which more was released alike than by chance."""
     for column in columns:
-        crossing = Crossing()
-        for name in names:
-            with open_source(stage / name, text) as table:
-                for batch in table.batches(encode=[column], whole=False):
-                    cells = encode(batch.column(column), column)
-                    crossing.add(Encoded(np.zeros(len(cells), np.int64), (name,)), cells)
-        if decisive(log_evidence(*crossing.table()), len(columns)):
+        if decisive(log_evidence(*_crossed(stage, names, column, text).table()), len(columns)):
             raise InputError(
                 f"the names of the files tell of {quoted(column)}: what was released differs between them (by chance "
                 f"once in {round(1 / LEVEL):,} times at most); arrange them in another way, or keep this knowingly "
                 "(--keep-order)"
             )
+
+
+def _refuse_steps(
+    stage: Path, names: Sequence[str], columns: Sequence[str], text: TextOptions | None
+) -> None:
+    """Files of months may have other numbers; refuse those that were made by the number: each begins where one ends."""
+    crossing = _crossed(stage, names, columns[0], text)
+    numbers = [float(symbol or "nan") for symbol in crossing.symbols]
+    files, symbols, counts = crossing.table()
+    own = [np.array(numbers)[symbols[files == crossing.values[name]]] for name in names]
+    ends = sorted((np.nanmin(each), np.nanmax(each)) for each in own if np.isfinite(each).any())
+    apart = len(ends) > 1 and all(one[1] <= other[0] for one, other in pairwise(ends))
+    if apart and decisive(log_evidence(files, symbols, counts)):
+        raise InputError(
+            f"the names of the files tell of {quoted(columns[0])}: each file has numbers of its own; arrange them in "
+            "another way, or keep this knowingly (--keep-order)"
+        )
+
+
+def _crossed(stage: Path, names: Sequence[str], column: str, text: TextOptions | None) -> Crossing:
+    """How often each symbol was released in each file."""
+    crossing = Crossing()
+    for name in names:
+        with open_source(stage / name, text) as table:
+            for batch in table.batches(encode=[column], whole=False):
+                cells = encode(batch.column(column), column)
+                crossing.add(Encoded(np.zeros(len(cells), np.int64), (name,)), cells)
+    return crossing
 
 
 def _publish(book: ProvisionalLedger, marker: ReleasedFolder) -> None:

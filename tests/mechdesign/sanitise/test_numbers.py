@@ -174,6 +174,23 @@ def test_a_folder_is_released_whole_or_not_at_all(table, tmp_path):
     assert not (tmp_path / ".out.part").exists()
 
 
+def test_files_by_month_differ_and_files_by_number_are_refused(table, tmp_path):
+    mechanism(range_text="0,100")
+    (tmp_path / "in").mkdir()
+    numbers = np.random.default_rng(0).uniform(0, 50, (2, 200))
+    for k, month in enumerate(numbers):
+        pd.DataFrame({"kwh": month + 40 * k}).to_csv(f"in/{k}.csv", index=False)
+    assert apply_mechanism("m.json", "in", "months", ledger="l.db").records == 400
+    for k, month in enumerate(numbers):
+        pd.DataFrame({"kwh": month + 50 * k}).to_csv(f"in/{k}.csv", index=False)
+    with pytest.raises(
+        InputError, match="names of the files tell of 'kwh': each file has numbers of its own"
+    ):
+        apply_mechanism("m.json", "in", "steps", ledger="l.db")
+    how = {"ledger": "l.db", "records": {"keep_order": True}}
+    assert apply_mechanism("m.json", "in", "steps", **how).records == 400
+
+
 def test_a_folder_is_one_table_to_groups(table, tmp_path):
     made = mechanism(query="sum", group_by=("house",))
     (tmp_path / "in").mkdir()
