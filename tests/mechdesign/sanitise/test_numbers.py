@@ -179,7 +179,7 @@ def test_files_by_month_differ_and_files_by_number_are_refused(table, tmp_path):
     (tmp_path / "in").mkdir()
     numbers = np.random.default_rng(0).uniform(0, 50, (2, 200))
     for k, month in enumerate(numbers):
-        pd.DataFrame({"kwh": month + 40 * k}).to_csv(f"in/{k}.csv", index=False)
+        pd.DataFrame({"kwh": month + 20 * k}).to_csv(f"in/{k}.csv", index=False)
     assert apply_mechanism("m.json", "in", "months", ledger="l.db").records == 400
     for k, month in enumerate(numbers):
         pd.DataFrame({"kwh": month + 50 * k}).to_csv(f"in/{k}.csv", index=False)
