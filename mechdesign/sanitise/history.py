@@ -115,7 +115,7 @@ def in_cells(entries: Sequence[Entry]) -> dict[str, tuple[int, float]]:
     """For each column that was released in cells, how many different releases there were, and the bits of all.
 
     The outputs of all on one fibre are at most the product of their numbers (Farokhi 2020, Theorem 6). The same release
-    of the same data tells nothing new, nor does that of a record by itself, which has one answer in whatever data.
+    of the same data tells nothing new; data of which some are the same count in full, whose numbers add up.
     """
     spent: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}
     for entry in entries:
@@ -132,7 +132,6 @@ def charged(
     now, columns = datetime.now(UTC).isoformat(timespec="seconds"), (done.column,)
     way = done.mechanism.document.model_dump(mode="json", include=WAY) | {"equals": equals}
     use = Use(channel=sha256(canonical(way).encode()).hexdigest(), columns=columns, form=QUANTISED)
-    where = "a record" if way["query"] == "identity" else f"data {content.unordered}"
     spent = (done.mechanism.guarantee["outputs"], done.answers_each or 1)
     if by_size := dict(done.mechanism.guarantee.get("answers_by_size", ())):
         each = {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}
@@ -146,7 +145,7 @@ def charged(
         "versions": versions(),
     }
     places["settings"] = {"spent": spent}
-    entry = Entry(id=token_hex(8), drawn=(Drawn(use=use, job=where, draw=0),), **places)
+    entry = Entry(id=token_hex(8), drawn=(Drawn(use=use, job=f"data {content.unordered}", draw=0),), **places)
     with ledger.changing() as db:
         _, found = share_of(db, ledger.releases(db), content, None)
         ledger.enter(db, entry, content)

@@ -52,11 +52,25 @@ def test_ways_of_releasing_one_column_multiply(release, run):
     assert "With 2 earlier releases of kwh of these records: 18 bits of one individual in all." in text
 
 
-def test_a_record_by_itself_is_charged_once_whatever_file_it_is_in(release):
+def test_records_of_several_files_add_up(folder, release, run):
+    """One individual's records in two files through the same cells: 1 and 2 answers of 4 outputs, 6 bits in all."""
+    (folder / "part.csv").write_text("\n".join(["house,day,kwh,other", *ROWS[::3]]) + "\n", encoding="utf-8")
+    rest = [row for row in ROWS if row not in ROWS[::3]]
+    (folder / "rest.csv").write_text("\n".join(["house,day,kwh,other", *rest]) + "\n", encoding="utf-8")
+    one = ("--range", "0,10", "--epsilon", "2", "--individual", "house", "--keep-order")
+    assert release(["part.csv"], *one)["releases_epsilon"] == 2
+    assert release(["rest.csv"], *one)["releases_epsilon"] == 4
+    assert "at most 6 bits of one individual" in " ".join(run("releases", "total", "a.csv").out.split())
+    again = release(["part.csv"], *one)
+    assert (again["releases"], again["releases_epsilon"]) == (1, 2)
+
+
+def test_files_that_share_records_are_charged_in_full(release):
+    """Whether a file has grown, or has other records of an individual, samples of them cannot prove."""
     one = ("--range", "0,10", "--epsilon", "2")
     assert release(["a.csv"], *one)["releases_epsilon"] == 2
-    assert release(["grown.csv"], *one)["releases_epsilon"] == 2
-    assert release(["a.csv"], *one, "--thresholds", "1,2,4")["releases_epsilon"] == 4
+    assert release(["grown.csv"], *one)["releases_epsilon"] == 4
+    assert release(["a.csv"], *one, "--thresholds", "1,2,4")["releases_epsilon"] == 6
 
 
 def test_a_mechanism_file_is_charged_too(release, run):
