@@ -149,7 +149,4 @@ class FolderSource(AbstractContextManager["FolderSource"]):
             first.write_table(target, columns, **how)
 
     def __exit__(self, *raised: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         """Nothing is open between two passes."""

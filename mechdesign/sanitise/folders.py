@@ -148,7 +148,7 @@ def sanitise_path(
                 "the files of a folder are kept apart by their ledger, and each has its manifest in OUT/_manifests: "
                 "leave --insecure-seed, --fresh-draw, --manifest, --internal-manifest and --codebook out"
             )
-        return _sanitise_folder(channels, source, target, key_from, dry_run=dry_run, **how)
+        return _sanitise_folder(channels, source, target, key_from, how, dry_run=dry_run)
     if not dry_run:
         if key_from is not None:
             how["ledger"] = Ledger(ledger, key=key_from)
@@ -169,15 +169,9 @@ def _applied(channels: Any, source: PathLike, target: PathLike, how: dict[str, A
 
 
 def _sanitise_folder(
-    channels: Any,
-    source: PathLike,
-    target: PathLike,
-    key: Key | None,
-    *,
-    dry_run: bool,
-    force: bool = False,
-    **how: Any,
+    channels: Any, source: PathLike, target: PathLike, key: Key | None, how: dict[str, Any], *, dry_run: bool
 ) -> Any:
+    force = how.pop("force", False)
     base, names = files_of(source)
     final, inside = real_path(target), real_path(base)
     if final in (inside, *inside.parents) or inside in final.parents:

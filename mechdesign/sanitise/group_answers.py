@@ -35,8 +35,7 @@ def answer_groups(
     Parameters
     ----------
     frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of polars, DuckDB, Spark or Dask
-    mechanism : MechanismFile
-        Of groups; one for single records is for `sanitise`.
+        The answers, a row for each group, are of the same kind as an eager frame, else of pyarrow.
     column, individual : str, optional
         The column of numbers, if it is called otherwise here, and the one that identifies individuals.
     equals : str, optional
@@ -44,15 +43,7 @@ def answer_groups(
     ledger : path, optional
         Adds up what several releases of the column of these records tell.
 
-    Returns
-    -------
-    (frame, Quantised)
-        A table with a row for each group: of the same kind as an eager frame, else of pyarrow.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or a record has no number or one outside the range, where the mechanism refuses these.
+    Raises InputError if a column is missing, or a record has no number, or one outside the range that is refused.
     """
     if mechanism.query == "identity":
         raise InputError("this mechanism is for single records: use sanitise(frame, mechanism)")

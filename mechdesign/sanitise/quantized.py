@@ -105,7 +105,7 @@ def release_table(
         table: Any
         if is_folder(source):
             table = stack.enter_context(FolderSource(source, asked.get("text")))
-            paths, check = table.paths, table.close
+            paths, check = table.paths, lambda: None  # each is checked when it has been read
         else:
             folder = None if standard else Path(target).absolute().parent
             guarded = stack.enter_context(GuardedInput(source, spool=folder))
