@@ -20,7 +20,7 @@ from mechdesign.tables.confidence import ConfidenceSet, scope_of
 @cache
 def _macros() -> Any:
     filters = {"budgets": w.achieved_text, "each": _shown, "scope": scope_of}
-    filters |= {"percent_of": percent_of}
+    filters |= {"percent_of": percent_of, "outwards": outwards}
     filters |= w.picked(
         w, "title", "percent_at_least", "percent_at_most", "factor_at_least", "factor_at_most"
     )
@@ -83,3 +83,10 @@ def spending_record(spent: Spending | None) -> dict[str, Any] | None:
 
 def _shown(achieved: Achieved) -> tuple[str, str, str]:
     return w.at_most(achieved.eps_l), w.at_most(achieved.eps_u), w.at_most(achieved.eps_ldp)
+
+
+def outwards(value: float, name: str) -> str:
+    """A measure of leakage, rounded to what claims less; a plain probability to the nearest."""
+    if name in ("min_lift", "min_log_lift"):
+        return w.at_least(value)
+    return w.about(value) if name == "probability" else w.at_most(value)
