@@ -25,7 +25,7 @@ def text_of(report: str, *given: Any, **how: Any) -> str:
 
 @cache
 def _reports() -> Any:
-    filters = {"many": "{:,}".format, "names": _names, "aligned": _aligned}
+    filters = {"many": "{:,}".format, "names": _names}
     filters |= {"promises": _promises, "allowed": outputs_allowed}
     known = {"assumptions": ASSUMPTIONS, "cells": cells, "islice": islice, "levels": _levels}
     return w.macros_of("ranges.txt.jinja", filters, **known)
@@ -33,13 +33,6 @@ def _reports() -> Any:
 
 def _names(columns: Sequence[str]) -> str:
     return " x ".join(map(w.label, columns))
-
-
-def _aligned(text: str, *left: int) -> str:
-    """Lines with bars between their cells as a table, the columns `left` flush left."""
-    rows = [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines()]
-    width = max(map(len, rows))
-    return "\n".join(w.aligned([row + [""] * (width - len(row)) for row in rows], left=left))
 
 
 def _promises(done: Quantised) -> tuple[RangePromise, ...]:

@@ -87,18 +87,12 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: the promise's own for every channel, then what this channel attains."""
     if all_measures:
         return [line for block in measure_blocks(report.promise) for line in _lines(block)]
-    whom = names_of(report.asked)[0]
-    follows = [
-        f"{bound.measure.split(' (')[0]} {'with respect to' if bound.measure.startswith('local') else 'with'} {whom} "
-        f"at most {amount(bound.promised, bound.unit)}"
+    bounds = [
+        (bound.measure.split(" (")[0], amount(bound.promised, bound.unit))
         for bound in report.promise.bounds
         if bound.promised is not None and bound.unit
     ]
-    said = f"Every channel with this promise has {' and '.join(follows)}. " if follows else ""
-    if report.promise.achieved is not None:
-        reached = f"local differential privacy {w.at_most(report.promise.achieved['eps_ldp'])}"
-        said += f"This one attains {reached} with respect to {whom}. "
-    return [w.paragraph(f"{said}--all-measures lists them all.")]
+    return [text_of("follows", bounds, report.promise.achieved, names_of(report.asked)[0])]
 
 
 def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
@@ -131,15 +125,10 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
 
     With `per_output` also the probability of each output and its measures that need no order.
     """
-    rows: list[tuple[str, ...]] = []
-    for line in measures.guarantees:
-        sign, rounded = ("<=", w.at_most) if line.at_most else (">=", w.at_least)
-        attained = "?" if line.attained is None else rounded(line.attained)
-        rows.append((line.measure, attained, f"{sign} {rounded(line.bound)}", line.source))
     table = [["output", *OF_OUTPUTS]] if per_output else []
     for out in measures.outputs if per_output else ():
         table.append([w.label(out.output), *(outwards(getattr(out, name), name) for name in OF_OUTPUTS)])
-    return text_of("measures", measures, rows, table)
+    return text_of("measures", measures, table)
 
 
 def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:
@@ -151,7 +140,7 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
     if fallen:
         sections.append("\n".join(["Falling curves", *(w.paragraph(fall_text(*fall)) for fall in fallen)]))
     if recommendations is not None:
-        sections += ["\n".join(["Recommended", *map(w.paragraph, map(_advice, recommendations))])]
+        sections += ["\n".join(["Recommended", *map(_advice, recommendations)])]
         sections += [_beliefs(found) for found in recommendations]
     return "\n\n".join(sections)
 

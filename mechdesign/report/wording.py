@@ -122,7 +122,12 @@ def macros_of(template: str, filters: Mapping[str, Callable[..., Any]], **known:
     made.filters |= {"at_least": at_least, "at_most": at_most, "count": count, "label": label}
     made.filters |= {"about": _about, "percent": percent}
     made.filters |= {"flush": partial(_filled, ""), "paragraph": partial(_filled, "  ")}
-    made.filters |= {"item": partial(_filled, "  - "), "sentence": _one_line, "table": _table} | dict(filters)
+    made.filters |= {
+        "item": partial(_filled, "  - "),
+        "sentence": _one_line,
+        "table": _table,
+        "aligned": _barred,
+    } | dict(filters)
     made.globals |= known
     return made.from_string(text).module
 
@@ -137,6 +142,13 @@ def _one_line(text: str) -> str:
 
 def _filled(first: str, text: str) -> str:
     return paragraph(_one_line(text), first)
+
+
+def _barred(text: str, *left: int) -> str:
+    """Lines with bars between their cells as a table, the columns `left` flush left."""
+    rows = [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines()]
+    width = max(map(len, rows))
+    return "\n".join(aligned([row + [""] * (width - len(row)) for row in rows], left=left))
 
 
 def _table(rows: Sequence[Sequence[str]], *left: int) -> str:
