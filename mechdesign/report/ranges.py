@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
-from functools import cache, partial
-from importlib.resources import files
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -22,41 +20,19 @@ from mechdesign.sanitise.quantized import Quantised
 
 def text_of(report: str, *given: Any, **how: Any) -> str:
     """What a macro of ``ranges.txt.jinja`` says of these facts, without a final newline."""
-    said = str(getattr(_reports(), report)(*given, **how))
-    return re.sub(r"\n{3,}", "\n\n", said).strip("\n")
+    return w.text_of(_reports(), report, *given, **how)
 
 
 @cache
 def _reports() -> Any:
-    from jinja2 import Environment, StrictUndefined
-
-    text = files("mechdesign.report").joinpath("ranges.txt.jinja").read_text(encoding="utf-8")
-    made: Any = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= w.picked(w, "at_least", "at_most", "count", "label", "percent")
-    made.filters |= {"about": _about, "many": "{:,}".format, "names": _names, "aligned": _aligned}
-    made.filters |= {"flush": partial(_filled, ""), "paragraph": partial(_filled, "  ")}
-    made.filters |= {"item": partial(_filled, "  - "), "promises": _promises, "allowed": outputs_allowed}
-    made.globals |= {"assumptions": ASSUMPTIONS, "cells": cells, "islice": islice, "levels": _levels}
-    return made.from_string(text).module
-
-
-def _about(number: float | Fraction) -> str:
-    return w.about(float(number))
+    filters = {"many": "{:,}".format, "names": _names}
+    filters |= {"promises": _promises, "allowed": outputs_allowed}
+    known = {"assumptions": ASSUMPTIONS, "cells": cells, "islice": islice, "levels": _levels}
+    return w.macros_of("ranges.txt.jinja", filters, **known)
 
 
 def _names(columns: Sequence[str]) -> str:
     return " x ".join(map(w.label, columns))
-
-
-def _filled(first: str, text: str) -> str:
-    return w.paragraph(text.strip("\n").replace("\n", " "), first)
-
-
-def _aligned(text: str, *left: int) -> str:
-    """Lines with bars between their cells as a table, the columns `left` flush left."""
-    rows = [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines()]
-    width = max(map(len, rows))
-    return "\n".join(w.aligned([row + [""] * (width - len(row)) for row in rows], left=left))
 
 
 def _promises(done: Quantised) -> tuple[RangePromise, ...]:

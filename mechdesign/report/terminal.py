@@ -21,7 +21,7 @@ from mechdesign.report.content import achieved_texts, names_of, summary_report, 
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
 from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
-from mechdesign.tables.confidence import scope_of
+from mechdesign.report.sentences import outwards, text_of
 from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
@@ -37,8 +37,6 @@ OF_OUTPUTS = (
     "probability", "max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse"
 )  # fmt: skip
 """The measures of each output that need no order."""
-
-WITHIN = f"{100 * (1 - NEARLY):g}%"
 
 
 def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> str:
@@ -89,18 +87,12 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: the promise's own for every channel, then what this channel attains."""
     if all_measures:
         return [line for block in measure_blocks(report.promise) for line in _lines(block)]
-    whom = names_of(report.asked)[0]
-    follows = [
-        f"{bound.measure.split(' (')[0]} {'with respect to' if bound.measure.startswith('local') else 'with'} {whom} "
-        f"at most {amount(bound.promised, bound.unit)}"
+    bounds = [
+        (bound.measure.split(" (")[0], amount(bound.promised, bound.unit))
         for bound in report.promise.bounds
         if bound.promised is not None and bound.unit
     ]
-    said = f"Every channel with this promise has {' and '.join(follows)}. " if follows else ""
-    if report.promise.achieved is not None:
-        reached = f"local differential privacy {w.at_most(report.promise.achieved['eps_ldp'])}"
-        said += f"This one attains {reached} with respect to {whom}. "
-    return [w.paragraph(f"{said}--all-measures lists them all.")]
+    return [text_of("follows", bounds, report.promise.achieved, names_of(report.asked)[0])]
 
 
 def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
@@ -123,28 +115,9 @@ def matrix_csv(channel: Channel) -> str:
 
 def channel_text(channel: Channel) -> str:
     """Both directions without the zeros: what each symbol becomes, and what each output says."""
-    useful = w.title(channel.useful.columns)
-    symbols, outputs = w.count(len(channel.useful), "symbol"), w.count(len(channel.outputs), "output")
-    notion, confidence = channel.record.promise(channel.sensitive), channel.record.confidence
-    lines = [f"{useful}: {symbols}, {outputs}, denominator {channel.denominator}."]
-    lines += [] if notion is None else [f"It promises {notion.text} (`audit` checks it)."]
-    lines += [] if confidence is None else [w.paragraph(text, "") for text in scope_of(confidence)]
-    lines += ["", "What is published for each symbol"]
-    for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True):
-        lines.append(_entry(name, {channel.outputs[y]: entry / channel.denominator for y, entry in row}))
-    if channel.joint is None:
-        lines += ["", "No codebook: a public channel does not carry the table that it needs."]
-    else:
-        sample = "" if confidence is None else ", in the shares of the table, which is a sample"
-        lines += ["", f"What each output says (codebook{sample})"]
-        lines += [_entry(output, posterior) for output, posterior in channel.codebook().items()]
-    return "\n".join(lines)
-
-
-def _entry(name: str, shares: dict[str, float]) -> str:
-    largest_first = sorted(shares.items(), key=lambda item: -item[1])
-    listed = ", ".join(f"{w.label(other)} {w.percent(share)}" for other, share in largest_first)
-    return f"  {w.label(name)}: {listed}"
+    rows = zip(channel.useful.names, channel.integers.entries(), strict=True)
+    published = {name: {channel.outputs[y]: n / channel.denominator for y, n in row} for name, row in rows}
+    return text_of("channel", channel, published)
 
 
 def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
@@ -152,35 +125,10 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
 
     With `per_output` also the probability of each output and its measures that need no order.
     """
-    width = max(map(len, [*measures.utility, *measures.leakage]))
-    rows: list[tuple[str, ...]] = []
-    for line in measures.guarantees:
-        sign, rounded = ("<=", w.at_most) if line.at_most else (">=", w.at_least)
-        attained = "?" if line.attained is None else rounded(line.attained)
-        rows.append((line.measure, attained, f"{sign} {rounded(line.bound)}", line.source))
-    kept = [
-        f"  {name:<{width}}  {(w.at_most if 'leakage' in name else w.about)(value)}"
-        for name, value in measures.utility.items()
-    ]
-    said = [f"  {name:<{width}}  {_outwards(name, value)}" for name, value in measures.leakage.items()]
-    parts = {
-        "What is kept of the useful column (nats)": kept,
-        "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)": said,
-        "What the lifts and the averages guarantee, next to what is attained": w.aligned(rows, left=range(4)),
-    }
-    if per_output:
-        table = [["output", *OF_OUTPUTS]]
-        for out in measures.outputs:
-            table.append([w.label(out.output), *(_outwards(name, getattr(out, name)) for name in OF_OUTPUTS)])
-        parts["Output by output"] = w.aligned(table, left=range(len(OF_OUTPUTS) + 1))
-    return "\n\n".join("\n".join([heading, *lines]) for heading, lines in parts.items())
-
-
-def _outwards(name: str, value: float) -> str:
-    """A measure of leakage, rounded to what claims less; a plain probability to the nearest."""
-    if name in ("min_lift", "min_log_lift"):
-        return w.at_least(value)
-    return w.about(value) if name == "probability" else w.at_most(value)
+    table = [["output", *OF_OUTPUTS]] if per_output else []
+    for out in measures.outputs if per_output else ():
+        table.append([w.label(out.output), *(outwards(getattr(out, name), name) for name in OF_OUTPUTS)])
+    return text_of("measures", measures, table)
 
 
 def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:
@@ -192,7 +140,7 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
     if fallen:
         sections.append("\n".join(["Falling curves", *(w.paragraph(fall_text(*fall)) for fall in fallen)]))
     if recommendations is not None:
-        sections += ["\n".join(["Recommended", *map(w.paragraph, map(_advice, recommendations))])]
+        sections += ["\n".join(["Recommended", *map(_advice, recommendations)])]
         sections += [_beliefs(found) for found in recommendations]
     return "\n\n".join(sections)
 
@@ -235,15 +183,7 @@ def _percent(share: float | None, rounding: str, digits: str = "0.01") -> str:
 
 
 def _advice(found: Recommendation) -> str:
-    most, less = found.most, found.too_little
-    said = f"{curve_name(found.notion, found.lam)}: {_twice(found.twice)}"
-    if most is not None:
-        proven = "" if less is None else f"; with {less:g} no channel does (proven)"
-        begins = f"Keeping {100 * MOST:g} % begins at epsilon {most.epsilon:g}"
-        return f"{said} {begins}, where {most.mechanism} keeps {w.percent_at_least(most.nmi)}{proven}."
-    if found.with_optimum:
-        return f"{said} No budget keeps {100 * MOST:g} %."
-    return f"{said} The optimum was not run, so where keeping {100 * MOST:g} % begins is not said."
+    return text_of("advice", found, curve_name(found.notion, found.lam), MOST, NEARLY)
 
 
 def _beliefs(found: Recommendation) -> str:
@@ -262,27 +202,9 @@ def _beliefs(found: Recommendation) -> str:
     return "\n".join([f"{heading}{part}", *w.aligned(lines)])
 
 
-def _twice(rows: Sequence[ComparisonRow]) -> str:
-    """What every mechanism keeps where no belief can double, the best first, and which are nearly as good."""
-    if not rows:
-        return "A notion on averages bounds no single belief, so no budget keeps one from doubling."
-    ordered = sorted(rows, key=lambda row: -row.nmi)
-    kept = ", ".join(f"{row.mechanism} {w.percent_at_least(row.nmi)}" for row in ordered)
-    half = ordered[0].notion == "min-lift"
-    what = "less than half as likely" if half else "more than twice as likely"
-    near = [row.mechanism for row in ordered[1:] if row.nmi >= NEARLY * ordered[0].nmi]
-    also = f" ({' and '.join(near)} within {WITHIN} of the best)" if near else ""
-    return f"With nothing {what} as before (epsilon {ordered[0].epsilon:.4g}), what is kept is: {kept}{also}."
-
-
 def fall_text(before: ComparisonRow, after: ComparisonRow) -> str:
     """Why a heuristic may keep less at a larger budget, and what to do about it."""
-    return (
-        f"{before.mechanism} ({curve_name(*before.curve)}) keeps {w.percent_at_least(before.nmi)} at epsilon "
-        f"{before.epsilon:g} and {w.percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at "
-        "each budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger "
-        "one too."
-    )
+    return text_of("fall", before, after, curve_name(*before.curve))
 
 
 def comparison_record(comparison: Comparison, advice: Sequence[Recommendation] | None) -> dict[str, Any]:

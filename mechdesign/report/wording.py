@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
 from mechdesign.core.numbers import about as about
 from mechdesign.core.numbers import at_least as at_least
@@ -102,6 +105,54 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
         ).rstrip()
         for row in rows
     ]  # fmt: skip
+
+
+def text_of(macros: Any, report: str, *given: Any, **how: Any) -> str:
+    """What one of `macros` says of these facts; blank lines never come twice, and there is no final newline."""
+    said = str(getattr(macros, report)(*given, **how))
+    return re.sub(r"\n{3,}", "\n\n", said).strip("\n")
+
+
+def macros_of(template: str, filters: Mapping[str, Callable[..., Any]], **known: Any) -> Any:
+    """The macros of a template of plain text beside this file, with `filters` and what is `known` of their own."""
+    from jinja2 import Environment, StrictUndefined
+
+    text = files("mechdesign.report").joinpath(template).read_text(encoding="utf-8")
+    made: Any = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {"at_least": at_least, "at_most": at_most, "count": count, "label": label}
+    made.filters |= {"about": _about, "percent": percent}
+    made.filters |= {"flush": partial(_filled, ""), "paragraph": partial(_filled, "  ")}
+    made.filters |= {
+        "item": partial(_filled, "  - "),
+        "sentence": _one_line,
+        "table": _table,
+        "aligned": _barred,
+    } | dict(filters)
+    made.globals |= known
+    return made.from_string(text).module
+
+
+def _about(number: SupportsFloat) -> str:
+    return about(float(number))
+
+
+def _one_line(text: str) -> str:
+    return text.strip("\n").replace("\n", " ")
+
+
+def _filled(first: str, text: str) -> str:
+    return paragraph(_one_line(text), first)
+
+
+def _barred(text: str, *left: int) -> str:
+    """Lines with bars between their cells as a table, the columns `left` flush left."""
+    rows = [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines()]
+    width = max(map(len, rows))
+    return "\n".join(aligned([row + [""] * (width - len(row)) for row in rows], left=left))
+
+
+def _table(rows: Sequence[Sequence[str]], *left: int) -> str:
+    return "\n".join(aligned(rows, left=left))
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
