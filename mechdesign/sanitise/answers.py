@@ -44,16 +44,6 @@ class Quantised:
     releases: int = 1
     releases_epsilon: float | None = None
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The released columns."""
-        return (self.column,)
-
-    @property
-    def already(self) -> bool:
-        """Whether an earlier run had written it: nobody looks, for the same data give the same release again."""
-        return False
-
 
 class Tally:
     """The values of a release moved into the range of its mechanism, its thresholds, and its errors, added up."""

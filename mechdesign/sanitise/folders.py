@@ -195,15 +195,17 @@ def _sanitise_folder(
             done[out] = _applied(channels, base / name, book.stage / out, how | own)
             keep_stoppable()
         marker = ReleasedFolder(files={name: each.sha256 for name, each in done.items()}, voids=told)
-        same = marker.files == held and all(each.already for each in done.values())
+        same = marker.files == held and tally is None and all(each.already for each in done.values())
         if not (same or dry_run):
             if held and not force:  # where files have no links, they have been drawn once more
                 raise exists
             if not how.get("identity") and tally is None:
                 _refuse_twins(book, [*outs])
             if not how.get("keep_order") and how.get("into") is None:
-                looked = _refuse_split if tally is None else _refuse_steps
-                looked(book.stage, [*outs], done[next(iter(outs))].columns, how.get("text"))
+                if tally is None:
+                    _refuse_split(book.stage, [*outs], done[next(iter(outs))].columns, how.get("text"))
+                else:
+                    _refuse_steps(book.stage, [*outs], tally.column, how.get("text"))
             _publish(book, marker)
     records, first = sum(each.records for each in done.values()), done[next(iter(outs))]
     digest = "" if dry_run else hashlib.sha256((final / MARKER).read_bytes()).hexdigest()
@@ -317,11 +319,9 @@ def _refuse_split(
             )
 
 
-def _refuse_steps(
-    stage: Path, names: Sequence[str], columns: Sequence[str], text: TextOptions | None
-) -> None:
+def _refuse_steps(stage: Path, names: Sequence[str], column: str, text: TextOptions | None) -> None:
     """Files of months may have other numbers; refuse those that were made by the number: each begins where one ends."""
-    crossing = _crossed(stage, names, columns[0], text)
+    crossing = _crossed(stage, names, column, text)
     numbers = [float(symbol or "nan") for symbol in crossing.symbols]
     files, symbols, counts = crossing.table()
     own = [np.array(numbers)[symbols[files == crossing.values[name]]] for name in names]
@@ -329,7 +329,7 @@ def _refuse_steps(
     apart = len(ends) > 1 and all(one[1] <= other[0] for one, other in pairwise(ends))
     if apart and decisive(log_evidence(files, symbols, counts)):
         raise InputError(
-            f"the names of the files tell of {quoted(columns[0])}: each file has numbers of its own; arrange them in "
+            f"the names of the files tell of {quoted(column)}: each file has numbers of its own; arrange them in "
             "another way, or keep this knowingly (--keep-order)"
         )
 
