@@ -97,10 +97,9 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
 
 def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
     """Verdict, achieved budgets, the worst cell and what holds for the population, without a final newline."""
-    verdict = "satisfied" if audit.satisfied else "VIOLATED"
-    texts = [f"{audit.notion.text}: {verdict}, decided in exact arithmetic."]
-    texts += achieved_texts(audit.achieved, audit.used)
-    return "\n".join([*texts, worst_text(audit.worst), *map(w.paragraph, population)])
+    return text_of(
+        "audit", audit, achieved_texts(audit.achieved, audit.used), worst_text(audit.worst), population
+    )
 
 
 def matrix_csv(channel: Channel) -> str:
@@ -140,7 +139,8 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
     if fallen:
         sections.append("\n".join(["Falling curves", *(w.paragraph(fall_text(*fall)) for fall in fallen)]))
     if recommendations is not None:
-        sections += ["\n".join(["Recommended", *map(_advice, recommendations)])]
+        named = [(found, curve_name(found.notion, found.lam)) for found in recommendations]
+        sections.append(text_of("recommended", named, MOST, NEARLY))
         sections += [_beliefs(found) for found in recommendations]
     return "\n\n".join(sections)
 
@@ -180,10 +180,6 @@ def _kept(row: ComparisonRow | None) -> str:
 def _percent(share: float | None, rounding: str, digits: str = "0.01") -> str:
     """A share in percent, rounded in the direction that claims less."""
     return "-" if share is None else str((Decimal(share) * 100).quantize(Decimal(digits), rounding=rounding))
-
-
-def _advice(found: Recommendation) -> str:
-    return text_of("advice", found, curve_name(found.notion, found.lam), MOST, NEARLY)
 
 
 def _beliefs(found: Recommendation) -> str:
