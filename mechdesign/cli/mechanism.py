@@ -38,18 +38,13 @@ def is_mechanism(path: str | None) -> bool:
 
 
 def release_of(
-    path: str,
-    source: str,
-    target: str,
-    numbers: MechanismOptions,
-    how: dict[str, Any],
-    individual: tuple[str, ...],
+    path: str, source: str, target: str, numbers: MechanismOptions, how: dict[str, Any], who: tuple[str, ...]
 ) -> Callable[..., Any]:
     """The release of the numbers of a table through the mechanism; it takes a `progress`."""
     from mechdesign.sanitise.quantized import apply_mechanism
 
     renamed = how["records"].pop("columns")
-    if len(individual) > 1 or len(renamed) > 1:
+    if len(who) > 1 or len(renamed) > 1:
         raise InputError("a mechanism has one column, and one column that identifies individuals")
-    asked = {"column": next(iter(renamed.values()), None), "individual": next(iter(individual), None)}
+    asked = {"column": next(iter(renamed.values()), None), "individual": next(iter(who), None)}
     return partial(apply_mechanism, path, source, target, **how, **vars(numbers), **asked)

@@ -54,6 +54,8 @@ def released_schema(schema: Any, drawer: Drawer) -> Any:
 
 def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
     """Refuse an index, or a field inside of a column, that is called like a sensitive column."""
+    import pyarrow as pa
+
     if recipe.options.keep_sensitive:
         return
     secret, index = recipe.private_columns, getattr(frame, "index", None)  # of pandas
@@ -63,18 +65,10 @@ def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
             f"the index {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
             "take it off (reset_index), or keep it knowingly (keep_sensitive)"
         )
-    schema = _arrow_schema(frame)
-    if schema is not None:
+    arrow = isinstance(frame, (pa.Table, pa.RecordBatch))
+    if arrow or hasattr(frame, "to_arrow"):  # columns of pandas hold no structures but Python's own
+        schema = frame.schema if arrow else frame.head(0).to_arrow().schema
         refuse_inner(schema, {*plan.others} - {*recipe.options.kept}, secret, recipe.replaced)
-
-
-def _arrow_schema(frame: Any) -> Any:
-    """The types as arrow has them; None for pandas, whose columns hold no structures but Python's own."""
-    import pyarrow as pa
-
-    if isinstance(frame, (pa.Table, pa.RecordBatch)):
-        return frame.schema
-    return frame.head(0).to_arrow().schema if hasattr(frame, "to_arrow") else None
 
 
 def weighed(frame: Any, columns: Sequence[Any], drawer: Any, first_row: int) -> Any:

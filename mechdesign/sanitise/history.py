@@ -137,14 +137,8 @@ def charged(
         each = {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}
         spent = (math.prod(each[size] ** times for size, times in by_size.items()), 1)
     places |= {"records": content.records, "ordered": content.ordered, "unordered": content.unordered}
-    places |= {
-        "state": "done",
-        "started": now,
-        "finished": now,
-        "output": done.sha256,
-        "versions": versions(),
-    }
-    places["settings"] = {"spent": spent}
+    places |= {"state": "done", "started": now, "finished": now, "versions": versions()}
+    places |= {"output": done.sha256, "settings": {"spent": spent}}
     entry = Entry(id=token_hex(8), drawn=(Drawn(use=use, job=f"data {content.unordered}", draw=0),), **places)
     with ledger.changing() as db:
         _, found = share_of(db, ledger.releases(db), content, None)

@@ -24,18 +24,13 @@ from mechdesign.nonstochastic.answering import BadCell, numbers_of, some_of, usa
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.release.drawing import key_of
 from mechdesign.release.policies import REFUSE
-from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.answers import Quantised, Tally
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import OutputColumn
 from mechdesign.sanitise.recipe import BadRecord, DrawnColumn, Looks, Recipe
 
 
-def recipe_of(
-    given: Releasable | MechanismFile | Sequence[Releasable],
-    options: ReleaseOptions,
-    tally: Tally | None = None,
-) -> Any:
+def recipe_of(given: Any, options: ReleaseOptions, tally: Tally | None = None) -> Any:
     """The recipe of channels, or of a mechanism, with the options that concern it."""
     if not isinstance(given, MechanismFile):
         return Recipe.of(given, options)

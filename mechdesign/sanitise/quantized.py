@@ -94,8 +94,19 @@ def release_table(
     )
     if beside and Path(beside).absolute() == Path(target).absolute():
         raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
+    column, individual, equals = (asked.get(name) for name in ("column", "individual", "equals"))
     if query == "identity":
-        return _release_records(designed, source, target, beside, keep, asked)
+        if equals is not None:
+            raise InputError("a value to count is for a mechanism that counts, not for the identity")
+        made = designed if isinstance(designed, MechanismFile) else _designed(designed, source, asked)
+        how: dict[str, Any] = {name: value for name, value in asked.items() if name in _AS_THEY_ARE}
+        how |= {
+            "columns": {made.column: column} if column else None,
+            "manifest": beside,
+            "channel_files": keep,
+        }
+        how |= {"identity": None if individual is None else [individual], "ledger": asked.get("ledger")}
+        return sanitise_path(made, source, target, **how, **asked.get("records", {}))
     if any(value not in (None, False, 1, ()) for value in asked.get("records", {}).values()):
         raise InputError(
             f"the {query} releases an answer for each group, and no records: leave out --add, --drop, --keep, "
@@ -116,10 +127,10 @@ def release_table(
         out = stack.enter_context(Target(target, force=force, sources=sources, sides=sides))
         rehearsed = asked.get("dry_run", False)
         ledger = opened_ledger(asked.get("ledger"), asked.get("key_from"), rehearsal=rehearsed)
-        book, column, equals = stack.enter_context(ledger), asked.get("column"), asked.get("equals")
+        book = stack.enter_context(ledger)
         mechanism = designed if isinstance(designed, MechanismFile) else designed(table)
         run = Answering(mechanism, table, column, equals, asked.get("progress"), book)
-        columns = run.grouped(asked.get("individual"))
+        columns = run.grouped(individual)
         with open(out.part, "wb") as stream:
             table.write_table(
                 stream, columns, compression=packing_of(table, target, None, asked.get("compression"))
@@ -137,30 +148,6 @@ def release_table(
             if not rehearsed:
                 out.commit()
     return done
-
-
-def _release_records(
-    designed: MechanismFile | Callable[[Any], MechanismFile],
-    source: PathLike,
-    target: PathLike,
-    beside: PathLike | None,
-    keep: Sequence[PathLike],
-    asked: Asked,
-) -> Quantised:
-    if asked.get("equals") is not None:
-        raise InputError("a value to count is for a mechanism that counts, not for the identity")
-    mechanism = designed if isinstance(designed, MechanismFile) else _designed(designed, source, asked)
-    column, individual = asked.get("column"), asked.get("individual")
-    how: dict[str, Any] = {
-        "columns": {mechanism.column: column} if column else None,
-        "identity": None if individual is None else [individual],
-        "manifest": beside,
-        "channel_files": keep,
-        "ledger": asked.get("ledger"),
-        **{name: value for name, value in asked.items() if name in _AS_THEY_ARE},
-        **asked.get("records", {}),
-    }
-    return sanitise_path(mechanism, source, target, **how)
 
 
 def _designed(designed: Callable[[Any], MechanismFile], source: PathLike, asked: Asked) -> MechanismFile:
