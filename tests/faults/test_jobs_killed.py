@@ -169,7 +169,8 @@ def test_two_hundred_kills_at_random_moments(nursery, begun, place):
     phases = kills(nursery, begun, place, 200, seed=8)
     print("\n200 kills, 200 correct results after resuming; when they were killed:", dict(phases))
     assert phases.total() == 200
-    assert {"before writing", "writing"} < set(phases)
+    # What follows takes milliseconds, and is not always met: other tests kill there on purpose.
+    assert {"before writing", "writing"} <= set(phases)
 
 
 @pytest.mark.parametrize("compressed", ["in.parquet", "in.csv.gz"])
