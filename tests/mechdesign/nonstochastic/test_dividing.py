@@ -72,11 +72,12 @@ def least_by_brute_force(patterns, total, error, fewest=1):
     return min(float(error(places, np.array(choice)).sum()) for choice in kept)
 
 
-def check(case, fewest=1):
+def assert_least(case, fewest=1):
     patterns, total, error = case
     shares = equal_share(patterns, total)
     outputs, bound = least_error(error, patterns, total, shares, fewest=min(fewest, shares[0]))
     products = [math.prod(k**n for k, n in zip(outputs, row, strict=True)) for row in patterns.tolist()]
+    assert min(outputs) >= min(fewest, shares[0])
     assert largest_product(patterns, outputs)[1] == max(products) <= total
     paid = float(error(np.arange(len(outputs)), np.array(outputs)).sum())
     least = least_by_brute_force(patterns, total, error, min(fewest, shares[0]))
@@ -87,20 +88,20 @@ def check(case, fewest=1):
 @given(cases())
 def test_the_error_is_the_least_of_all_choices(case):
     """All vectors of outputs whose product is at most the total for everybody are tried."""
-    check(case)
+    assert_least(case)
 
 
 @settings(max_examples=8, deadline=None)
 @given(cases())
 def test_nobody_has_less_than_an_equal_share_where_that_is_asked(case):
-    check(case, equal_share(case[0], case[1])[0])
+    assert_least(case, equal_share(case[0], case[1])[0])
 
 
 def test_products_that_doubles_do_not_tell_from_the_total_are_compared_in_integers(monkeypatch):
     """With tolerances of 3 % the program takes what is over the budget, which is left out choice by choice."""
     monkeypatch.setattr(dividing, "ROUNDING", 0.03)
     for total in range(20, 60, 9):
-        check((np.array([[1, 1], [2, 0]]), total, lambda s, k: np.array([7.0, 2.0])[s] / k))
+        assert_least((np.array([[1, 1], [2, 0]]), total, lambda s, k: np.array([7.0, 2.0])[s] / k))
 
 
 def test_a_solver_that_is_stopped_leaves_equal_shares_and_a_bound():
