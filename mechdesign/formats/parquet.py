@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, BinaryIO, Literal
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import reason
+from mechdesign.core.files import NamelessFile, reason
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import arrow_integers, encode, require_column
 from mechdesign.formats.compression import Compression, LeftOpen
@@ -190,6 +190,12 @@ STORED_TEXTS = ("string", "large_string", "binary", "large_binary")
 BUFFER = 1 << 16
 """Bytes read ahead in every column, where whole columns of a row group would take much memory."""
 
+DICTIONARY = 1 << 20
+"""Bytes of a column of a row group, at most, that count for what its reader takes, mostly for different values."""
+
+AT_ONCE = 40 << 20
+"""Such bytes of columns that are read together; their readers take three times as much."""
+
 
 @contextmanager
 def named_errors(path: str) -> Generator[None]:
@@ -249,10 +255,35 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         how |= {"read_dictionary": coded, "metadata": self.metadata}
         with named_errors(self.name), pq.ParquetFile(self._raw.path or self._raw.stream, **how) as file:
             for group in range(file.num_row_groups):
-                wanted = None if whole else names
-                for batch in file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
+                for batch in self._group(file, group, rows, None if whole else names):
                     yield ParquetBatch(batch, encode, self.position + batch.num_rows)
                     self.position += batch.num_rows
+
+    def _group(self, file: Any, group: int, rows: int, names: Sequence[str] | None) -> Iterator[Any]:
+        """A row group; columns whose readers take too much memory together are read in turn, and wait in files."""
+        import pyarrow as pa
+
+        stored = self.metadata.row_group(group)
+        chunks = [stored.column(i).total_uncompressed_size for i in range(stored.num_columns)]
+        slices = min(len(self.header), 1 + sum(min(size, DICTIONARY) for size in chunks) // AT_ONCE)
+        how: dict[str, Any] = {"batch_size": rows, "row_groups": [group], "use_threads": False}
+        # Names with dots would mean fields of others, too.
+        if slices <= 1 or names is not None or any("." in name for name in self.header):
+            yield from file.iter_batches(columns=names, **how)
+            return
+        schema = file.schema_arrow
+        with ExitStack() as waiting:
+            streams: list[Any] = []
+            for at in np.array_split(np.arange(len(schema)), slices):
+                path = str(waiting.enter_context(closing(NamelessFile())).path)
+                some = pa.schema([schema.field(int(i)) for i in at])
+                with pa.OSFile(path, "wb") as out, pa.ipc.new_stream(out, some) as writer:
+                    for batch in file.iter_batches(columns=some.names, **how):
+                        writer.write_batch(batch)
+                streams.append(pa.ipc.open_stream(waiting.enter_context(pa.OSFile(path))))
+            for parts in zip(*streams, strict=True):  # of so many rows each
+                columns = [column for part in parts for column in part.columns]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def where(self, record: int) -> str:
         """The file and the row."""

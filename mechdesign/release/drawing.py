@@ -199,13 +199,14 @@ class Release:
             order = new[np.argsort(hashes[new], kind="stable")]
             yield hashes[order], codes[order]
 
-    def count(self, columns: Sequence[Encoded]) -> None:
-        """Add to `symbol_counts` what records hold for which nothing is drawn, and none of which is refused."""
+    def count(self, columns: Sequence[Encoded], times: Integers) -> None:
+        """Add to `symbol_counts` what so many equal records hold, for which nothing is drawn or refused."""
         codes = positions_of(
             [normalised_cells(column, self.policy.normalise) for column in columns], self._alphabet
         )
         codes[codes < 0] += len(self.symbol_counts)  # MISSING comes before UNKNOWN
-        self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
+        found = np.bincount(codes, times, len(self.symbol_counts))  # floats, which are exact up to 2^53
+        self.symbol_counts += found.astype(np.int64)
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""

@@ -13,6 +13,7 @@ inside the function, which no plan, graph, report or log shows; where the networ
 # pyright: basic, reportMissingImports=false
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
@@ -22,7 +23,8 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
-from mechdesign.sanitise.evidence import LEVEL, decisive, log_evidence
+from mechdesign.formats.cells import arrow_integers
+from mechdesign.sanitise.evidence import LEVEL, LOOKED, decisive, log_evidence
 from mechdesign.sanitise.frames import look_at, sanitised
 from mechdesign.sanitise.recipe import stands_for
 
@@ -32,47 +34,111 @@ APART = (
 )
 
 
+SPARSELY = 16
+"""Of each partition of Spark every so manieth record is looked at for what columns tell of each other, and `LOOKED` at
+its beginning."""
+
+
 def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
-    """The released Spark DataFrame: X becomes strings (or keeps its type, for symbols), all else stays."""
+    """The released Spark DataFrame: X becomes strings (or keeps its type, for symbols), all else stays.
+
+    Only what is drawn from goes to Python, and of other columns the records that are looked at; the rest stays in the
+    Java machine. What is drawn is null for records that are left out; the filter that takes them away reads it, so
+    that no selection can leave it out.
+    """
+    import pyarrow as pa
+    from pyspark.sql import functions
     from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
     from pyspark.sql.types import StringType, StructField, StructType
 
+    sf: Any = functions
     schema, drawer = frame.schema, recipe.drawer(header)
-    types = to_arrow_schema(schema)
+    types, plan = to_arrow_schema(schema), drawer.plan
     sanitised(types.empty_table(), drawer)  # wrong types are found here, and not on an executor
-    fields: list[Any] = []
-    for column in drawer.plan.columns:
-        field = schema.fields[stands_for(drawer.plan, column)]
+    names = [f"c{at}" for at in range(len(header))]  # those of the user mean something in expressions
+    flat, fields, columns = frame.toDF(*names), [], []
+    for column in plan.columns:
+        at = stands_for(plan, column)
+        field, made = schema.fields[at], sf.col(names[at])
         if column.release is not None:
             own = drawer.own_type(column, lambda at: types.field(at).type)
-            same = own == types.field(stands_for(drawer.plan, column)).type
+            same = own == types.field(at).type
             kind = StringType() if own is None else field.dataType if same else from_arrow_type(own)
-            field = StructField(column.name, kind, nullable=column.source is None or field.nullable)
-        fields.append(field)
-    totals = _totals(drawer, lambda places: _counted_on_spark(frame, recipe, header, places))
+            made = sf.col("drawn").getField(name := f"d{len(fields)}")
+            # What is never null says so, where X did.
+            full = own is None and column.source is not None and not field.nullable
+            made = sf.coalesce(made, sf.lit("")) if full else made
+            fields.append(StructField(name, kind))
+        columns.append(made.alias(column.name))
+    number = recipe.options.row_numbers
+    wanted = {*plan.identity, *(at for places in plan.inputs for at in places)}
+    wanted = sorted(wanted | ({header.index(number)} if number is not None else set()))
+    totals = _totals(drawer, lambda places: _counted_on_spark(flat, recipe, header, places))
 
-    def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
+    def sanitise_partition(parts: Iterator[Any]) -> Iterator[Any]:
         drawer = recipe.drawer(header)
-        for batch in batches:
-            yield sanitised(batch, drawer)
-            look_at(batch, drawer)
+        for *part, looked in parts:
+            cells = dict(zip(wanted, part, strict=True))
+            drawn = drawer.draw(cells.__getitem__, len(looked))
+            made = [
+                drawer.rebuild(cells[stands_for(plan, each)], drawn[each.release], each.name)
+                for each in plan.columns
+                if each.release is not None
+            ]
+            gone = None
+            if drawer.dropped is not None:
+                place = pa.array(np.cumsum(~drawer.dropped) - 1, mask=drawer.dropped)
+                made, gone = [each.take(place) for each in made], pa.array(drawer.dropped)
+            yield pa.StructArray.from_arrays(made, [field.name for field in fields], mask=gone)
+            texts = looked.flatten()
+            every = [
+                texts.take(arrow_integers(np.arange(at, len(texts), len(names)))) for at in range(len(names))
+            ]
+            look_at(pa.RecordBatch.from_arrays(every, names), drawer)
         _end(drawer, totals)
 
-    return frame.mapInArrow(sanitise_partition, StructType(fields))
+    sanitise_partition.__annotations__ = {  # by which Spark knows its kind
+        "parts": Iterator[tuple[pa.Array, ...]],
+        "return": Iterator[pa.Array],
+    }
+    draw = sf.arrow_udf(sanitise_partition, StructType(fields)).asNondeterministic()
+    place = sf.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)  # of a record in its partition
+    texts = sf.array(*(sf.col(name).cast("string") for name in names))  # Spark is slow with null structures
+    looked = sf.when((place < LOOKED) | (place % SPARSELY == 0), texts)
+    rows = flat.withColumn("looked", looked)
+    drawn = draw(*(names[at] for at in wanted), "looked").alias("drawn")
+    return rows.select(*names, drawn).filter(sf.col("drawn").isNotNull()).select(*columns)
 
 
-def _counted_on_spark(frame: Any, recipe: Any, header: Sequence[Any], places: Sequence[int]) -> Any:
+def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Sequence[int]) -> Any:
+    """The counts of each partition: of equal cells where their symbols are few, else of each record."""
     import pyarrow as pa
+    from pyspark.sql import functions as sf
 
-    def count_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        drawer = recipe.drawer(header)
+    names = [f"c{at}" for at in places]
+    rows = flat.select(sf.spark_partition_id().alias("part"), *names)
+    releases = recipe.drawer(header).releases
+    few = releases and not any(bins for release in releases for bins in release.channel.useful.bins)
+    rows = rows.groupBy("part", *names).count() if few else rows.withColumn("count", sf.lit(1))
+
+    def count_parts(batches: Iterator[Any]) -> Iterator[Any]:
+        drawers: dict[int, Any] = defaultdict(lambda: recipe.drawer(header))
         for batch in batches:
-            drawer.count(lambda at, batch=batch: batch.column(places.index(at)), len(batch))
-        yield pa.RecordBatch.from_pydict({"counts": [[each.tolist() for each in drawer.counts]]})
+            part, times = np.asarray(batch.column(0)), np.asarray(batch.columns[-1])
+            for each in np.unique(part).tolist():
+                at = np.flatnonzero(part == each)
+                cells = batch.take(arrow_integers(at)) if len(at) < len(part) else batch
+                drawers[each].count(
+                    lambda place, cells=cells: cells.column(1 + places.index(place)), times[at]
+                )
+        found = [[each.tolist() for each in drawer.counts] for drawer in drawers.values()]
+        yield pa.RecordBatch.from_pydict({"part": list(drawers), "counts": found})
 
-    names = [f"c{at}" for at in range(len(header))]  # those of the user mean something in expressions
-    useful = frame.toDF(*names).select([names[at] for at in places])
-    return [row[0] for row in useful.mapInArrow(count_partition, "counts array<array<bigint>>").collect()]
+    counted: dict[int, Any] = {}
+    for part, counts in rows.mapInArrow(count_parts, "part bigint, counts array<array<bigint>>").collect():
+        sums = zip(counted.get(part, counts), counts, strict=True)
+        counted[part] = [np.add(*both) for both in sums] if part in counted else counts
+    return [*counted.values()]
 
 
 def on_dask(frame: Any, recipe: Any, header: Sequence[Any], first_row: int) -> Any:
@@ -122,7 +188,7 @@ class _Counting(_PartitionWork):
 
     def __call__(self, part: Any, numbers: Any = None) -> Any:
         drawer = self._recipe.drawer(self._header)
-        drawer.count(lambda at: part.iloc[:, self._more.index(at)], len(part))
+        drawer.count(lambda at: part.iloc[:, self._more.index(at)], np.ones(len(part), np.int64))
         return drawer.counts
 
 
@@ -131,7 +197,9 @@ def _totals(drawer: Any, counted: Callable[[Sequence[int]], Sequence[Any]]) -> A
     if not drawer.orders:
         return None
     people = () if drawer.releases else drawer.plan.identity  # whom a mechanism counts in any case
-    parts = counted(sorted({*people, *(at for places in drawer.plan.inputs for at in places)}))
+    parts = counted(sorted({*people, *(at for places in drawer.plan.inputs for at in places)})) or [
+        drawer.counts
+    ]
     tables = [np.array(each, np.int64).reshape(len(parts), -1) for each in zip(*parts, strict=True)]
     _refuse_apart(drawer, tables)
     return [table.sum(axis=0) for table in tables]

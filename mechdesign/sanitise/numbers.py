@@ -160,8 +160,9 @@ class NumbersDrawer(Looks):
         self.counts[0] += np.bincount(codes, minlength=len(self.counts[0]))
         return {(0, 0): DrawnColumn(codes, self.labels[0, 0])}
 
-    count = draw
-    """As `Drawer.count`, of which the answers come for nothing."""
+    def count(self, column: Callable[[int], Any], times: NDArray[np.int64]) -> None:
+        """As `Drawer.count`, of which the answers come for nothing; each record comes once."""
+        self.draw(column, len(times))
 
     def result(self, sha256: str | None) -> Quantised:
         """What was released."""

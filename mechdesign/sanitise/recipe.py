@@ -270,10 +270,10 @@ class Drawer(Looks):
                 released[k, part] = DrawnColumn(codes if len(labels) == len(place) else place[codes], labels)
         return released
 
-    def count(self, column: Callable[[int], Any], count: int) -> None:
-        """Add up in `counts` what a part of the table holds that is not drawn."""
+    def count(self, column: Callable[[int], Any], times: Integers) -> None:
+        """Add up in `counts` what a part of the table holds that is not drawn, each record so many times."""
         for release, symbols in zip(self.releases, self._symbols(column), strict=True):
-            release.count(symbols)
+            release.count(symbols, times)
 
     @property
     def counts(self) -> list[Integers]:

@@ -61,6 +61,22 @@ def people(rows: int, path: str, short: bool = False) -> dict[str, Any]:
     return {"bytes": os.path.getsize(path)}
 
 
+def wide(rows: int, columns: int, path: str, texts: bool) -> dict[str, Any]:
+    """Write one row group of people, with integers, floats and texts in turns, or with different texts alone."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(1)
+    table = {"id": pa.array(np.arange(rows)), "occupation": pa.array(["Sales"] * rows)}
+    for k in range(columns - len(table)):
+        numbers = rng.integers(0, 10**8 if texts else 1000, rows)
+        text = texts or k % 3 == 2
+        column = np.char.add("value ", numbers.astype(str)) if text else numbers
+        table[f"column {k}"] = pa.array(rng.normal(size=rows) if not text and k % 3 else column)
+    pq.write_table(pa.table(table), path, row_group_size=rows)
+    return {"bytes": os.path.getsize(path)}
+
+
 def apply(channel: str, source: str, target: str, **how: Any) -> dict[str, Any]:
     """Sanitise a file with a ledger, as the command line does; a new one by identifier."""
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # before pyarrow is loaded
@@ -174,6 +190,7 @@ ADULT = "examples/adult_relationship_by_occupation.csv"
 
 APPLY_JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "people": people,
+    "wide": wide,
     "apply": apply,
     "stream": stream,
     "pyarrow": pyarrow_copy,

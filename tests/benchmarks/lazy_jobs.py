@@ -14,8 +14,8 @@ from tests.benchmarks.measuring import peak_memory, timed
 THREADS = 2
 
 PEOPLE = (
-    "select i as id, 'job ' || (hash(i) % 4) as job, hash(i * 7) % 90 as age, 'city ' || (hash(i * 5) % 1000) as city, "
-    "(hash(i * 11) % 10000) / 100.0 as score from range({}, {}) t(i)"
+    "select i as id, 'job ' || (hash(i) % 4) as job, (hash(i * 7) % 90)::int as age, "
+    "'city ' || (hash(i * 5) % 1000) as city, (hash(i * 11) % 10000) / 100.0 as score from range({}, {}) t(i)"
 )
 
 
@@ -47,7 +47,7 @@ def people_parts(rows: int, folder: str, parts: int = 4) -> dict[str, Any]:
 
 
 def lazy(kind: str, how: str, folder: str) -> dict[str, Any]:
-    """Copy the people (`how`; on Spark also `through` an Arrow function that changes nothing), or sanitise them."""
+    """Copy the people (`how`; on Spark also by functions that change nothing: `rows`, `column`), or sanitise them."""
     from mechdesign.channel.channel import Channel
     from mechdesign.release.draws import Key
     from mechdesign.sanitise import sanitise
@@ -61,8 +61,10 @@ def lazy(kind: str, how: str, folder: str) -> dict[str, Any]:
     target = f"{folder}.out"
 
     def made(frame: Any) -> Any:
-        if how == "through":
+        if how == "rows":
             return frame.mapInArrow(lambda batches: batches, frame.schema)
+        if how == "column":
+            return _through_a_column(frame)
         return frame if how == "copy" else sanitise(frame, channel, key=Key.insecure(3), **identity)
 
     def run() -> None:
@@ -72,6 +74,23 @@ def lazy(kind: str, how: str, folder: str) -> dict[str, Any]:
     before, clock = _cpu(), time.perf_counter()
     run()
     return {"cpu": _cpu() - before, "wall": time.perf_counter() - clock, "memory": peak_memory()}
+
+
+def _through_a_column(frame: Any) -> Any:
+    """One column goes to Python and comes back, as rows (which a partition's number makes of Spark's batches)."""
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import functions
+
+    def same(parts: Iterator[Any]) -> Iterator[Any]:
+        for part, _ in parts:
+            yield part
+
+    same.__annotations__ = {"parts": Iterator[tuple[pa.Array, ...]], "return": Iterator[pa.Array]}
+    function: Any = functions.arrow_udf
+    rows = frame.withColumn("partition", functions.spark_partition_id())
+    return rows.withColumn("job", function(same, "string")("job", "partition")).drop("partition")
 
 
 def _duckdb(made: Callable[[Any], Any], folder: str, target: str) -> None:

@@ -15,6 +15,9 @@ MANY_ROWS = 50_000_000
 PEAK = 300.0
 """MiB that a job may take."""
 
+WIDE = 500.0
+"""The same for a file of many columns."""
+
 FLAT = 1.15
 """How much more memory fifty times the rows may take: allocators keep a little more the longer they work."""
 
@@ -108,6 +111,26 @@ def test_memory_does_not_grow_with_the_file(tmp_path, channel, kind, how):
     )
     assert max(peaks) <= PEAK
     assert how or peaks[1] <= FLAT * peaks[0]
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize(
+    ("rows", "columns", "texts"), [(50_000, 500, False), (50_000, 500, True), (1_000_000, 61, False)]
+)
+def test_memory_of_wide_files(tmp_path, channel, rows, columns, texts):
+    """At most 500 MiB for one row group of a Parquet file, whatever is in it."""
+    source, target = str(tmp_path / "wide.parquet"), str(tmp_path / "out.parquet")
+    size = isolated("wide", rows=rows, columns=columns, path=source, texts=texts)["bytes"]
+    where = {"source": source, "target": target}
+    ways = {"by row number": {}, "by identifier": {"identity": "id"}}
+    runs = {name: isolated("apply", channel=channel, **where, **how) for name, how in ways.items()}
+    runs["pyarrow"] = isolated("pyarrow", **where)
+    table(
+        f"{columns} columns of {rows:,} rows, {'different texts' if texts else 'mixed'}, {size / 1e6:.0f} MB",
+        ["", "processor s", "peak MiB"],
+        [[name, seconds(run["cpu"]), f"{run['memory']:.0f}"] for name, run in runs.items()],
+    )
+    assert max(runs[name]["memory"] for name in ways) <= WIDE
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

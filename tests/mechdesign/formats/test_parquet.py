@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import NamelessFile
 from mechdesign.formats import parquet as parquet_sink
 from mechdesign.formats import parquet as parquet_stream
 from mechdesign.formats.opening import open_source, packing_of
@@ -139,6 +140,28 @@ def test_every_type_stays(monkeypatch, encode, dictionary, arrow):
     assert (b"ARROW:schema" in metadata_of(copy).metadata) == arrow
     monkeypatch.setattr(parquet_stream, "ROWS_PER_BATCH", 1)
     assert_same(data, copied(data, all_kept(table), encode=encode, read=encode[:3]))
+
+
+@pytest.fixture
+def few_at_once(monkeypatch):
+    """The files in which columns wait, of which hardly any are read together."""
+    monkeypatch.setattr(parquet_stream, "AT_ONCE", 600)
+    made: list[NamelessFile] = []
+    monkeypatch.setattr(parquet_stream, "NamelessFile", lambda: made.append(NamelessFile()) or made[-1])
+    return made
+
+
+@pytest.mark.parametrize("encode", [[], list(EVERYTHING)], ids=["plain", "encoded"])
+def test_every_type_stays_where_columns_are_read_in_turn(few_at_once, encode):
+    table = everything()
+    data = stored(table, row_group_size=3)
+    assert_same(data, copied(data, all_kept(table), encode=encode))
+    assert not few_at_once  # "a.b" might be a field of "a"
+    table, encode = table.drop_columns(["a.b"]), [name for name in encode if name != "a.b"]
+    data = stored(table, row_group_size=3)
+    assert_same(data, copied(data, all_kept(table), encode=encode))
+    assert len(few_at_once) >= 6
+    assert not any(file.path.exists() for file in few_at_once)
 
 
 def test_columns_to_encode_come_as_codes_where_they_can():
@@ -297,14 +320,18 @@ def test_moments_of_96_bits_keep_their_values_and_their_type():
     assert table_of(copy).schema.field("t") == table_of(data).schema.field("t")
 
 
-def test_many_equal_texts_pass_as_codes_and_differing_dictionaries_are_joined(monkeypatch):
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_many_equal_texts_pass_as_codes_and_differing_dictionaries_are_joined(monkeypatch, request, in_turn):
     """A column whose dictionary outgrows its page goes on in plain text; the copy holds the same."""
+    made = request.getfixturevalue("few_at_once") if in_turn else []
+    monkeypatch.setattr(parquet_stream, "AT_ONCE", 20_000 if in_turn else parquet_stream.AT_ONCE)
     monkeypatch.setattr(parquet_stream, "ROWS_PER_BATCH", 1000)
     many = [f"a rather long text, number {i}" for i in range(4000)]
     table = pa.table({"few": ["x", "y"] * 2000, "many": many})
     data = stored(table, dictionary_pagesize_limit=10_000, row_group_size=3000, data_page_size=2000)
     copy = copied(data, [KeptColumn(0), KeptColumn(1)], encode=["many"])
     assert_same(data, copy)
+    assert len(made) == 4 * in_turn
     assert leaf(copy, 0).total_uncompressed_size <= 2 * leaf(data, 0).total_uncompressed_size
 
 

@@ -17,7 +17,7 @@ import pytest
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.release.policies import Policy
-from mechdesign.sanitise import create_key, sanitise, sanitise_spark, spark_errors
+from mechdesign.sanitise import clusters, create_key, sanitise, sanitise_spark, spark_errors
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.sanitise.records import (
     KEY,
@@ -389,7 +389,10 @@ def test_a_mechanism_for_single_records(spark):
         sanitise_spark(in_spark(spark, frame.replace({"pay": {frame["pay"][7]: None}}), 1), mechanism)
 
 
-def test_what_gives_the_column_away_within_a_partition_is_an_error(spark, channel):
+@pytest.mark.parametrize("first", [clusters.LOOKED, 0], ids=["first", "sparsely"])
+def test_what_gives_the_column_away_within_a_partition_is_an_error(monkeypatch, spark, channel, first):
+    """The first records of a partition are looked at, and some of all others."""
+    monkeypatch.setattr(clusters, "LOOKED", first)
     frame = people(3000).assign(work=lambda all: all["job"])
     released = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n")
     with (
@@ -401,9 +404,25 @@ def test_what_gives_the_column_away_within_a_partition_is_an_error(spark, channe
     assert kept.count() == 3000
 
 
+def test_numbers_that_stand_for_other_numbers_are_an_error(spark):
+    frame = people(2000).round({"pay": 1}).assign(pence=lambda all: (100 * all["pay"]).round().astype(int))
+    with pytest.raises(InputError, match="a partition: the column 'pence' stands for"), spark_errors():
+        sanitise_spark(in_spark(spark, frame, 1), pay_mechanism()).collect()
+
+
 def test_an_order_is_seen_whatever_is_selected(spark, channel):
     """The column that is drawn may be left out then; its order shows in the others."""
     frame = people(200).sort_values("job", ignore_index=True)
     released = sanitise_spark(in_spark(spark, frame, 1).sort("job"), channel, key=KEY, row_numbers="n")
-    with pytest.raises(InputError, match=r"^a partition: the records stand in an order"), spark_errors():
-        released.filter("pay > 0").select("id").collect()
+    for some in (released, released.filter("pay > 0").select("id"), released.groupBy("id").count()):
+        with pytest.raises(InputError, match=r"^a partition: the records stand in an order"), spark_errors():
+            some.collect()
+
+
+def test_names_that_mean_something_in_expressions(spark, channel):
+    names = {"n": "row.`n", "pay": "*", "id": "ID.x", "job": "job"}
+    frame = people(50).rename(columns=names).assign(**{"id.X": 1})
+    released = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="row.`n").toArrow()
+    assert released.column_names == list(frame.columns)
+    expected = sanitise(frame, channel, key=KEY, row_numbers="row.`n")
+    assert released.sort_by("row.`n").to_pylist() == expected.to_dict("records")
