@@ -143,7 +143,7 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(adult):
 
 def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(channel):
     source = dd.from_pandas(people(600).assign(work=lambda all: all["job"]), npartitions=60)
-    with pytest.raises(InputError, match="^the column 'work' stands for the useful"):
+    with pytest.raises(InputError, match=r"^the column 'work' stands for the useful"):
         sanitise_dask(source, channel, key=KEY)
     assert len(sanitise_dask(source, channel, key=KEY, keep="work").compute()) == 600
 

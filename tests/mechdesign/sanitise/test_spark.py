@@ -408,7 +408,7 @@ def test_what_gives_the_column_away_within_a_partition_is_an_error(monkeypatch, 
 def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(spark, channel):
     frame = people(600).assign(work=lambda all: all["job"])
     source = in_spark(spark, frame, 60)
-    with pytest.raises(InputError, match="^the column 'work' stands for the useful"):
+    with pytest.raises(InputError, match=r"^the column 'work' stands for the useful"):
         sanitise_spark(source, channel, key=KEY, row_numbers="n")
     kept = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="work")
     assert kept.count() == 600
