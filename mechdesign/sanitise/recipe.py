@@ -161,7 +161,11 @@ class Looks:
     def _cells(self, column: Callable[[Any], Any], which: tuple[str, int]) -> Encoded | None:
         name, binned = which[0], self._hidden.get(which)
         try:
-            return encode_for(column(name), name, *binned) if binned else encode(column(name), name)
+            if not binned:
+                return encode(column(name), name)
+            cells, (variable, part) = encode_for(column(name), name, *binned), binned
+            bins = variable.bins_of(part)
+            return cells if bins is None else bins.sorted_in(cells)  # texts, too
         except InputError:  # lists, records and the like are no symbols
             return None
 

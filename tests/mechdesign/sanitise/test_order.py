@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mechdesign import LIP, Joint, design
 from mechdesign.core.errors import InputError
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.sanitise import create_key, sanitise, sanitise_dask, sanitise_file, shuffling
@@ -305,3 +306,22 @@ def test_a_key_file_gives_a_frame_its_order(channel, tmp_path):
     options = {"shuffle": True, "insecure_seed": None}
     one, two = (sanitise(frame, channel, key=key, **options) for key in (tmp_path / "k.key", KEY))
     assert one.equals(two)
+
+
+def test_what_stands_for_the_bin_of_a_number_is_refused_wherever_the_number_stands(source):
+    """Of files the useful column comes as codes or texts, and its bins are hidden all the same."""
+    ages = [20 + CHANCE.random() * 40 for _ in JOBS]
+    table = pd.DataFrame({"age": ages, "rel": CHANCE.choices("wh", k=len(ages))})
+    channel = design(Joint.from_table(table, sensitive="rel", useful="age", bins={"age": 10}), LIP(1)).channel
+    work = [f"u{age // 10:.0f}" for age in ages]
+    options = {"key": KEY, "row_numbers": "n"}
+    for name, kind in (("in memory", float), ("texts", repr)):
+        frame = pd.DataFrame({"n": range(600), "age": [*map(kind, ages)], "work": work})
+        with pytest.raises(InputError, match="'work' stands for the useful column 'age'"):
+            sanitise(frame, channel, **options)
+        assert len(sanitise(frame, channel, keep="work", **options)) == 600, name
+    for kind in (float, repr):
+        write(source, work=work, age=[*map(kind, ages)])
+        with pytest.raises(InputError, match="'work' stands for the useful column 'age'"):
+            sanitise_file(channel, source, source.with_stem("out"), insecure_seed=1)
+    assert not source.with_stem("out").exists()
