@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from inspect import signature
 from typing import Any
 from uuid import uuid4
 
@@ -39,6 +40,10 @@ SPARSELY = 16
 its beginning."""
 
 
+NAMED = "sanitised by mechdesign"
+"""What Spark calls the released frame; nobody's column."""
+
+
 def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     """The released Spark DataFrame: X becomes strings (or keeps its type, for symbols), all else stays.
 
@@ -53,7 +58,9 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
 
     sf: Any = functions
     schema, drawer = frame.schema, recipe.drawer(header)
-    types, plan = to_arrow_schema(schema), drawer.plan
+    asked = "timezone" in signature(to_arrow_schema).parameters  # since Spark 4.2 or 4.3
+    how: Any = {"timezone": frame.sparkSession.conf.get("spark.sql.session.timeZone")} if asked else {}
+    types, plan = to_arrow_schema(schema, **how), drawer.plan
     sanitised(types.empty_table(), drawer)  # wrong types are found here, and not on an executor
     names = [f"c{at}" for at in range(len(header))]  # those of the user mean something in expressions
     flat, fields, columns = frame.toDF(*names), [], []
@@ -73,10 +80,11 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     number = recipe.options.row_numbers
     wanted = {*plan.identity, *(at for places in plan.inputs for at in places)}
     wanted = sorted(wanted | ({header.index(number)} if number is not None else set()))
+    texts = [sf.make_valid_utf8(sf.col(name).cast("string")).alias(name) for name in names]  # of any bytes
     totals = _totals(
         drawer,
         lambda places: _counted_on_spark(flat, recipe, header, places),
-        lambda parts: flat.limit(LOOKED).toArrow(),
+        lambda parts: flat.limit(LOOKED).select(*texts).toArrow(),
     )
 
     def sanitise_partition(parts: Iterator[Any]) -> Iterator[Any]:
@@ -107,11 +115,12 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     }
     draw = sf.arrow_udf(sanitise_partition, StructType(fields)).asNondeterministic()
     place = sf.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)  # of a record in its partition
-    texts = sf.array(*(sf.col(name).cast("string") for name in names))  # Spark is slow with null structures
-    looked = sf.when((place < LOOKED) | (place % SPARSELY == 0), texts)
-    rows = flat.withColumn("looked", looked)
+    every = sf.array(*texts)  # Spark is slow with null structures
+    looked = sf.when((place < LOOKED) | (place % SPARSELY == 0), every)
+    rows = flat.withColumn("looked", every if frame.isStreaming else looked)  # streams have no places
     drawn = draw(*(names[at] for at in wanted), "looked").alias("drawn")
-    return rows.select(*names, drawn).filter(sf.col("drawn").isNotNull()).select(*columns)
+    # An alias ends the search for names that are not there: those of columns left out would be found below.
+    return rows.select(*names, drawn).filter(sf.col("drawn").isNotNull()).select(*columns).alias(NAMED)
 
 
 def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Sequence[int]) -> Any:

@@ -436,3 +436,58 @@ def test_names_that_mean_something_in_expressions(spark, channel):
     assert released.column_names == list(frame.columns)
     expected = sanitise(frame, channel, key=KEY, row_numbers="row.`n")
     assert released.sort_by("row.`n").to_pylist() == expected.to_dict("records")
+
+
+def test_columns_of_any_bytes_stay(spark, channel, frame):
+    """They are looked at, too, alone and within others, and are no texts."""
+    extra = {
+        "picture": "unhex(concat('fffe', hex(n)))",
+        "parts": "array(x'ff')",
+        "text": "cast(x'fe' as string)",
+    }
+    source = in_spark(spark, frame, 2).selectExpr("*", *(f"{made} as {name}" for name, made in extra.items()))
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    assert by_number(released.select("n", "job")) == drawn_by_hand(channel, frame["job"])
+    assert released.drop("job").exceptAll(source.drop("job")).count() == 0
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_moments_stay(spark, channel, frame, zone):
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", zone)
+    source = in_spark(session, frame, 2).selectExpr(
+        "*", "timestamp_seconds(n) at", "timestamp_ntz '2020-01-01' day"
+    )
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    assert released.schema == source.schema
+    assert released.drop("job").exceptAll(source.drop("job")).count() == 0
+
+
+def test_no_name_leads_to_what_was_left_out(spark, channel):
+    """Spark looks for names that are not there among the columns that a selection was made of."""
+    from pyspark.errors import AnalysisException
+
+    frame = people(12).assign(city=[*"sst"] * 4, job=[*"aba"] * 4)
+    released = [
+        sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n", drop=["city"]),
+        sanitise_spark(in_spark(spark, frame, 2), crossed_channel(), key=KEY, row_numbers="n"),
+    ]
+    for each in released:
+        for name in ("city", "c2", "drawn"):
+            with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+                each.orderBy(name)
+            with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+                each.filter(f"{name} is not null")
+
+
+def test_a_stream_is_released_where_its_order_is_kept(spark, channel, frame, tmp_path):
+    in_spark(spark, frame, 2).write.parquet(str(tmp_path / "in"))
+    source = spark.readStream.schema("id string, n long, job string, pay double").parquet(
+        str(tmp_path / "in")
+    )
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep_order=True)
+    writer = released.writeStream.option("checkpointLocation", str(tmp_path / "marks")).trigger(
+        availableNow=True
+    )
+    assert writer.start(str(tmp_path / "out")).awaitTermination(60)
+    assert by_number(spark.read.parquet(str(tmp_path / "out"))) == drawn_by_hand(channel, frame["job"])
