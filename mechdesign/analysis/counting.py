@@ -70,10 +70,7 @@ class Released:
 
 @dataclass(frozen=True)
 class CountedFile:
-    """What a released file holds: its records by symbol of the original (one row without it) and label.
-
-    Nothing is counted where the original has more records, or fewer.
-    """
+    """What a released file holds: its records by original symbol (one row without the original) and label."""
 
     records: int
     counts: Counts

@@ -210,10 +210,7 @@ def estimate_file(
     advance: counting.Advance | None = None,
     **how: Any,
 ) -> Frequencies | JointFrequencies:
-    """Estimate the frequencies of the useful column of a released CSV or Parquet file.
-
-    `how` is what `estimate_frequencies` takes besides; with `by`, `estimate_joint`.
-    """
+    """Estimate frequencies of a released file: `how` is for `estimate_frequencies`, with `by` for `estimate_joint`."""
     more: dict[str, Any] = {"identity": tuple(identity), "escaped": escape_formulas}
     more |= {"text": text, "advance": advance}
     file = released_file(channel, released, columns, released_columns, form, **more)

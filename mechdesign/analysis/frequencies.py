@@ -299,10 +299,7 @@ def _likely_covariance(estimator: Estimator, fit: Array, estimate: Array, record
 
 
 def spread_of(estimator: Estimator, counts: NDArray[np.int64], target: str) -> tuple[Spread, Array]:
-    """The mean square of the weights at every value of the cells, and how far apart two weights can be.
-
-    The frequencies within a cell, and those of the other symbols, are as fitted.
-    """
+    """The mean square of the weights at every value of the cells (all else as fitted), and how far apart two can be."""
     weights, c = estimator.weights, estimator.cells.functionals
     squares = estimator.model.matrix @ weights**2
     fit = ml.smoothed_fit(estimator.model.matrix, counts)[..., None]

@@ -92,10 +92,7 @@ OUTWARD = 1.0 + 1e-14
 
 
 def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
-    """Upper bounds that ALIP(eps_l, eps_u) implies on every output, or on average; infinite where a side is free.
-
-    The budgets are in nats, at least 0, possibly infinite.
-    """
+    """Upper bounds (nats) that ALIP(eps_l, eps_u) implies on every output, or on average; inf where a side is free."""
     below, above = -math.expm1(-eps_l), math.expm1(eps_u)
     # 2(b-1)(1-a)/(b-a), and its limit
     l1 = 2.0 * below if math.isinf(above) else 2.0 * above * (below / ((above + below) or 1.0))
@@ -150,10 +147,7 @@ MOST_ENUMERATED = 12
 
 @dataclass(frozen=True)
 class Guarantee:
-    """One line: by `source`, `measure` is at most (or at least) `bound`; the channel attains `attained`.
-
-    `attained` is None where it would take too long to find out.
-    """
+    """By `source`, `measure` is at most (or at least) `bound`; `attained` is None where that takes too long to find."""
 
     source: str
     measure: str

@@ -76,10 +76,7 @@ def repeated(values: Iterable[Named]) -> Named | None:
 
 
 def fraction_of_text(text: str) -> Fraction:
-    """The exact value of a decimal number such as ``12``, ``-0.25`` or ``1e-3``.
-
-    Blanks around the number are ignored; thousands separators, ``1/3``, hexadecimal and the like are not numbers here.
-    """
+    """The exact value of a decimal such as ``12``, ``-0.25`` or ``1e-3``, blanks aside; ``1/3`` is no number here."""
     body = text.strip(" \t")
     if body.lower().lstrip("+-") in _NOT_FINITE:
         raise InputError(f"{quoted(body)} is not a finite number")

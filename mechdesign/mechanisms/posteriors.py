@@ -171,10 +171,7 @@ class Rows:
     def opposed(
         self, chosen: NDArray[np.bool_], reach: float = math.inf
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """The two sides of all inequalities ``positive v <= negative v`` of chosen rows, and of all quotients.
-
-        With budgets up to `reach`, and which of them are beyond it.
-        """
+        """The sides of ``positive v <= negative v`` of chosen rows and all quotients, and which are beyond `reach`."""
         up = np.flatnonzero(chosen & np.isfinite(self.upper))
         low = np.flatnonzero(chosen & np.isfinite(self.lower))
         mass = self.mass[self.of]

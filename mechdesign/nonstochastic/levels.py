@@ -30,10 +30,7 @@ LARGEST_NAMED = 10**5
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a budget allows: at most `outputs` = floor(2^epsilon) distinct outputs.
-
-    `notice` is empty, or says that 2^epsilon is not an integer and what that means.
-    """
+    """At most `outputs` = floor(2^epsilon) distinct outputs; `notice` says so where 2^epsilon is no integer."""
 
     epsilon: Fraction
     outputs: int
@@ -149,11 +146,7 @@ def share_of(total_epsilon: object, answers: int) -> int:
 
 
 def smallest_cell(symbols: int, epsilon: object) -> int:
-    """The smallest integer that is at least ``symbols * 2^-epsilon``, exactly.
-
-    Cells of at least this many symbols make a partition of `symbols` symbols epsilon-identifiable
-    (theory.md, sections 6 and 7).
-    """
+    """The smallest integer >= ``symbols * 2^-epsilon``: such cells are epsilon-identifiable (theory.md, 6 and 7)."""
     value = _check(epsilon)
     if value.denominator == 1:
         return max(1, -(-symbols // (1 << value.numerator)))

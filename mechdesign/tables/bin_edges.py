@@ -49,13 +49,7 @@ def spec_of(given: Any) -> str:
 
 
 def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) -> Bins:
-    """The bins that `spec` asks for, of a column with these cells and what each of them weighs; or those given.
-
-    Raises
-    ------
-    InputError
-        If a cell is no number or lies outside the edges, or `spec` says nothing that goes with the column.
-    """
+    """The bins that `spec` asks for, of a column with these cells and what each of them weighs; or those given."""
     name = f"the column {quoted(column)}"
     given = spec if isinstance(spec, Bins) else None
     kind = given.kind if given else kind_of([text for text, _ in cells], most=True)

@@ -54,10 +54,7 @@ def read_joint(
     bins: Any = None,
     text: TextOptions | None = None,
 ) -> Joint:
-    """Read the joint table of a CSV or Parquet file, or of all in a folder or glob, exactly.
-
-    `bins` are as in `Joint.binned`.
-    """
+    """Read the joint table of a CSV or Parquet file, folder or glob, exactly; `bins` are as in `Joint.binned`."""
     several, wide = is_folder(path), contingency or probabilities
     if contingency and probabilities:
         raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
@@ -107,10 +104,7 @@ def read_joint(
 
 
 def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple[str, ...]:
-    """The columns that `names` asks for.
-
-    A sequence is taken as it is, a text whole if there is such a column, else split at its commas.
-    """
+    """The columns `names`: a sequence as it is, a text whole if there is such a column, else split at its commas."""
     if not isinstance(names, str):
         columns = tuple(names)
     elif names in available:
