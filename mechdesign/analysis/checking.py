@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -91,8 +92,6 @@ def enumerated_test(counts: Counts, probabilities: Array) -> float:
 
 def _compositions(n: int, k: int) -> Array:
     """All k-tuples of non-negative integers that sum to n."""
-    from itertools import combinations
-
     bars = np.array(list(combinations(range(n + k - 1), k - 1)), dtype=np.int64).reshape(-1, k - 1)
     ends = np.column_stack([np.full(len(bars), -1), bars, np.full(len(bars), n + k - 1)])
     return (np.diff(ends, axis=1) - 1).astype(np.float64)

@@ -35,7 +35,6 @@ Array = NDArray[np.float64]
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
 
-
 HALVINGS = 60
 """Bisections of an end: a double has no more digits."""
 

@@ -30,7 +30,6 @@ from mechdesign.tables.joint import Joint
 BREACHES = (0.01, 0.1, 0.5)
 """Prior probabilities rho1 for which the guarantee against privacy breaches is given unless told otherwise."""
 
-
 ROUNDOFF = 2.0**-53
 """Largest relative error of one floating-point operation."""
 

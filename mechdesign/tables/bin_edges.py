@@ -28,9 +28,7 @@ FEW_ROWS = 16
 """Rows of which all columns are compared at once: fewer calls."""
 
 QUANTILES, AUTO = "quantiles:", "auto"
-
 UNITS = {"w": 7 * DAY, "d": DAY, "h": 3600, "min": 60, "s": 1}
-
 _WIDTH = re.compile(r"(\d+(?:\.\d+)?)(w|d|h|min|s)", re.ASCII)
 
 Numbers = list[tuple[Fraction, int]]

@@ -24,13 +24,9 @@ from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell, check_m
 from mechdesign.tables.variable import Variable
 
 WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
-
 LONG = "for one record a row leave --contingency out and name the columns (--sensitive, --useful)"
-
 HEADLESS = "if the first row is data, put a line with the names of the columns above it"
-
 COUNTED = "if a column says how many records each row stands for, name it (--weight COL; there are {})"
-
 WEIGHTS = "the column {} is taken for numbers of records, {:,} in all; if it holds survey weights, say so (--weighted)"
 
 FEWEST_RECORDS = 20
