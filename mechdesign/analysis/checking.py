@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.likelihood import maximum_likelihood
+from mechdesign.analysis.likelihood import Array, maximum_likelihood
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import number
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 MOST_OUTCOMES = 5_000

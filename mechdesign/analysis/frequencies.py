@@ -25,12 +25,10 @@ from numpy.typing import NDArray
 from mechdesign.analysis import likelihood as ml
 from mechdesign.analysis.linear import Identification, covariance_of, identify
 from mechdesign.analysis.model import Estimator, label_counts, release_model
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import number, percent_of, quoted
-
-Array = NDArray[np.float64]
 
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]

@@ -10,16 +10,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.core.balls import double_above, precision
+from mechdesign.core.balls import FIRST_BITS, double_above, precision
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic.domains import check_whole, exact_number
 
 LARGEST_EPSILON = 10_000
 """In bits. 2^epsilon is kept as an integer; the sum of a thousand generous releases still fits."""
-
-FIRST_PRECISION = 128
-"""Bits of the first enclosure of 2^epsilon; doubled until the floor is certain."""
 
 WORTH_A_NOTICE = Fraction(1, 10**6)
 """2^epsilon within this (relative) below an integer is most likely meant to be that integer."""
@@ -60,7 +57,7 @@ def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
     """floor(scale * 2^exponent); exponent is not an integer, so the enclosures settle it."""
     import flint
 
-    bits = FIRST_PRECISION + abs(int(exponent)) + scale.bit_length()
+    bits = FIRST_BITS + abs(int(exponent)) + scale.bit_length()
     while True:
         with precision(bits):
             power = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator)) * flint.arb.const_log2()

@@ -121,10 +121,9 @@ def macros_of(template: str, filters: Mapping[str, Callable[..., Any]], **known:
         "label": label,
         "percent": percent,
     }
-    made.filters |= {"about": lambda number: about(float(number)), "sentence": _one_line}
     indents = {"flush": "", "paragraph": "  ", "item": "  - "}
     made.filters |= {name: partial(_filled, indent) for name, indent in indents.items()}
-    made.filters |= {"table": _table, "aligned": _barred, **filters}
+    made.filters |= {"about": about, "sentence": _one_line, "table": _table, "aligned": _barred, **filters}
     made.globals |= known
     return made.from_string(text).module
 
