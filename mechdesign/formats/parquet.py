@@ -10,6 +10,7 @@ sorted in are left to the writer.
 from __future__ import annotations
 
 import base64
+import errno
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -196,6 +197,11 @@ DICTIONARY = 1 << 20
 AT_ONCE = 40 << 20
 """Such bytes of columns that are read together; their readers take three times as much."""
 
+NO_ROOM = (
+    "{} is so wide that its columns are read in turn, and wait in the folder of temporary files, which is full; name "
+    "another one (TMPDIR)"
+)
+
 
 @contextmanager
 def named_errors(path: str) -> Generator[None]:
@@ -205,6 +211,8 @@ def named_errors(path: str) -> Generator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) == errno.ENOSPC:  # nothing else is written here
+            raise InputError(NO_ROOM.format(path)) from None
         text = reason(error) if isinstance(error, OSError) and error.errno else str(error).partition("\n")[0]
         raise InputError(f"{path} cannot be read as Parquet: {text}") from None
 

@@ -73,7 +73,11 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     number = recipe.options.row_numbers
     wanted = {*plan.identity, *(at for places in plan.inputs for at in places)}
     wanted = sorted(wanted | ({header.index(number)} if number is not None else set()))
-    totals = _totals(drawer, lambda places: _counted_on_spark(flat, recipe, header, places))
+    totals = _totals(
+        drawer,
+        lambda places: _counted_on_spark(flat, recipe, header, places),
+        lambda parts: flat.limit(LOOKED).toArrow(),
+    )
 
     def sanitise_partition(parts: Iterator[Any]) -> Iterator[Any]:
         drawer = recipe.drawer(header)
@@ -153,7 +157,8 @@ def on_dask(frame: Any, recipe: Any, header: Sequence[Any], first_row: int) -> A
     empty, drawer = frame._meta.iloc[:0], recipe.drawer(header)
     # What is wrong with the types is found before anything is read.
     meta = _PartitionWork(recipe, header, None)(empty, np.zeros(0, dtype=np.int64))
-    work = _PartitionWork(recipe, header, _totals(drawer, counted))
+    totals = _totals(drawer, counted, lambda parts: frame.partitions[:parts].compute())
+    work = _PartitionWork(recipe, header, totals)
     if not drawer.releases or recipe.options.identifiers or recipe.options.row_numbers is not None:
         return frame.map_partitions(work, meta=meta)
     # The row number of every record: a cumulated sum, so that no partition waits for those behind it.
@@ -192,8 +197,13 @@ class _Counting(_PartitionWork):
         return drawer.counts
 
 
-def _totals(drawer: Any, counted: Callable[[Sequence[int]], Sequence[Any]]) -> Any:
-    """How many records of all partitions have each symbol; refuses partitions that differ more than by chance."""
+def _totals(
+    drawer: Any, counted: Callable[[Sequence[int]], Sequence[Any]], first: Callable[[int], Any]
+) -> Any:
+    """How many records of all partitions have each symbol; refuses partitions that differ more than by chance.
+
+    Where no partition has enough records to tell, those of the first so many partitions are looked at together.
+    """
     if not drawer.orders:
         return None
     people = () if drawer.releases else drawer.plan.identity  # whom a mechanism counts in any case
@@ -202,6 +212,10 @@ def _totals(drawer: Any, counted: Callable[[Sequence[int]], Sequence[Any]]) -> A
     ]
     tables = [np.array(each, np.int64).reshape(len(parts), -1) for each in zip(*parts, strict=True)]
     _refuse_apart(drawer, tables)
+    records = tables[0].sum(axis=1)
+    if records.max() < LOOKED:
+        look_at(first(int(np.searchsorted(records.cumsum(), LOOKED)) + 1), drawer)
+        drawer.refuse_twins()
     return [table.sum(axis=0) for table in tables]
 
 

@@ -5,6 +5,7 @@ import decimal
 import gc
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -162,6 +163,15 @@ def test_every_type_stays_where_columns_are_read_in_turn(few_at_once, encode):
     assert_same(data, copied(data, all_kept(table), encode=encode))
     assert len(few_at_once) >= 6
     assert not any(file.path.exists() for file in few_at_once)
+
+
+def test_no_room_for_columns_that_wait(few_at_once, monkeypatch):
+    monkeypatch.setattr(parquet_stream, "NamelessFile", lambda: SimpleNamespace(path="/dev/full", close=int))
+    table = everything().drop_columns(["a.b"])
+    with pytest.raises(
+        InputError, match=r"^in.parquet is so wide .* temporary files, which is full; .*\(TMPDIR\)$"
+    ):
+        copied(stored(table), all_kept(table))
 
 
 def test_columns_to_encode_come_as_codes_where_they_can():

@@ -141,6 +141,13 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(adult):
     assert released.sort_values("n")["occupation"].tolist() == expected
 
 
+def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(channel):
+    source = dd.from_pandas(people(600).assign(work=lambda all: all["job"]), npartitions=60)
+    with pytest.raises(InputError, match=r"^the column 'work' stands for the useful"):
+        sanitise_dask(source, channel, key=KEY)
+    assert len(sanitise_dask(source, channel, key=KEY, keep="work").compute()) == 600
+
+
 def test_unknown_symbols_that_crowd_in_a_partition_are_seen(channel):
     frame = people(400).assign(job=["a", "b"] * 100 + [None, "?"] * 100)
     policy = Policy(unknown="output:p", null="output:q")
