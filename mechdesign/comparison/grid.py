@@ -51,7 +51,7 @@ class Case:
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:
-    """Read `0.25:8:0.25` (start, last, step), `0.5,1,2`, or a mixture: decimals, each rounded once to a double."""
+    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture: decimals, each rounded once."""
     values: list[float] = []
     for part in text.split(","):
         ends = part.split(":")

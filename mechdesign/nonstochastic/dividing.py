@@ -111,7 +111,7 @@ def least_error(
     fewest: int = 1,
     time_limit: float = TIME_LIMIT,
 ) -> tuple[list[int], float]:
-    """Outputs of least total `error`, their product at most `total` for each individual, and a bound below all choices.
+    """Outputs of least total `error`, their product at most `total` for each individual, and what no choice is below.
 
     `error` takes places of sizes and numbers of outputs; `patterns` (k, s) are the groups of each size of each kind of
     individual; `shares` keep the budget, and are the choice to improve on; no answer has less than `fewest`.
