@@ -190,8 +190,8 @@ def assign(
     """Solve the problem, any-time, with a proven bound, which holds for `proof` (the same rows, fewer restrictions).
 
     The search ends when cost and bound differ by at most a share `gap` of `Assignment.spread`, or after `time_limit`
-    seconds; `progress` is called with cost, bound and steps so far. Raises EmptyPolytope if there is no assignment,
-    BackendFailure if the time was over, or the method failed, before one was found.
+    seconds; `method` is auto, simplex or interior, and `progress` is called with cost, bound and steps so far. Raises
+    EmptyPolytope if there is no assignment, BackendFailure if time was over, or the method failed, before one was found.
     """
     from solvers.assignment_simplex import vertex
 

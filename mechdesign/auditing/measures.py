@@ -91,7 +91,7 @@ OUTWARD = 1.0 + 1e-14
 
 
 def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
-    """Upper bounds that ALIP(eps_l, eps_u), in nats, implies on every output or on average; inf where a side is free."""
+    """Upper bounds that ALIP(eps_l, eps_u), in nats, implies on every output or on average; inf if a side is free."""
     below, above = -math.expm1(-eps_l), math.expm1(eps_u)
     # 2(b-1)(1-a)/(b-a), and its limit
     l1 = 2.0 * below if math.isinf(above) else 2.0 * above * (below / ((above + below) or 1.0))

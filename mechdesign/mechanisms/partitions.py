@@ -213,7 +213,7 @@ def merge_subsets(
     repair: bool = True,
     end: float = math.inf,
 ) -> Merging:
-    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails; at `end` the rest joins the last."""
+    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails; at `end` the rest join the last."""
     kept, risky = _split(lifts, harmless)
     pool = _Pool(lifts, risky)
     done: list[list[int]] = []
