@@ -191,7 +191,7 @@ def assign(
 
     The search ends when cost and bound differ by at most a share `gap` of `Assignment.spread`, or after `time_limit`
     seconds; `method` is auto, simplex or interior, and `progress` is called with cost, bound and steps so far. Raises
-    EmptyPolytope if there is no assignment, BackendFailure if time was over, or the method failed, before one was found.
+    EmptyPolytope if there is no assignment, BackendFailure if none was found in time or the method failed.
     """
     from solvers.assignment_simplex import vertex
 
