@@ -133,7 +133,10 @@ class Assignment:
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """Of the one-sided rows of all columns (m, n), of the masses (n,; any sign), and of rows of one column (k,)."""
+    """Those of the one-sided rows of all columns (m, n), of the masses (n,), and of rows of a single column (k,).
+
+    All but those of the masses are not negative.
+    """
 
     rows: Array
     masses: Array
@@ -187,11 +190,27 @@ def assign(
     method: str = "auto",
     progress: Callable[[float, float, int], None] | None = None,
 ) -> Assigned:
-    """Solve the problem, any-time, with a proven bound, which holds for `proof` (the same rows, fewer restrictions).
+    """Solve the problem, any-time and with a proven bound.
 
-    The search ends when cost and bound differ by at most a share `gap` of `Assignment.spread`, or after `time_limit`
-    seconds; `method` is auto, simplex or interior, and `progress` is called with cost, bound and steps so far. Raises
-    EmptyPolytope if there is no assignment, BackendFailure if none was found in time or the method failed.
+    Parameters
+    ----------
+    problem : Assignment
+    proof : Assignment, optional
+        With the same rows and fewer restrictions: the bound holds for it.
+    gap : float
+        Stop when cost and bound differ by at most this share of `Assignment.spread`.
+    time_limit : float, optional
+        Seconds.
+    method : {"auto", "simplex", "interior"}
+    progress : callable, optional
+        Called with cost, bound and number of steps so far.
+
+    Raises
+    ------
+    EmptyPolytope
+        If there is no such assignment.
+    BackendFailure
+        If the time was over, or the method failed, before one was found.
     """
     from solvers.assignment_simplex import vertex
 

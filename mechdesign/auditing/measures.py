@@ -30,6 +30,7 @@ from mechdesign.tables.joint import Joint
 BREACHES = (0.01, 0.1, 0.5)
 """Prior probabilities rho1 for which the guarantee against privacy breaches is given unless told otherwise."""
 
+
 ROUNDOFF = 2.0**-53
 """Largest relative error of one floating-point operation."""
 
@@ -91,7 +92,10 @@ OUTWARD = 1.0 + 1e-14
 
 
 def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
-    """Upper bounds that ALIP(eps_l, eps_u), in nats, implies on every output or on average; inf if a side is free."""
+    """Upper bounds that ALIP(eps_l, eps_u) implies on every output, or on average; infinite where a side is free.
+
+    The budgets are in nats, at least 0, possibly infinite.
+    """
     below, above = -math.expm1(-eps_l), math.expm1(eps_u)
     # 2(b-1)(1-a)/(b-a), and its limit
     l1 = 2.0 * below if math.isinf(above) else 2.0 * above * (below / ((above + below) or 1.0))
@@ -146,7 +150,10 @@ MOST_ENUMERATED = 12
 
 @dataclass(frozen=True)
 class Guarantee:
-    """By `source`, `measure` is at most (or at least) `bound`; `attained` is None where that takes too long to find."""
+    """One line: by `source`, `measure` is at most (or at least) `bound`; the channel attains `attained`.
+
+    `attained` is None where it would take too long to find out.
+    """
 
     source: str
     measure: str

@@ -163,7 +163,13 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
 
 
 def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dict[str, Fraction]]:
-    """The costs in a CSV or Parquet file: what is released along the header, for what down the first column."""
+    """A matrix of costs from a CSV or Parquet file: what is released along the header, for what down the first column.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, names a symbol twice, or has a cost that is none.
+    """
     if not os.path.exists(path) and path != "-":
         raise InputError(
             f"objective {quoted(path)} must be information, truth, distance, or a CSV file of costs"
@@ -188,7 +194,14 @@ def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dic
 def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
     """The channel of least expected cost for the notion, verified exactly, with a bound on every other one.
 
-    Raises NotPrivate if no private channel keeps to `stay` and `forbid`, SolverFailure if none was verified.
+    Raises
+    ------
+    InputError
+        If the objective or an option does not fit the table.
+    NotPrivate
+        If no private channel keeps to `stay` and `forbid`.
+    SolverFailure
+        If none was verified.
     """
     started = time.perf_counter()
     joint = rules.joint

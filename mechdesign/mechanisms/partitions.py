@@ -172,7 +172,11 @@ LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Merging:
-    """A partition (`groups` of sorted positions); harmless symbols were `borrowed` where it had to be `repaired`."""
+    """A partition of the symbols and how it came about.
+
+    `groups` lists sorted positions, ordered by their first member; `borrowed` are harmless symbols
+    that had to join a group because the risky ones alone violated the limits (`repaired`).
+    """
 
     groups: tuple[tuple[int, ...], ...]
     repaired: bool
@@ -213,7 +217,11 @@ def merge_subsets(
     repair: bool = True,
     end: float = math.inf,
 ) -> Merging:
-    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails; at `end` the rest join the last."""
+    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
+
+    Each step looks at every set that is left; when `end` (of the performance counter) has come, these all join
+    the last set, and the repair takes what is quickest.
+    """
     kept, risky = _split(lifts, harmless)
     pool = _Pool(lifts, risky)
     done: list[list[int]] = []
@@ -247,7 +255,10 @@ def merge_all(
     repair: bool = True,
     end: float = math.inf,
 ) -> Merging:
-    """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired if need be."""
+    """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired if need be.
+
+    Parameters as those of `merge_subsets`.
+    """
     kept, singles = _split(lifts, harmless)
     risky = [x for single in singles for x in single]
     if not risky:
@@ -276,7 +287,10 @@ def _join(lifts: MergedSets, last: list[int], others: list[list[int]]) -> list[l
 def _repair(
     lifts: MergedSets, starts: list[tuple[list[int], list[list[int]]]], kept: int, end: float
 ) -> Merging:
-    """Let a violating set take in others, fewest nats lost first: the cheapest plan (merging all always complies)."""
+    """Let a violating set take in others, fewest nats lost first; the cheapest of a few plans wins.
+
+    Merging everything always complies (its lift is 1), so there is always a plan.
+    """
     plans: list[tuple[float, list[list[int]], list[int]]] = []
     for core, pool in starts:
         for taken in _plans(lifts.block(core), _Pool(lifts, pool), end):

@@ -46,7 +46,10 @@ LARGEST_STACKED_MIXING = 1e-3
 
 @dataclass(frozen=True)
 class Rules:
-    """A notion on a table, or on those of `demands`, and its judge; symbols are put into classes unless `by_symbol`."""
+    """A notion on a table, or on the tables of `demands` over its useful symbols; also the judge of its channels.
+
+    The optimum is searched over classes of symbols that the promise cannot tell apart, unless `by_symbol`.
+    """
 
     joint: Joint
     notion: Notion

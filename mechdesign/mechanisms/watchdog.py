@@ -115,7 +115,10 @@ class HeuristicOptions:
 def merging(
     mechanism: str, rules: Rules, search: Search, options: HeuristicOptions, *, share: float = 1.0
 ) -> tuple[Merging, Design]:
-    """A partition of X and the design that publishes it, private after its repair, within a share of the time."""
+    """A partition of X and the design that publishes it, within a share of the time; always private after its repair.
+
+    Complete merging randomises all the violating symbols alike, the others merge them in small sets (Algorithm 1).
+    """
     started = time.perf_counter()
     end = max(search.end(started, share), started + partitions.LEAST_SECONDS)
     joint, names = rules.joint, rules.joint.useful.names
@@ -152,7 +155,10 @@ def marked(design: Design, *, satisfied: bool) -> Design:
 
 
 def _harmless(rules: Rules, lifts: MergedSets) -> NDArray[np.bool_]:
-    """The symbols that satisfy the notion by themselves, (|X|,), exactly; by floating point where that is safe."""
+    """The symbols that satisfy the notion by themselves, (|X|,), decided exactly.
+
+    Floating point decides all but those within its rounding error of a limit.
+    """
     joint = rules.joint
     surely, perhaps = (lifts.within(lifts.given_s, lifts.p_x, safety) for safety in (1.0, -1.0))
     if not (perhaps & ~surely).any():

@@ -111,10 +111,22 @@ def least_error(
     fewest: int = 1,
     time_limit: float = TIME_LIMIT,
 ) -> tuple[list[int], float]:
-    """Outputs of least total `error`, their product at most `total` for each individual, and what no choice is below.
+    """The outputs of least total error whose product over the answers of any individual is at most `total`.
 
-    `error` takes places of sizes and numbers of outputs; `patterns` (k, s) are the groups of each size of each kind of
-    individual; `shares` keep the budget, and are the choice to improve on; no answer has less than `fewest`.
+    Parameters
+    ----------
+    error
+        The error of all groups of these sizes (their places, from 0) with these numbers of outputs, each.
+    patterns : (k, s) integers
+        For each kind of individual, in how many groups of each size it takes part.
+    shares
+        Outputs that keep the budget: the choice to improve on.
+    fewest
+        No answer has less than so many.
+
+    Returns
+    -------
+    The outputs, and what the error of no choice is below: its own error if it is proven to be the least.
     """
     many, bits, ends = len(shares), math.log2(total), time.monotonic() + time_limit
     tops = [min(LARGEST_LEVELS, int(fmpz(total).root(int(times)))) for times in patterns.max(axis=0)]

@@ -70,7 +70,10 @@ class GapProblem:
         return all(bool((np.diff(rows, axis=1) <= 1).all()) for rows in self.fibres)
 
     def reach(self) -> Indices:
-        """For each gap the first one beyond all its fibres, (gaps,): g < h share a fibre iff h < reach[g]."""
+        """For each gap g, the first gap beyond every fibre that contains g: (gaps,) integers.
+
+        Two gaps g < h are inside one fibre iff h < reach[g].
+        """
         beyond = np.arange(1, self.gaps + 1)
         first = self.intervals[:, 0]
         if first.size:
@@ -91,7 +94,10 @@ class GapProblem:
 
 
 def gap_problem(query: Query) -> GapProblem:
-    """The gap problem of a query on finite domains; for order statistics, of the linear query with maximal fibres."""
+    """The gap problem of a query on finite domains: answers and fibres on the lattice of the contributions.
+
+    For order statistics a linear query stands for the query: its fibres are the maximal ones.
+    """
     linear = query if isinstance(query, LinearQuery) else query.largest_fibre[0]
     blocks = linear.blocks
     if not all(is_finite(block) for block in blocks):

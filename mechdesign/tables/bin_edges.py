@@ -28,7 +28,9 @@ FEW_ROWS = 16
 """Rows of which all columns are compared at once: fewer calls."""
 
 QUANTILES, AUTO = "quantiles:", "auto"
+
 UNITS = {"w": 7 * DAY, "d": DAY, "h": 3600, "min": 60, "s": 1}
+
 _WIDTH = re.compile(r"(\d+(?:\.\d+)?)(w|d|h|min|s)", re.ASCII)
 
 Numbers = list[tuple[Fraction, int]]
@@ -47,7 +49,13 @@ def spec_of(given: Any) -> str:
 
 
 def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) -> Bins:
-    """The bins that `spec` asks for, of a column with these cells and what each of them weighs; or those given."""
+    """The bins that `spec` asks for, of a column with these cells and what each of them weighs; or those given.
+
+    Raises
+    ------
+    InputError
+        If a cell is no number or lies outside the edges, or `spec` says nothing that goes with the column.
+    """
     name = f"the column {quoted(column)}"
     given = spec if isinstance(spec, Bins) else None
     kind = given.kind if given else kind_of([text for text, _ in cells], most=True)

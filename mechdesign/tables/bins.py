@@ -215,7 +215,10 @@ class Bins(Record):
         return found
 
     def _searched(self, rounded: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The bins of doubles, or of microseconds (rounding is monotone), and which only exact numbers can tell."""
+        """The bins of doubles, or of microseconds, and which of them only exact numbers can tell.
+
+        Rounding is monotone: numbers that are rounded to different doubles stand in the order of these.
+        """
         cut_at = _double if self.kind == "number" else _microseconds
         cuts = np.array([cut_at(cut) for cut in self.cuts])
         found = np.searchsorted(cuts, rounded, side="right") - 1
@@ -277,7 +280,15 @@ class Bins(Record):
 
 
 def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]:
-    """The number of every symbol in a column (of a bin its median in the table, of a time seconds), None if unknown."""
+    """The number that every symbol of a variable stands for in one of its columns: of a bin its median in the table.
+
+    Of dates and times these are seconds. None for the empty text, and for a bin whose table is not known.
+
+    Raises
+    ------
+    InputError
+        If the column is not one of numbers, dates or times.
+    """
     bins, texts = variable.bins_of(part), [symbol[part] for symbol in variable.symbols]
     if bins is not None:
         kind, texts = bins.kind, [bins.shown.get(text) or "" for text in texts]

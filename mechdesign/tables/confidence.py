@@ -79,7 +79,10 @@ class ConfidenceSet:
 
 
 def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
-    """The set that `to_record` describes: every interval is computed anew, and must be the one in the file."""
+    """The set that `to_record` describes, computed again from the counts.
+
+    Level and known shares are what the file says; every interval is computed, and must be the one in the file.
+    """
     try:
         level, kind, unseen = record["level"], record["shares"], record["unseen"]
         known = None
@@ -147,7 +150,10 @@ def _read(path: str, header: Sequence[str]) -> list[list[str]]:
 
 
 def unseen_symbols(path: str, joint: Joint) -> int:
-    """How many symbols of a CSV list made beforehand the table lacks; it may have none that the list lacks."""
+    """How many useful symbols a list that was made beforehand has and the table has not: a CSV file with the header.
+
+    Raises InputError if the table has a symbol that the list has not.
+    """
     symbols = [*map(tuple, _read(path, joint.useful.columns))]
     if (twice := repeated(symbols)) is not None:
         raise InputError(f"{path}: the symbol {quoted(', '.join(twice))} is listed twice")
