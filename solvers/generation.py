@@ -240,10 +240,7 @@ class Generation:
         turn: int | None = None,
         **start: Any,
     ) -> int:
-        """Search without a tree, at prices `at` if given; what gains is added, and counted.
-
-        The `turn`, whose coordinates local searches start from, is random unless given.
-        """
+        """Search without a tree, at prices `at` if given, from the coordinates of `turn`; add and count what gains."""
         turn = int(self._random.integers(1 << 20)) if turn is None else turn
         if self._left() <= 0.0:
             return 0

@@ -205,7 +205,6 @@ SPARE = 0.02
 """Share of the point that does not follow the merged decomposition, so that the mean of what is left over is about
 that of the point: only then it can be paired off inside the polytope."""
 
-
 NOTHING = 1e-18
 """Mass below which a symbol counts as used up."""
 

@@ -14,17 +14,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.likelihood import maximum_likelihood
+from mechdesign.analysis.likelihood import Array, maximum_likelihood
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import number
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 MOST_OUTCOMES = 5_000
@@ -91,8 +91,6 @@ def enumerated_test(counts: Counts, probabilities: Array) -> float:
 
 def _compositions(n: int, k: int) -> Array:
     """All k-tuples of non-negative integers that sum to n."""
-    from itertools import combinations
-
     bars = np.array(list(combinations(range(n + k - 1), k - 1)), dtype=np.int64).reshape(-1, k - 1)
     ends = np.column_stack([np.full(len(bars), -1), bars, np.full(len(bars), n + k - 1)])
     return (np.diff(ends, axis=1) - 1).astype(np.float64)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.checking import Finding
+from mechdesign.analysis.checking import Counts, Finding
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
@@ -30,8 +30,6 @@ from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_c
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at
 from mechdesign.tables.variable import Variable
-
-Counts = NDArray[np.int64]
 
 Advance = Callable[[int], object]
 
@@ -70,10 +68,7 @@ class Released:
 
 @dataclass(frozen=True)
 class CountedFile:
-    """What a released file holds: its records by symbol of the original (one row without it) and label.
-
-    Nothing is counted where the original has more records, or fewer.
-    """
+    """What a released file holds: its records by original symbol (one row without the original) and label."""
 
     records: int
     counts: Counts

@@ -9,13 +9,12 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.analysis import checking, counting
 from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.model import ReleaseModel, release_model
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike, holds
 from mechdesign.core.numbers import listed
@@ -24,8 +23,6 @@ from mechdesign.formats.opening import open_source
 from mechdesign.release.binned import LABEL, by_output, released_variable
 from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
 from mechdesign.sanitise.manifest import read_manifest
-
-Array = NDArray[np.float64]
 
 
 def check_release(
@@ -210,10 +207,7 @@ def estimate_file(
     advance: counting.Advance | None = None,
     **how: Any,
 ) -> Frequencies | JointFrequencies:
-    """Estimate the frequencies of the useful column of a released CSV or Parquet file.
-
-    `how` is what `estimate_frequencies` takes besides; with `by`, `estimate_joint`.
-    """
+    """Estimate frequencies of a released file: `how` is for `estimate_frequencies`, with `by` for `estimate_joint`."""
     more: dict[str, Any] = {"identity": tuple(identity), "escaped": escape_formulas}
     more |= {"text": text, "advance": advance}
     file = released_file(channel, released, columns, released_columns, form, **more)

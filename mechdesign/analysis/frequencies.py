@@ -25,16 +25,13 @@ from numpy.typing import NDArray
 from mechdesign.analysis import likelihood as ml
 from mechdesign.analysis.linear import Identification, covariance_of, identify
 from mechdesign.analysis.model import Estimator, label_counts, release_model
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import number, percent_of, quoted
 
-Array = NDArray[np.float64]
-
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
-
 
 HALVINGS = 60
 """Bisections of an end: a double has no more digits."""
@@ -299,10 +296,7 @@ def _likely_covariance(estimator: Estimator, fit: Array, estimate: Array, record
 
 
 def spread_of(estimator: Estimator, counts: NDArray[np.int64], target: str) -> tuple[Spread, Array]:
-    """The mean square of the weights at every value of the cells, and how far apart two weights can be.
-
-    The frequencies within a cell, and those of the other symbols, are as fitted.
-    """
+    """The mean square of the weights at every value of the cells (all else as fitted), and how far apart two can be."""
     weights, c = estimator.weights, estimator.cells.functionals
     squares = estimator.model.matrix @ weights**2
     fit = ml.smoothed_fit(estimator.model.matrix, counts)[..., None]

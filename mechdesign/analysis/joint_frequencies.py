@@ -16,9 +16,7 @@ from mechdesign.analysis import frequencies as f
 from mechdesign.analysis.frequencies import Estimated
 from mechdesign.analysis.likelihood import information_covariance, maximum_likelihood
 from mechdesign.analysis.model import Estimator, crossed_counts, release_model
-from mechdesign.channel.channel import Channel
-
-Array = NDArray[np.float64]
+from mechdesign.channel.channel import Array, Channel
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -17,10 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.linear import coefficients
+from mechdesign.analysis.linear import Array, coefficients
 from mechdesign.core.errors import InputError
-
-Array = NDArray[np.float64]
 
 DEFICIT = 1e-6
 """Largest deficit of the log-likelihood in nats: far below what any test or interval can notice."""

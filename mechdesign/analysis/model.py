@@ -17,14 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.linear import Identification, coefficients, group_name, identify
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import encode
 from mechdesign.release.binned import FORMS, LABEL, by_output, released_variable
 from mechdesign.tables.bins import Bins
-
-Array = NDArray[np.float64]
 
 SUM_TOLERANCE = 1e-6
 """How far a prior given by the user may be from summing to 1; it is normalised. The same as for tables of

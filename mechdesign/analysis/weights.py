@@ -17,13 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.frequencies import check_level
-from mechdesign.analysis.model import Estimator, ReleaseModel, label_codes, prior_of, release_model
-from mechdesign.channel.channel import Channel
+from mechdesign.analysis.model import Codes, Estimator, ReleaseModel, label_codes, prior_of, release_model
+from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 Kind = Literal["unbiased", "posterior"]
 

@@ -35,10 +35,7 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Cause:
-    """Where an extreme over the set lies: the cell, its lift there, and the symbols whose intervals make it so.
-
-    `records` counts the records that have the sensitive symbol and each of the useful `symbols`.
-    """
+    """Where an extreme lies: the cell, its lift, and the symbols whose intervals make it so, with their `records`."""
 
     sensitive: str
     output: str

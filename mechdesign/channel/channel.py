@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.display import Displayed
@@ -17,14 +16,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 from mechdesign.notions import from_record
-from mechdesign.tables.joint import Joint
+from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.variable import Variable
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
     from mechdesign.release.policies import Policy
-
-Array = NDArray[np.float64]
 
 DENOMINATOR = 2**53
 """Common denominator of every designed channel: its probabilities are doubles without rounding."""

@@ -173,10 +173,7 @@ class Interrupted(MechdesignError):
 
 
 class Failure(NamedTuple):
-    """How a command ended without its result.
-
-    `event` is its name in a log; `puzzling` is an error whose traceback may help whoever asks for it.
-    """
+    """How a command ended: `event` names it in a log; of `puzzling` errors a traceback may help whoever asks."""
 
     event: str
     text: str

@@ -13,6 +13,7 @@ from mechdesign.cli.console import NO, Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.report import ReportOptions
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import share_of
 from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ class DesignBudget(o.BudgetOptions):
 
     def check(self) -> None:
         """Find out before the table is read what cannot be meant."""
-        from mechdesign.core.numbers import share_of
-
         for name, share in (("--max-posterior", self.max_posterior), ("--keep", self.keep)):
             if share is not None:
                 share_of(name, share)

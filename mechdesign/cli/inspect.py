@@ -16,6 +16,7 @@ from mechdesign.cli import released as f
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, command_line, option
 from mechdesign.cli.parsing import names
+from mechdesign.core.numbers import listed
 
 if TYPE_CHECKING:
     from mechdesign.report.blocks import Document
@@ -105,7 +106,6 @@ def _text(found: Inspection) -> str:
 
 
 def _page(found: Inspection, source: str, again: str) -> Document:
-    from mechdesign.core.numbers import listed
     from mechdesign.report import blocks as b
     from mechdesign.report.wording import label
 

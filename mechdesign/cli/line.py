@@ -196,9 +196,8 @@ def _relative(value: Any) -> Any:
 
 
 def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:
-    """A line that a file has kept, with other values of some options; None if it is no command of this program.
-
-    A file may come from anybody: the line is taken apart and quoted anew, so that it can start nothing else.
+    """A line that a file has kept, with other values of some options: taken apart and quoted anew, for it may come from
+    anybody and must start nothing else. None if it is no command of this program.
     """
     try:
         words = shlex.split(line) if isinstance(line, str) else []

@@ -185,9 +185,8 @@ def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str |
             "no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E, or words: --at-most-times 2"
         )
     if eps_l is None or eps_u is None:
-        given, other, free = (
-            ("--eps-l", "--eps-u", "upper") if eps_u is None else ("--eps-u", "--eps-l", "lower")
-        )
+        sides = ("--eps-l", "--eps-u", "upper"), ("--eps-u", "--eps-l", "lower")
+        given, other, free = sides[eps_u is not None]
         raise InputError(
             f"{given} is given without {other}: give both; {other} inf leaves the {free} side free"
         )

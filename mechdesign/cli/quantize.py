@@ -31,8 +31,7 @@ class RangeBudget:
         "BITS", "Budget of one answer: one individual can bring about at most floor(2^BITS) outputs."
     )
     total_epsilon: str | None = option(
-        "BITS",
-        "Budget of all answers of one individual together, in place of --epsilon; needs --individual.",
+        "BITS", "Budget of all answers of one individual together, in place of --epsilon; needs --individual."
     )
     split: str | None = option(
         "HOW",

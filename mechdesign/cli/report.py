@@ -80,10 +80,7 @@ class ReportOptions:
         output: str | None = None,
         force: bool,
     ) -> None:
-        """Write them; `line` makes the channel again, `output` is the channel file if there is one already.
-
-        Without `design` there is no table, and nothing internal.
-        """
+        """Write them; `line` makes the channel again, `output` is its file; nothing internal without `design`."""
         from mechdesign.report.collect import attributed, internal_report, promise_of
         from mechdesign.report.content import public_report
         from mechdesign.report.writing import save_report

@@ -50,10 +50,7 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Told(o.CommonOptions):
-    """What the commands say: printed, and kept for the one JSON object.
-
-    `real` has the names of files that were written elsewhere in a rehearsal.
-    """
+    """What commands say: printed, and kept for the one JSON object; `real` names what a rehearsal wrote elsewhere."""
 
     steps: list[dict[str, Any]] = field(default_factory=list)
     real: dict[str, str] = field(default_factory=dict)

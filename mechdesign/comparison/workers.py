@@ -46,10 +46,7 @@ def _start(executor: Executor, processes: int) -> None:
 
 
 def _begin(prepare: Callable[[], object]) -> None:
-    """What a worker does first.
-
-    Ctrl-C ends it at once, where the solver would take it for a wish to go on with the best channel so far.
-    """
+    """What a worker does first: Ctrl-C ends it, where the solver would go on with the best channel so far."""
     prepare()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):

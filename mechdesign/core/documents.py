@@ -132,10 +132,7 @@ def read_document(path: PathLike, kind: type[AnyDocument]) -> AnyDocument:
 
 
 def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, AnyDocument], Built]) -> Built:
-    """What `build` makes of the version of a file and what it holds.
-
-    The hash is compared last, so that somebody who edits a file by hand is told what is wrong with the edit.
-    """
+    """What `build` makes of a file; the hash comes last, so that who edits by hand is told what is wrong."""
     name, what = text_of(path), kind.WHAT
     document = _parsed(_text_of(path, name, kind), name, what)
     if document["format"] != kind.FORMAT:

@@ -16,7 +16,6 @@ OPTION = re.compile(r"(\(?)(?<![\w-])--([a-z][a-z-]*)(?: ([^\s()]+)(?=\)))?")
 NAMES_OPTIONS: ContextVar[bool] = ContextVar("names_options", default=False)
 """Whether messages name options of the command line, which sets this while it runs; else parameters of Python."""
 
-
 CALLED = {
     "as": "form", "bin": "bins", "probabilities": "Joint.from_probabilities", "table": "joint", "weighted": "weights"
 }  # fmt: skip

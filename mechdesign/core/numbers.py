@@ -11,7 +11,7 @@ from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from reprlib import repr as brief
-from typing import Any, TypeVar, cast
+from typing import Any, SupportsFloat, TypeVar, cast
 
 from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError
@@ -76,10 +76,7 @@ def repeated(values: Iterable[Named]) -> Named | None:
 
 
 def fraction_of_text(text: str) -> Fraction:
-    """The exact value of a decimal number such as ``12``, ``-0.25`` or ``1e-3``.
-
-    Blanks around the number are ignored; thousands separators, ``1/3``, hexadecimal and the like are not numbers here.
-    """
+    """The exact value of a decimal such as ``12``, ``-0.25`` or ``1e-3``, blanks aside; ``1/3`` is no number here."""
     body = text.strip(" \t")
     if body.lower().lstrip("+-") in _NOT_FINITE:
         raise InputError(f"{quoted(body)} is not a finite number")
@@ -170,9 +167,9 @@ def order_of(order: float) -> str:
     return repr(float(order)).removesuffix(".0")
 
 
-def about(value: float) -> str:
+def about(value: SupportsFloat) -> str:
     """A plain quantity: rounded to nearest."""
-    return _rounded(value, ROUND_HALF_EVEN)
+    return _rounded(float(value), ROUND_HALF_EVEN)
 
 
 def _rounded(value: float | Decimal, rounding: str, digits: int = DIGITS) -> str:

@@ -32,7 +32,6 @@ LARGEST_STEP = 6 * DECADE + 6000
 FINE_GAP = 1e-7
 """Gap of every optimum, as a share of H(X): a step of the scale is worth 1e-5 to 1e-3, and is to be decided."""
 
-
 KEPT_AT, KEPT_LESS_AT = "kept_at", "kept_less_at"
 """What the certificate of `keeping` tells: the budget, and the largest that was proven not to keep so much."""
 

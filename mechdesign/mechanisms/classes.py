@@ -93,10 +93,7 @@ class Classes:
 
 
 def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
-    """Classes of symbols with proportional rows and columns, decided in integers.
-
-    With `stacked` rows over the useful symbols, columns are classes where they are proportional in all of these.
-    """
+    """Classes of symbols with proportional rows, and columns (in all of the `stacked` rows, if given), in integers."""
     rows = list(range(len(joint.counts))) if stacked else _proportional(joint.counts)
     counts = added_rows(joint.counts, rows)
     columns = _proportional(zip(*(stacked or counts), strict=True))

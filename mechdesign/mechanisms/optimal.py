@@ -131,10 +131,7 @@ def _known(rules: Rules, search: Search, started: float) -> tuple[dict[str, Any]
 def _merged(
     rules: Rules, started: float, end: float
 ) -> tuple[list[tuple[int, ...]], list[tuple[Array, Points]]]:
-    """The groups of subset merging on classes, and the channels of all merging, on classes.
-
-    Every channel that is cheaper to find than the optimum is among the incumbents, so that no limit leaves less.
-    """
+    """Groups of subset merging and channels of all merging, on classes: incumbents, so that no limit leaves less."""
     reduced = rules.reduced
     channels: list[tuple[Array, Points]] = []
     found: list[tuple[int, ...]] = []

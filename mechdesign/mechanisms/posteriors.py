@@ -27,7 +27,6 @@ OUTWARDS = 2.0**-49
 """Relative widening of the bounds of a relaxation, 16 units in the last place: the entries of A, the
 exponentials and the products of a row are each wrong by at most a few."""
 
-
 FEW_SENSITIVE = 3
 """Sensitive symbols up to which l1-lift is written without auxiliary variables, in 2^(|S|-1) - 1 rows;
 from 5 on the auxiliary variables were faster on every table tried."""
@@ -171,10 +170,7 @@ class Rows:
     def opposed(
         self, chosen: NDArray[np.bool_], reach: float = math.inf
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """The two sides of all inequalities ``positive v <= negative v`` of chosen rows, and of all quotients.
-
-        With budgets up to `reach`, and which of them are beyond it.
-        """
+        """The sides of ``positive v <= negative v`` of chosen rows and all quotients, and which are beyond `reach`."""
         up = np.flatnonzero(chosen & np.isfinite(self.upper))
         low = np.flatnonzero(chosen & np.isfinite(self.lower))
         mass = self.mass[self.of]

@@ -62,9 +62,8 @@ def verify_file(path: PathLike) -> VerifiedMechanism:
             wrong.append(f"the guarantee does not state {key}")
         elif key not in ("answers_each", "outputs") and claimed[key] != value:
             wrong += _differences(key, claimed[key], value)
-    wrong += [
-        f"the guarantee states {quoted(key)}, which is no part of it" for key in claimed.keys() - record
-    ]
+    more = claimed.keys() - record
+    wrong += [f"the guarantee states {quoted(key)}, which is no part of it" for key in more]
     known = {"total_epsilon": total, "promises": promised, "disagreements": tuple(wrong)}
     known |= {"outputs": record["outputs"], "allowed": outputs_allowed(mechanism.epsilon)}
     return VerifiedMechanism(mechanism=mechanism, answers_each=each, **known)

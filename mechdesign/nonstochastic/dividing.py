@@ -17,7 +17,7 @@ import numpy as np
 from flint import fmpz
 from numpy.typing import NDArray
 
-from mechdesign.nonstochastic.answering import Groups
+from mechdesign.nonstochastic.answering import Floats, Groups
 from mechdesign.nonstochastic.gaps import solved
 from mechdesign.nonstochastic.levels import epsilon_for
 from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, SizedQuantizer, build_query
@@ -47,7 +47,6 @@ WIDE = LARGEST_LEVELS + 1
 """An option is ``size * WIDE + outputs``; no layout makes cells for more outputs than this."""
 
 Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def worst_errors(outputs: Integers, ratios: Any) -> Floats:

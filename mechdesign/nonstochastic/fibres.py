@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain
 from mechdesign.nonstochastic.quantizers import EvenThresholds
-from mechdesign.nonstochastic.queries import LARGEST_INTEGER, LinearQuery, Stratum, reach, sumset
+from mechdesign.nonstochastic.queries import LARGEST_INTEGER, Integers, LinearQuery, Stratum, reach, sumset
 
 CHUNK = 1 << 20
 """Answers that are placed into cells at a time: 8 MB."""
@@ -32,7 +31,6 @@ MOST_STEPS = 3_000_000
 MOST_COMPONENTS = 100_000
 """Intervals of bases that are walked through one by one in exact arithmetic."""
 
-Integers = NDArray[np.int64]
 Ends = tuple[Fraction, Fraction]
 
 

@@ -94,10 +94,7 @@ def brute_force_leakage(joint: JointRange, feature: Callable[[Any], Hashable] | 
 
 @dataclass(frozen=True)
 class WorstAttribute:
-    """The feature of X that brute-force guessing profits from most (Remark 1).
-
-    It merges the values compatible with `output`, one of the outputs with the fewest, and tells all others apart.
-    """
+    """The feature of X that guessing profits from most (Remark 1): it merges the values that fit `output`."""
 
     output: Hashable
     merged: frozenset[Hashable]

@@ -10,16 +10,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.core.balls import double_above, precision
+from mechdesign.core.balls import FIRST_BITS, double_above, precision
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic.domains import check_whole, exact_number
 
 LARGEST_EPSILON = 10_000
 """In bits. 2^epsilon is kept as an integer; the sum of a thousand generous releases still fits."""
-
-FIRST_PRECISION = 128
-"""Bits of the first enclosure of 2^epsilon; doubled until the floor is certain."""
 
 WORTH_A_NOTICE = Fraction(1, 10**6)
 """2^epsilon within this (relative) below an integer is most likely meant to be that integer."""
@@ -30,10 +27,7 @@ LARGEST_NAMED = 10**5
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a budget allows: at most `outputs` = floor(2^epsilon) distinct outputs.
-
-    `notice` is empty, or says that 2^epsilon is not an integer and what that means.
-    """
+    """At most `outputs` = floor(2^epsilon) distinct outputs; `notice` says so where 2^epsilon is no integer."""
 
     epsilon: Fraction
     outputs: int
@@ -63,7 +57,7 @@ def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
     """floor(scale * 2^exponent); exponent is not an integer, so the enclosures settle it."""
     import flint
 
-    bits = FIRST_PRECISION + abs(int(exponent)) + scale.bit_length()
+    bits = FIRST_BITS + abs(int(exponent)) + scale.bit_length()
     while True:
         with precision(bits):
             power = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator)) * flint.arb.const_log2()
@@ -149,11 +143,7 @@ def share_of(total_epsilon: object, answers: int) -> int:
 
 
 def smallest_cell(symbols: int, epsilon: object) -> int:
-    """The smallest integer that is at least ``symbols * 2^-epsilon``, exactly.
-
-    Cells of at least this many symbols make a partition of `symbols` symbols epsilon-identifiable
-    (theory.md, sections 6 and 7).
-    """
+    """The smallest integer >= ``symbols * 2^-epsilon``: such cells are epsilon-identifiable (theory.md, 6 and 7)."""
     value = _check(epsilon)
     if value.denominator == 1:
         return max(1, -(-symbols // (1 << value.numerator)))

@@ -25,11 +25,9 @@ from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.levels import log2_above
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.policy import reporting_policy
-from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.ranges import Indices, JointRange
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
-
-Indices = NDArray[np.int64]
 
 CELL = ("from", "to", "values", "released")
 """What is said of a cell: its smallest and its largest value, how many there are, and their mean."""

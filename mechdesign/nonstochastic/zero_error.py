@@ -119,10 +119,7 @@ def one_shot_code(joint: JointRange, *, uses: int = 1, time_limit: float = 60.0)
 
 
 def fractional_cover(joint: JointRange) -> Fraction:
-    """Total weight of a good fractional cover of the inputs by outputs: 2^C0 is at most this.
-
-    HiGHS proposes the cover; it is then rounded and scaled in exact arithmetic until it covers.
-    """
+    """Total weight, at least 2^C0, of a fractional cover of the inputs: HiGHS proposes it, fractions make it exact."""
     if joint.n_pairs > LARGEST_PROGRAM:
         raise InputError(
             f"the channel has {joint.n_pairs:,} pairs, more than {LARGEST_PROGRAM:,}; use leakages"
@@ -207,10 +204,7 @@ def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
 
 
 def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) -> tuple[Any, float]:
-    """Largest packing of the inputs of `joint` (integer), or smallest cover of the inputs (continuous).
-
-    Returns the values and HiGHS's bound on the size of the packing, or the weight of the cover.
-    """
+    """Largest packing of the inputs (integer) or smallest cover (continuous), and HiGHS's bound or the weight."""
     side = joint.reverse if integer else joint
     n_rows, n_columns = side.shape
     rows = SparseRows(

@@ -64,10 +64,7 @@ def cells(*texts: str) -> tuple[Cell, ...]:
 
 
 class Grid(NamedTuple):
-    """A table: the first `heads` cells of each row name it, the cells in `left` are words, the others numbers.
-
-    `folded` says that a picture shows the same.
-    """
+    """A table: `heads` cells of each row name it, those in `left` are words; `folded` if a picture shows the same."""
 
     caption: str
     header: tuple[str, ...]

@@ -41,9 +41,7 @@ LIBRARIES = ("numpy", "highspy", "python-flint")
 """Those that numbers of a report come from."""
 
 NO_AXIS = "No curve: with these budgets (a side free, or beyond what a curve can reach) there is no axis."
-
 NO_EARLIER = "No curve: it would be that of channels which leave the earlier releases out of account."
-
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it, given the same shares and symbols."
 
 

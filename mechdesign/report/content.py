@@ -116,10 +116,7 @@ def summary_report(
     remarks: Sequence[str],
     table: str | None = None,
 ) -> r.Report:
-    """The report with the table, of what matters first: the promise, what is kept, for whom it holds.
-
-    `verdict` is what the table alone says, and knows the worst cell.
-    """
+    """The report with the table, of what matters first; `verdict`, of the table alone, knows the worst cell."""
     channel, notion, population = design.channel, design.notion, design.population
     asked = _asked(channel, notion, joint, table)
     sensitive, useful = names_of(asked)

@@ -185,7 +185,6 @@ PANELS = (
 )
 """Utility, and both directions of leakage; more is better in the first, worse in the others."""
 
-
 OF_LEAST_COST = (
     Panel("Records that stay true", "expected share", lambda row: row.truth),
     Panel(

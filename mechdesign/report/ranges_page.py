@@ -48,9 +48,7 @@ def _document(found: VerifiedMechanism, source: str, draw: Callable[..., Sequenc
         for row in r.budget_rows(found)
     ]
     curve = [b.cells(f"{k:,}", at_most(epsilon_for(k)), at_most(error)) for k, error in errors]
-    shown = [
-        b.cells(f"{k:,}", *(about(float(part)) for part in cell)) for k, cell in enumerate(cells, start=1)
-    ]
+    shown = [b.cells(f"{k:,}", *map(about, cell)) for k, cell in enumerate(cells, start=1)]
     header, name = ("outputs", "bits", "worst error"), shlex.quote(os.path.basename(source))
     again = {
         "Count everything again that the file claims:": f"mechdesign audit {name}",

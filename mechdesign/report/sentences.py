@@ -11,7 +11,7 @@ from typing import Any
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.core.numbers import percent_of
+from mechdesign.core import numbers
 from mechdesign.mechanisms.result import Spending
 from mechdesign.report import wording as w
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
@@ -19,11 +19,9 @@ from mechdesign.tables.confidence import ConfidenceSet, scope_of
 
 @cache
 def _macros() -> Any:
-    filters = {"budgets": w.achieved_text, "each": _shown, "scope": scope_of}
-    filters |= {"percent_of": percent_of, "outwards": outwards}
-    filters |= w.picked(
-        w, "title", "percent_at_least", "percent_at_most", "factor_at_least", "factor_at_most"
-    )
+    filters = {"budgets": w.achieved_text, "each": _shown, "scope": scope_of, "outwards": outwards}
+    filters |= w.picked(w, "title", "percent_at_least", "percent_at_most")
+    filters |= w.picked(numbers, "percent_of", "factor_at_least", "factor_at_most")
     return w.macros_of("terminal.txt.jinja", filters, INFINITE=math.inf)
 
 

@@ -120,10 +120,7 @@ def channel_text(channel: Channel) -> str:
 
 
 def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
-    """What is kept, what is said about the sensitive column, and what the theorems promise; no final newline.
-
-    With `per_output` also the probability of each output and its measures that need no order.
-    """
+    """What is kept, what is said about S, and what theorems promise; `per_output` also of every output."""
     table = [["output", *OF_OUTPUTS]] if per_output else []
     for out in measures.outputs if per_output else ():
         table.append([w.label(out.output), *(outwards(getattr(out, name), name) for name in OF_OUTPUTS)])

@@ -12,14 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, SupportsFloat, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from mechdesign.core.numbers import about as about
-from mechdesign.core.numbers import at_least as at_least
-from mechdesign.core.numbers import at_most as at_most
-from mechdesign.core.numbers import factor_at_least as factor_at_least
-from mechdesign.core.numbers import factor_at_most as factor_at_most
-from mechdesign.core.numbers import order_of
+from mechdesign.core.numbers import about, at_least, at_most, order_of
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -119,21 +114,18 @@ def macros_of(template: str, filters: Mapping[str, Callable[..., Any]], **known:
 
     text = files("mechdesign.report").joinpath(template).read_text(encoding="utf-8")
     made: Any = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"at_least": at_least, "at_most": at_most, "count": count, "label": label}
-    made.filters |= {"about": _about, "percent": percent}
-    made.filters |= {"flush": partial(_filled, ""), "paragraph": partial(_filled, "  ")}
     made.filters |= {
-        "item": partial(_filled, "  - "),
-        "sentence": _one_line,
-        "table": _table,
-        "aligned": _barred,
-    } | dict(filters)
+        "at_least": at_least,
+        "at_most": at_most,
+        "count": count,
+        "label": label,
+        "percent": percent,
+    }
+    indents = {"flush": "", "paragraph": "  ", "item": "  - "}
+    made.filters |= {name: partial(_filled, indent) for name, indent in indents.items()}
+    made.filters |= {"about": about, "sentence": _one_line, "table": _table, "aligned": _barred, **filters}
     made.globals |= known
     return made.from_string(text).module
-
-
-def _about(number: SupportsFloat) -> str:
-    return about(float(number))
 
 
 def _one_line(text: str) -> str:

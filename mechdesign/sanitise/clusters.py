@@ -129,6 +129,8 @@ def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Seq
     from pyspark.sql import functions as sf
 
     names = [f"c{at}" for at in places]
+    texts = [name for name in names if flat.schema[name].dataType.typeName() == "string"]
+    flat = flat.withColumns({name: sf.col(name).cast("string") for name in texts})  # or collations group them
     rows = flat.select(sf.spark_partition_id().alias("part"), *names)
     releases = recipe.drawer(header).releases
     few = releases and not any(bins for release in releases for bins in release.channel.useful.bins)

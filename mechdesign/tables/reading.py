@@ -24,13 +24,9 @@ from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell, check_m
 from mechdesign.tables.variable import Variable
 
 WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
-
 LONG = "for one record a row leave --contingency out and name the columns (--sensitive, --useful)"
-
 HEADLESS = "if the first row is data, put a line with the names of the columns above it"
-
 COUNTED = "if a column says how many records each row stands for, name it (--weight COL; there are {})"
-
 WEIGHTS = "the column {} is taken for numbers of records, {:,} in all; if it holds survey weights, say so (--weighted)"
 
 FEWEST_RECORDS = 20
@@ -54,10 +50,7 @@ def read_joint(
     bins: Any = None,
     text: TextOptions | None = None,
 ) -> Joint:
-    """Read the joint table of a CSV or Parquet file, or of all in a folder or glob, exactly.
-
-    `bins` are as in `Joint.binned`.
-    """
+    """Read the joint table of a CSV or Parquet file, folder or glob, exactly; `bins` are as in `Joint.binned`."""
     several, wide = is_folder(path), contingency or probabilities
     if contingency and probabilities:
         raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
@@ -107,10 +100,7 @@ def read_joint(
 
 
 def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple[str, ...]:
-    """The columns that `names` asks for.
-
-    A sequence is taken as it is, a text whole if there is such a column, else split at its commas.
-    """
+    """The columns `names`: a sequence as it is, a text whole if there is such a column, else split at its commas."""
     if not isinstance(names, str):
         columns = tuple(names)
     elif names in available:

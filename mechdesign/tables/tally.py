@@ -187,10 +187,7 @@ class Tally:
     def _without_decimal_points(
         self, symbols: tuple[Symbol, ...], columns: Sequence[str], notices: list[str]
     ) -> tuple[Symbol, ...]:
-        """Undo pandas' change of integers to floats in columns with missing cells: 1.0 becomes 1 again.
-
-        Only where every number of such a column is whole; a column of floats without gaps keeps its texts.
-        """
+        """Undo pandas' change of whole numbers to floats in columns with missing cells: 1.0 becomes 1 again."""
         parts = list(zip(*symbols, strict=True))
         for i, name in enumerate(columns[: len(parts)]):
             whole = tuple(map(cells.as_whole, parts[i]))

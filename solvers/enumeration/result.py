@@ -106,10 +106,7 @@ def finished_vertices(
 
 
 def ordered(points: Array) -> Array:
-    """Rows in lexicographic order, those within `MERGE_TOLERANCE` of an earlier one left out.
-
-    Of points that are merged the one with the fewest positive entries stays.
-    """
+    """Rows in lexicographic order; of those within `MERGE_TOLERANCE` the one with the fewest positive entries stays."""
     if len(points) == 0:
         return points
     # Fewest positive entries first, and then neighbours along a fixed generic direction.

@@ -255,10 +255,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Solution:
-    """The best point found, and a bound that HiGHS proves on the minimum; `prices` of the rows if nothing is integer.
-
-    `optimal` is False after a time limit.
-    """
+    """The best point (`optimal` if in time), a proven bound on the minimum, and `prices` where nothing is integer."""
 
     x: Array
     objective: float

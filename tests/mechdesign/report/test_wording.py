@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.core.numbers import budget
+from mechdesign.core.numbers import budget, factor_at_least, factor_at_most
 from mechdesign.report.wording import (
     about,
     at_least,
     at_most,
     count,
-    factor_at_least,
-    factor_at_most,
     item,
     label,
     paragraph,

@@ -429,6 +429,16 @@ def test_an_order_is_seen_whatever_is_selected(spark, channel):
             some.collect()
 
 
+def test_texts_that_spark_takes_for_equal_are_different_symbols(spark, channel):
+    frame, policy = people(2000), Policy(unknown="marginal")
+    frame["job"] = np.where(
+        np.random.default_rng(3).random(2000) < 0.5, frame["job"].str.upper(), frame["job"]
+    )
+    source = in_spark(spark, frame, 4).selectExpr("id", "n", "job collate utf8_lcase as job", "pay")
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", policy=policy)
+    assert by_number(released) == sanitise(frame, channel, key=KEY, policy=policy)["job"].tolist()
+
+
 def test_names_that_mean_something_in_expressions(spark, channel):
     names = {"n": "row.`n", "pay": "*", "id": "ID.x", "job": "job"}
     frame = people(50).rename(columns=names).assign(**{"id.X": 1})
