@@ -58,10 +58,7 @@ def masses_by_output(columns: Sequence[Entries], joint: Joint) -> Iterator[Outpu
 
 
 def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any:
-    """sum_s P(s) |l - 1|^power, or of 1/l, as a flint rational; None where a lift of 0 makes it infinite.
-
-    `power` is 1 for l1 and 2 for chi2 (Zarrabian et al. 2023, eqs. (31), (32), Definition 6).
-    """
+    """sum_s P(s) |l - 1|^power, or of 1/l (Zarrabian et al. 2023, eqs. (31), (32), Def. 6); None if infinite."""
     if inverse and 0 in output.masses:
         return None
     mean = fmpq(0)
@@ -262,10 +259,7 @@ def _at_least_zero(ball: Any) -> float:
 
 
 def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
-    """The smallest and the largest P(s|y) over all outputs y, for each s, from integers and rounded outwards.
-
-    Of several secrets, one after the other.
-    """
+    """The extremes of P(s|y) over all outputs y, for each s of each secret, from integers and rounded outwards."""
     if joint.sensitive.each:
         return [each for secret in joint.secrets for each in belief_ranges(channel, secret)]
     outputs = _masses(channel, joint)

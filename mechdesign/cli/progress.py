@@ -118,11 +118,7 @@ BAR_WIDTH = 16
 
 
 class Work(Meter):
-    """``with reporter.work("sanitising", unit="B", total=size) as advance: advance(n)``.
-
-    A library that counts by itself is given `at` as its callback, a search that cannot be counted `step`.
-    All of them are cheap: another thread looks at the count and shows it.
-    """
+    """``with reporter.work("sanitising") as advance: advance(n)``; another thread looks at the count and shows it."""
 
     __call__ = Meter.advance
 

@@ -51,10 +51,7 @@ class Case:
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:
-    """Read `0.25:8:0.25` (start, stop, step; the stop belongs to it), `0.5,1,2`, or a mixture.
-
-    Grid points are decimals, each rounded once: the third of `0.1:1:0.1` is the double 0.3.
-    """
+    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture: decimals, each rounded once."""
     values: list[float] = []
     for part in text.split(","):
         ends = part.split(":")
@@ -145,10 +142,7 @@ def takes_lam(label: str) -> bool:
 def curves(
     mechanisms: Sequence[str], notions: Sequence[str], epsilons: Iterable[float], lams: Iterable[float] | None
 ) -> list[list[Case]]:
-    """The cases of every curve: one mechanism, notion and lam over all budgets, in ascending order.
-
-    Notions that take their budget whole have one curve, whatever the lams.
-    """
+    """The cases of every curve, budgets ascending; notions that take theirs whole have one curve, whatever the lams."""
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam")
     split = ascending("lam", [n.DEFAULT_LAM] if lams is None else lams)

@@ -72,11 +72,7 @@ def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
 
 
 def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
-    """The same rows with the best bound that any row of the same notion and budget has proven.
-
-    A row that violates its notion is left alone: the bound does not hold for it. Bounds with confidence hold for rows
-    of the same confidence.
-    """
+    """The rows with the best bound proven for their notion, budget and confidence; one that violates is left alone."""
     keys = [(*row.curve, row.epsilon, row.confidence) for row in rows]
     best: dict[tuple[object, ...], float] = {}
     for key, row in zip(keys, rows, strict=True):

@@ -142,7 +142,7 @@ class Blocks:
         self._line = 1
         self._blank_line = 0
         self._rest = b""
-        self._ended, self._completed = False, False
+        self._ended, self.completed = False, False
         self.records = 0
         self.header, self.newline = self._take_header()
 
@@ -158,7 +158,7 @@ class Blocks:
         after = int(rows.starts[1]) if len(rows) > 1 else rows.size
         newline = text[ends[-1] : after]
         self._rest = text[after : rows.size] + self._rest
-        if self._rest and self._completed:
+        if self._rest and self.completed:
             self._rest = self._rest[:-1] + newline
         self._line += line_breaks(text[:after])
         return cells, newline
@@ -212,7 +212,7 @@ class Blocks:
         else:
             last = next((part[-1:] for part in reversed(parts) if part), b"\n")
             if last not in (b"\n", b"\r"):
-                self._completed = True
+                self.completed = True
                 parts.append(getattr(self, "newline", b"\n"))
         return b"".join(parts)
 

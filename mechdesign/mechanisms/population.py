@@ -201,10 +201,7 @@ class PopulationRules(Rules):
         return solve
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
-        """The certificate, with the bound of the table's own optimum where that is the smaller one.
-
-        The table is one of the populations of the set unless its shares are known to be others.
-        """
+        """The certificate, or the bound of the table's own optimum where that is smaller and the table in the set."""
         bound, gap = proof.upper_bound_nmi, proof.gap_nmi
         known = auditing.lift_limits(self.notion).need_shares and self.chosen.shares_are_known
         if gap is None or bound is None or gap <= search.gap or known:
@@ -246,10 +243,7 @@ def confident(made: Design, rules: PopulationRules, started: float) -> Design:
 
 
 def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int | None:
-    """About how many records in the same proportions would keep half of what the table alone allows.
-
-    Tables with 2, 4, 8, ... times the counts are designed roughly; None if the time runs out or none is enough.
-    """
+    """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows; None if unknown."""
     end = time.perf_counter() + ESTIMATE_SECONDS
 
     def kept(rules: Rules) -> float:

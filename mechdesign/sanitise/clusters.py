@@ -61,6 +61,12 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     asked = "timezone" in signature(to_arrow_schema).parameters  # since Spark 4.2 or 4.3
     how: Any = {"timezone": frame.sparkSession.conf.get("spark.sql.session.timeZone")} if asked else {}
     types, plan = to_arrow_schema(schema, **how), drawer.plan
+    for at in plan.identity:
+        if getattr(types.field(at).type, "tz", None):
+            raise InputError(
+                f"the moments in {quoted(header[at])} have other texts in other time zones (those of "
+                "spark.sql.session.timeZone), and records would be drawn again: identify them by text (date_format)"
+            )
     sanitised(types.empty_table(), drawer)  # wrong types are found here, and not on an executor
     names = [f"c{at}" for at in range(len(header))]  # those of the user mean something in expressions
     flat, fields, columns = frame.toDF(*names), [], []

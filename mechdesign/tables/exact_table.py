@@ -82,10 +82,7 @@ def exact_table(
 def scaled(
     values: Sequence[Sequence[Fraction | int]], sensitive: Variable, useful: Variable
 ) -> list[list[int]]:
-    """`values` times their common denominator, over their greatest common divisor if that was not 1.
-
-    Whole numbers come back unchanged.
-    """
+    """`values` times their common denominator, over their greatest common divisor if that was not 1."""
     common = math.lcm(*{value.denominator for row in values for value in row})
     counts = [[value.numerator * (common // value.denominator) for value in row] for row in values]
     if common > 1:

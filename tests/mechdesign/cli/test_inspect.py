@@ -244,3 +244,17 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(
     assert said in refused.err
     assert (folder / "there.md").read_text() == "mine"
     assert run("inspect", "in.csv", "--channel", channel, "--report", "there.md", "--force").code == 0
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_last_line_without_an_end_is_noted(people, channel, run, refused, folder, jobs):
+    """It may have been copied in part; what lacks whole cells is refused anyway."""
+    whole = (folder / "plain.csv").read_bytes()
+    (folder / "half.csv").write_bytes(whole[: len(whole) // 2].rsplit(b"\n", 1)[0])
+    job = ("apply", channel, "half.csv", "o.csv", *SEED, "--jobs", jobs)
+    text = refused(*job, "--strict")
+    assert "half.csv: a note, which --strict makes an error: the last line of the input has no end" in text
+    done = run(*job, "--quiet")
+    assert (done.code, done.err) == (0, "")
+    assert "copied in part" in json.loads((folder / "o.csv.manifest.json").read_text())["notes"][0]
+    assert run("apply", channel, "plain.csv", "p.csv", *SEED, "--strict").code == 0

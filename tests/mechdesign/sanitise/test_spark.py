@@ -473,6 +473,15 @@ def test_moments_stay(spark, channel, frame, zone):
     assert released.drop("job").exceptAll(source.drop("job")).count() == 0
 
 
+def test_moments_identify_no_record(spark, channel, frame):
+    source = in_spark(spark, frame, 2).selectExpr(
+        "*", "timestamp_seconds(n) at", "timestamp_ntz '2020-01-01' day"
+    )
+    with pytest.raises(InputError, match=r"^the moments in 'at' have other texts in other time zones"):
+        sanitise_spark(source, channel, key=KEY, identity=["id", "at"])
+    assert sanitise_spark(source, channel, key=KEY, identity=["id", "day"]).count() == len(frame)
+
+
 def test_no_name_leads_to_what_was_left_out(spark, channel):
     """Spark looks for names that are not there among the columns that a selection was made of."""
     from pyspark.errors import AnalysisException
