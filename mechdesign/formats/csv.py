@@ -301,6 +301,11 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         """Bytes of the file read so far."""
         return self.text.cursor.position
 
+    @property
+    def cut(self) -> bool:
+        """Whether the last line, if it has been read, has no end."""
+        return self.blocks.completed
+
     def batches(
         self, *, encode: Sequence[str] = (), read: Sequence[str] = (), whole: bool = True
     ) -> Iterator[CsvBatch]:

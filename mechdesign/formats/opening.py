@@ -32,6 +32,9 @@ Source: TypeAlias = CsvSource | ParquetSource
 
 Batch: TypeAlias = CsvBatch | ParquetBatch
 
+CUT = "the last line of the input has no end: if it was copied in part, its last record is not whole; see what made it"
+"""What is to be noted of a source that is `cut`."""
+
 
 def open_source(
     source: PathLike | BinaryIO,
@@ -120,7 +123,7 @@ class FolderSource(AbstractContextManager["FolderSource"]):
         with open_source(self.paths[0], text) as first:
             self.header, self.kind = first.header, first.kind
         self.size, self.position = sum(path.stat().st_size for path in self.paths), 0
-        self._now, self._before = first, 0
+        self._now, self._before, self.cut = first, 0, False
 
     def batches(self, **how: Any) -> Iterator[Batch]:
         """All records of all files, which must have the columns of the first one and not change meanwhile."""
@@ -137,7 +140,7 @@ class FolderSource(AbstractContextManager["FolderSource"]):
                     yield batch
                     self.position = read + round(guarded.size * table.position / table.size)
                 guarded.check()
-                read += guarded.size
+                read, self.cut = read + guarded.size, self.cut or table.cut
 
     def where(self, record: int) -> str:
         """The file and the line, or row, of a record of the last batch."""

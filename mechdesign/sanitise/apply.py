@@ -22,7 +22,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
-from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
+from mechdesign.formats.opening import CUT, KINDS, Source, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
 from mechdesign.formats.urls import is_url, local, place_of
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
@@ -214,8 +214,8 @@ class Run:
                 shuffle_file(plain.path, out.part, key, self.how.text, self.how.packing, self.folder)
         else:
             records = write(out.part, self.how)
-        if self.table.kind == "CSV" and self.table.blocks.completed:
-            self.told += [_CUT] if _CUT not in self.told else []
+        if self.table.cut:
+            self.told += [CUT] if CUT not in self.told else []
         if any(release.seen.full or release.earlier.full for release in drawer.releases):
             self.told += [_FORGOTTEN] if _FORGOTTEN not in self.told else []
         self.guarded.check()
@@ -251,8 +251,6 @@ _FORGOTTEN = (
     f"there are more than {REMEMBERED:,} identifiers: whether one of the later ones comes again with another symbol, "
     "and so uses its random number twice, was not looked at"
 )
-
-_CUT = "the last line of the input has no end: if it was copied in part, its last record is not whole; see what made it"
 
 _CODEBOOK = (
     "the last column of the codebook is computed from the table that the channel was designed for: leave it out of "

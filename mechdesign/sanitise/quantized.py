@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -22,7 +23,7 @@ from mechdesign.formats.cells import require_column
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
-from mechdesign.formats.opening import Batch, FolderSource, is_folder, open_source, packing_of
+from mechdesign.formats.opening import CUT, Batch, FolderSource, is_folder, open_source, packing_of
 from mechdesign.formats.urls import is_url, local, place_of
 from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of, usable_records
 from mechdesign.nonstochastic.claims import read_verified
@@ -137,6 +138,7 @@ def release_table(
             )
         check()
         done = run.tally.result(out.seal(), run.answers_each)
+        done = replace(done, notices=(*done.notices, CUT)) if table.cut else done
         if asked.get("strict") and done.notices:
             raise InputError(f"{table.name}: a note, which --strict makes an error: {done.notices[0]}")
         for side in sides:

@@ -96,3 +96,21 @@ def test_comparing_and_checking_release_nothing(release, run):
     release(["a.csv"], *MEAN)
     run("check", "out.csv", "--channel", "out.csv.mechanism.json", "--original", "a.csv")
     assert len(run("releases", "--json").record["releases"]) == 1
+
+
+@pytest.mark.parametrize("source", ["half.csv", "parts"])
+def test_a_last_line_without_an_end_is_noted(release, run, folder, source):
+    """Answers of groups are told of, too, whether the table is a file or a folder."""
+    (folder / "parts").mkdir()
+    (folder / "parts" / "z.csv").write_bytes((folder / "a.csv").read_bytes())
+    halves = (folder / "half.csv", folder / "parts" / "b.csv")
+    for half in halves:
+        half.write_text((folder / "other.csv").read_text().rstrip("\n"), encoding="utf-8")
+    assert "the last line of the input has no end" in release([source], *MEAN)["notices"][-1]
+    job = ("strict.csv", "--identity", "house", "--strict")
+    strict = run("apply", "out.csv.mechanism.json", source, *job)
+    assert (strict.code, (folder / "strict.csv").exists()) == (2, False)
+    assert "a note, which --strict makes an error: the last line of the input" in " ".join(strict.err.split())
+    for half in halves:
+        half.write_text((folder / "other.csv").read_text(), encoding="utf-8")
+    assert run("apply", "out.csv.mechanism.json", source, *job).code == 0
