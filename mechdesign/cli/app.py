@@ -28,11 +28,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _unwrapped(doc: str) -> str:
-    """Paragraphs without their line breaks, which the help would keep."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in doc.split("\n\n"))
-
-
 @command
 def _root(
     console: ConsoleOptions,
@@ -59,7 +54,9 @@ def application(first: str = "") -> typer.Typer:
     for name in (first,) if first in COMMANDS else COMMANDS:
         module = import_module(f"mechdesign.cli.{name}")
         run = getattr(module, name)
-        app.command(name, cls=PlainCommand, help=_unwrapped(run.__doc__), epilog=module.EXAMPLE)(command(run))
+        # Without the line breaks inside of paragraphs, which the help would keep.
+        about = "\n\n".join(" ".join(paragraph.split()) for paragraph in run.__doc__.split("\n\n"))
+        app.command(name, cls=PlainCommand, help=about, epilog=module.EXAMPLE)(command(run))
     if first not in COMMANDS:
         ranges = import_module(f"mechdesign.cli.{GROUP}")
         app.add_typer(ranges.app, name=GROUP, help="Privacy without probabilities: measure ranges.")

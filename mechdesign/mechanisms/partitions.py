@@ -131,7 +131,9 @@ class _Means(MergedSets):
     def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
         fine = np.ones(len(mass), dtype=np.bool_)
         lifts = given_s / mass
-        for limit, values in ((self.limits.upper, lifts), (self.limits.lower, _inverse(lifts))):
+        with np.errstate(divide="ignore"):  # 1/0 = inf is the value that is meant
+            inverse = 1.0 / lifts
+        for limit, values in ((self.limits.upper, lifts), (self.limits.lower, inverse)):
             if math.isfinite(limit):
                 mean = self.limits.mean.average(self.p_s, values)
                 # |d(l - 1)^2| <= slack (2 (l - 1)^2 + 2 |l - 1|), so errors grow with 1 + mean at most.
@@ -154,11 +156,6 @@ class _Means(MergedSets):
         if self.risk == "log-max":
             return np.where(zeros > 0, ZERO_LIFT_RISK * zeros + upper, np.maximum(upper, lower))
         return upper + lower + ZERO_LIFT_RISK * zeros
-
-
-def _inverse(lifts: Array) -> Array:
-    with np.errstate(divide="ignore"):  # 1/0 = inf is the value that is meant
-        return 1.0 / lifts
 
 
 def merged_sets(p: Array, limits: Limits, risk: Risk = "auto") -> MergedSets:

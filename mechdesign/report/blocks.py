@@ -169,7 +169,8 @@ def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
     down_at, across_at = range(0, rows, high), range(0, columns, wide)
 
     def farthest(x: int, s: int) -> float:
-        return max((v for line in lifts.values[s : s + wide] for v in line[x : x + high]), key=_distance)
+        found = (lift for line in lifts.values[s : s + wide] for lift in line[x : x + high])
+        return max(found, key=lambda lift: abs(math.log(lift)) if lift > 0.0 else math.inf)
 
     values = tuple(tuple(farthest(x, s) for s in across_at) for x in down_at)
     note = ""
@@ -181,10 +182,6 @@ def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
         )
     names = tuple(_span(lifts.columns, row, high) for row in down_at)
     return Blocked(names, tuple(_span(lifts.sensitive, column, wide) for column in across_at), values, note)
-
-
-def _distance(value: float) -> float:
-    return abs(math.log(value)) if value > 0.0 else math.inf
 
 
 def _span(names: Sequence[str], start: int, size: int) -> str:

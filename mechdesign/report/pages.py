@@ -60,7 +60,13 @@ def laid_out(template: str, escaped: Callable[[str], str] = escape, /, **content
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    pages.filters |= {"kind": _kind, "look": _look, "shade": _shade, "tint": _tint, "code": _code}
+    own: dict[str, Callable[[Any], Any]] = {"kind": lambda block: type(block).__name__, "look": _look}
+    own |= {
+        "shade": lambda cell: sum(cell.strength >= limit for limit in SHADES),
+        "tint": _tint,
+        "code": _code,
+    }
+    pages.filters |= own
     return pages.get_template(template).render(**content)
 
 
@@ -79,20 +85,12 @@ def _code(line: str) -> Markup:
     return Markup(f"{fence}sh\n{line}\n{fence}")
 
 
-def _kind(block: b.Block) -> str:
-    return type(block).__name__
-
-
 def _look(grid: b.Grid) -> str:
     """The classes of a table whose cells have colours, or shades."""
     cells = [cell for row in grid.rows for cell in row]
     if any(cell.tint is not None for cell in cells):
         return "matrix map"
     return "matrix" if any(cell.strength for cell in cells) else ""
-
-
-def _shade(cell: b.Cell) -> int:
-    return sum(cell.strength >= limit for limit in SHADES)
 
 
 def _tint(cell: b.Cell) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from functools import cache
@@ -25,14 +25,10 @@ def text_of(report: str, *given: Any, **how: Any) -> str:
 
 @cache
 def _reports() -> Any:
-    filters = {"many": "{:,}".format, "names": _names}
-    filters |= {"promises": _promises, "allowed": outputs_allowed}
+    filters: dict[str, Callable[[Any], Any]] = {"promises": _promises, "allowed": outputs_allowed}
+    filters |= {"many": "{:,}".format, "names": lambda columns: " x ".join(map(w.label, columns))}
     known = {"assumptions": ASSUMPTIONS, "cells": cells, "islice": islice, "levels": _levels}
     return w.macros_of("ranges.txt.jinja", filters, **known)
-
-
-def _names(columns: Sequence[str]) -> str:
-    return " x ".join(map(w.label, columns))
 
 
 def _promises(done: Quantised) -> tuple[RangePromise, ...]:

@@ -114,16 +114,10 @@ def macros_of(template: str, filters: Mapping[str, Callable[..., Any]], **known:
 
     text = files("mechdesign.report").joinpath(template).read_text(encoding="utf-8")
     made: Any = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {
-        "at_least": at_least,
-        "at_most": at_most,
-        "count": count,
-        "label": label,
-        "percent": percent,
-    }
+    made.filters |= {each.__name__: each for each in (about, at_least, at_most, count, label, percent)}
     indents = {"flush": "", "paragraph": "  ", "item": "  - "}
     made.filters |= {name: partial(_filled, indent) for name, indent in indents.items()}
-    made.filters |= {"about": about, "sentence": _one_line, "table": _table, "aligned": _barred, **filters}
+    made.filters |= {"sentence": _one_line, "lines": aligned, "aligned": _barred, **filters}
     made.globals |= known
     return made.from_string(text).module
 
@@ -141,10 +135,6 @@ def _barred(text: str, *left: int) -> str:
     rows = [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines()]
     width = max(map(len, rows))
     return "\n".join(aligned([row + [""] * (width - len(row)) for row in rows], left=left))
-
-
-def _table(rows: Sequence[Sequence[str]], *left: int) -> str:
-    return "\n".join(aligned(rows, left=left))
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:

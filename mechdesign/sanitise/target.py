@@ -265,7 +265,8 @@ class Target:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._discard()
-        if isinstance(error, OSError) and self._concerns(error):
+        ours = isinstance(error, OSError) and error.filename in map(os.fspath, self._parts())
+        if isinstance(error, OSError) and (ours or error.errno in REFUSALS):
             raise InputError(self._refused(error)) from error
 
     def _parts(self) -> tuple[Path, ...]:
@@ -333,6 +334,3 @@ class Target:
             return "standard output was closed by its reader, who has not got all of the release"
         what = reason(error) if error.errno is not None else " ".join(str(error).split())
         return f"{self.name} cannot be written: {what}"
-
-    def _concerns(self, error: OSError) -> bool:
-        return error.errno in REFUSALS or error.filename in map(os.fspath, self._parts())
