@@ -450,7 +450,11 @@ static PyObject *look(PyObject *self, PyObject *args)
     for (; i < count; i++) {
 #if defined(__GNUC__)
         if (i + AHEAD < count)
-            __builtin_prefetch(key + slot_of(hash[i + AHEAD], slots));
+        {
+            uint64_t next = slot_of(hash[i + AHEAD], slots);
+            __builtin_prefetch(key + next);
+            __builtin_prefetch(value + next, 1);
+        }
 #endif
         uint64_t h = hash[i] ? hash[i] : UINT64_MAX, at = slot_of(h, slots);
         while (key[at] && key[at] != h)

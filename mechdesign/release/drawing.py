@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,8 @@ class Seen:
 
     def look(self, hashes: Hashes, codes: Integers) -> tuple[NDArray[np.bool_], Integers]:
         """Which records are the first of their identifier, and the codes that all came with first; remembers them."""
+        if not self._used and len(hashes) > len(self._keys):
+            self.reserve(len(hashes))  # growing would take longer than looking
         new, found = self._walk(hashes, codes, self._room)
         late = np.flatnonzero(new == 2)
         if late.size:  # with no room for them, they are held against each other alone
@@ -201,9 +204,12 @@ class Release:
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add to `symbol_counts` what so many equal records hold, for which nothing is drawn or refused."""
-        codes = positions_of(
-            [normalised_cells(column, self.policy.normalise) for column in columns], self._alphabet
-        )
+        columns = [normalised_cells(column, self.policy.normalise) for column in columns]
+        if len(columns) == 1:  # each text once
+            cells = columns[0]
+            times = np.bincount(cells.codes.astype(np.int64) + 1, times, len(cells.texts) + 1)
+            columns = [replace(cells, codes=np.arange(-1, len(cells.texts)))]
+        codes = positions_of(columns, self._alphabet)
         codes[codes < 0] += len(self.symbol_counts)  # MISSING comes before UNKNOWN
         found = np.bincount(codes, times, len(self.symbol_counts))  # floats, which are exact up to 2^53
         self.symbol_counts += found.astype(np.int64)

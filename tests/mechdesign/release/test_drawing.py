@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -216,3 +217,34 @@ PUBLIC = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)
 def test_refusals(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "?", None]), max_size=40), st.booleans(), st.data())
+def test_what_is_counted_is_what_would_be_drawn_for(texts, crossed, data):
+    """Each record so many times, the missing and the unknown too."""
+    times = data.draw(st.lists(st.integers(1, 3), min_size=len(texts), max_size=len(texts)))
+    symbols = [(x, y) for x in "abc" for y in "uv"] if crossed else [*"abc"]
+    rows = ((D, 0), (0, D), (D // 2, D // 2)) * (2 if crossed else 1)
+    counts = np.ones((2, len(symbols)), int)
+    joint = Joint.from_counts(
+        counts, useful_labels=symbols, useful=["x", "y"] if crossed else "x", sensitive="s"
+    )
+    policy = Policy(unknown="marginal", null="marginal")
+    columns = [texts, ["u" if k % 2 else "v" for k in range(len(texts))]][: 1 + crossed]
+    one, other = (
+        Release(Channel(joint.useful, ("0", "1"), rows, D, joint=joint), KEY, policy=policy) for _ in "ab"
+    )
+    one.count([encode(column, "x") for column in columns], np.array(times, np.int64))
+    every = [np.repeat(np.array(column, object), times).tolist() for column in columns]
+    other.draw([encode(column, "x") for column in every], RowNumbers(0, sum(times)))
+    assert one.symbol_counts.tolist() == other.symbol_counts.tolist()
+    assert one.symbol_counts.sum() == sum(times)
+
+
+def test_a_dictionary_that_fills_its_type_is_counted():
+    cells = pa.DictionaryArray.from_arrays(
+        pa.array(range(128), pa.int8()), [*"abc", *(f"other {k}" for k in range(125))]
+    )
+    release = Release(IDENTITY, KEY, policy=Policy(unknown="marginal"))
+    release.count([encode(cells, "x")], np.ones(128, np.int64))
+    assert release.symbol_counts.tolist() == [1, 1, 1, 0, 125]
