@@ -24,7 +24,7 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import arrow_integers
+from mechdesign.formats.cells import arrow_integers, integers_of
 from mechdesign.sanitise.evidence import LEVEL, LOOKED, decisive, log_evidence
 from mechdesign.sanitise.frames import look_at, sanitised
 from mechdesign.sanitise.recipe import stands_for
@@ -130,7 +130,7 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
 
 
 def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Sequence[int]) -> Any:
-    """The counts of each partition: of equal cells where their symbols are few, else of each record."""
+    """The counts of each partition: by Spark where there are few symbols, else of each record."""
     import pyarrow as pa
     from pyspark.sql import functions as sf
 
@@ -145,7 +145,7 @@ def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Seq
     def count_parts(batches: Iterator[Any]) -> Iterator[Any]:
         drawers: dict[int, Any] = defaultdict(lambda: recipe.drawer(header))
         for batch in batches:
-            part, times = np.asarray(batch.column(0)), np.asarray(batch.columns[-1])
+            part, times = integers_of(batch.column(0)), integers_of(batch.columns[-1]).astype(np.int64)
             for each in np.unique(part).tolist():
                 at = np.flatnonzero(part == each)
                 cells = batch.take(arrow_integers(at)) if len(at) < len(part) else batch
@@ -153,10 +153,14 @@ def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Seq
                     lambda place, cells=cells: cells.column(1 + places.index(place)), times[at]
                 )
         found = [[each.tolist() for each in drawer.counts] for drawer in drawers.values()]
-        yield pa.RecordBatch.from_pydict({"part": list(drawers), "counts": found})
+        yield pa.RecordBatch.from_pydict({"part": [*drawers], "counts": found})
 
+    if few:
+        found = next(count_parts(rows.toArrow().to_batches())).to_pylist()
+    else:
+        found = rows.mapInArrow(count_parts, "part bigint, counts array<array<bigint>>").collect()
     counted: dict[int, Any] = {}
-    for part, counts in rows.mapInArrow(count_parts, "part bigint, counts array<array<bigint>>").collect():
+    for part, counts in ((each["part"], each["counts"]) for each in found):
         sums = zip(counted.get(part, counts), counts, strict=True)
         counted[part] = [np.add(*both) for both in sums] if part in counted else counts
     return [*counted.values()]
@@ -173,14 +177,14 @@ def on_dask(frame: Any, recipe: Any, header: Sequence[Any], first_row: int) -> A
 
     empty, drawer = frame._meta.iloc[:0], recipe.drawer(header)
     # What is wrong with the types is found before anything is read.
-    meta = _PartitionWork(recipe, header, None)(empty, np.zeros(0, dtype=np.int64))
+    meta = _PartitionWork(recipe, header, None)(empty)
     totals = _totals(drawer, counted, lambda parts: frame.partitions[:parts].compute())
     work = _PartitionWork(recipe, header, totals)
     if not drawer.releases or recipe.options.identifiers or recipe.options.row_numbers is not None:
         return frame.map_partitions(work, meta=meta)
-    # The row number of every record: a cumulated sum, so that no partition waits for those behind it.
-    places = frame.map_partitions(_ones, meta=(None, np.dtype(np.int64))).cumsum() + (first_row - 1)
-    return frame.map_partitions(work, places, meta=meta)
+    # Where each partition begins: a cumulated sum, so that no partition waits for those behind it.
+    lengths = frame.map_partitions(_length, meta=(None, np.dtype(np.int64)))
+    return frame.map_partitions(work, lengths.cumsum() - lengths + first_row, meta=meta)
 
 
 class _PartitionWork:
@@ -197,9 +201,9 @@ class _PartitionWork:
     def __repr__(self) -> str:
         return self.__name__
 
-    def __call__(self, part: Any, numbers: Any = None) -> Any:
+    def __call__(self, part: Any, first_row: Any = ()) -> Any:
         drawer = self._recipe.drawer(self._header)
-        released = sanitised(part, drawer, numbers=numbers)
+        released = sanitised(part, drawer, first_row=int(next(iter(first_row), 0)))
         look_at(part, drawer)
         _end(drawer, self._more)
         return released
@@ -208,7 +212,7 @@ class _PartitionWork:
 class _Counting(_PartitionWork):
     """Counts the symbols of a partition, of which only some columns are there."""
 
-    def __call__(self, part: Any, numbers: Any = None) -> Any:
+    def __call__(self, part: Any, first_row: Any = ()) -> Any:
         drawer = self._recipe.drawer(self._header)
         drawer.count(lambda at: part.iloc[:, self._more.index(at)], np.ones(len(part), np.int64))
         return drawer.counts
@@ -254,7 +258,8 @@ def _end(drawer: Any, totals: Sequence[Integers] | None) -> None:
         _refuse_apart(drawer, tables, max(1.0, tables[0].sum() / count))
 
 
-def _ones(part: Any) -> Any:
+def _length(part: Any) -> Any:
+    """As a column of one cell, which an empty partition has no index for."""
     import pandas as pd
 
-    return pd.Series(1, index=part.index, dtype=np.int64)
+    return pd.Series(len(part), index=part.index[:1], dtype=np.int64)

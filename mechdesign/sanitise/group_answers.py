@@ -13,9 +13,10 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import require_column
 from mechdesign.formats.parquet import ParquetBatch
+from mechdesign.formats.urls import FRAME
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.sanitise.answers import Quantised
-from mechdesign.sanitise.frames import FRAME, all_different
+from mechdesign.sanitise.frames import all_different
 from mechdesign.sanitise.history import charged
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.quantized import Answering

@@ -125,7 +125,7 @@ class NumbersDrawer(Looks):
         return [*people, column], []
 
     def draw(
-        self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
+        self, column: Callable[[int], Any], count: int, *, first_row: int = 0
     ) -> dict[tuple[int, int], DrawnColumn]:
         """As `Drawer.draw`; the records in `dropped` have no code."""
         tally, at = self.tally, np.arange(count)

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, arrow_offsets, arrow_texts, encode, require_column, simple_texts
+from mechdesign.formats.cells import (
+    Encoded,
+    arrow_offsets,
+    arrow_texts,
+    encode,
+    integers_of,
+    require_column,
+    simple_texts,
+)
 from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
 from mechdesign.release.policies import MARGINAL
@@ -256,10 +264,10 @@ class Drawer(Looks):
         return rebuild(like, drawn.codes, drawn.labels, name, own=self.own)
 
     def draw(
-        self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
+        self, column: Callable[[int], Any], count: int, *, first_row: int = 0
     ) -> dict[tuple[int, int], DrawnColumn]:
         """The released columns of a part of the table, by (channel, part) as in `plan.OutputColumn`."""
-        cells, records = self._symbols(column), self._records(column, count, first_row, numbers)
+        cells, records = self._symbols(column), self._records(column, count, first_row)
         released: dict[tuple[int, int], DrawnColumn] = {}
         orders = [*self.orders.values()]
         for k, (release, symbols) in enumerate(zip(self.releases, cells, strict=True)):
@@ -290,14 +298,12 @@ class Drawer(Looks):
             for channel, places in zip(self.recipe.channels, self.plan.inputs, strict=True)
         ]
 
-    def _records(self, column: Callable[[int], Any], count: int, first_row: int, numbers: Any) -> Records:
+    def _records(self, column: Callable[[int], Any], count: int, first_row: int) -> Records:
         if self.plan.identity:
             return Identifiers([_identifiers(column(at), self.header[at]) for at in self.plan.identity])
         name = self.recipe.options.row_numbers
         if name is not None:
             return _numbered(column(self.header.index(name)), name)
-        if numbers is not None:
-            return NumberedRecords(np.asarray(numbers))
         return RowNumbers(first_row, count)
 
 
@@ -346,7 +352,7 @@ def _numbered(column: Any, name: str) -> NumberedRecords:
             f"the column {quoted(name)} must hold an integer for every record, its row number, and it holds "
             f"{'gaps' if series.dtype.is_integer() else str(series.dtype)}"
         )
-    records = NumberedRecords(series.to_numpy())
+    records = NumberedRecords(integers_of(series.to_arrow()))  # not to_numpy, which loads pandas
     if not (records.numbers[1:] > records.numbers[:-1]).all():
         values, times = np.unique(records.numbers, return_counts=True)
         if times.max() > 1:

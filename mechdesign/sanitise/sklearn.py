@@ -35,7 +35,8 @@ from mechdesign.notions import Notion
 from mechdesign.release.drawing import LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
-from mechdesign.sanitise.frames import arrow_columns, by_ledger, header_of, heed, look_at, sanitised
+from mechdesign.sanitise.frame_jobs import by_ledger, heed
+from mechdesign.sanitise.frames import arrow_columns, header_of, look_at, sanitised
 from mechdesign.sanitise.options import ColumnNames, ReleaseOptions, StepKeywords, takes
 from mechdesign.sanitise.recipe import Drawer, DrawnColumn, Recipe
 from mechdesign.tables.columns import positions_of, rebuild

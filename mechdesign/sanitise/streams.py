@@ -19,17 +19,8 @@ from mechdesign.formats.urls import LAZY
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.clusters import on_dask, on_spark
-from mechdesign.sanitise.frames import (
-    all_different,
-    arrow_columns,
-    by_ledger,
-    header_of,
-    look_at,
-    quantised,
-    sanitised,
-    warn_of_draws,
-    weighed,
-)
+from mechdesign.sanitise.frame_jobs import by_ledger, quantised, warn_of_draws, weighed
+from mechdesign.sanitise.frames import all_different, arrow_columns, header_of, look_at, sanitised
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.numbers import NumbersRecipe, recipe_of

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, as_whole, distinct_records, encode, encoded_columns
+from mechdesign.formats.cells import (
+    Encoded,
+    arrow_integers,
+    arrow_texts,
+    as_whole,
+    distinct_records,
+    encode,
+    encoded_columns,
+)
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, WHAT, number_of
 from mechdesign.tables.variable import Variable
 
@@ -207,13 +215,14 @@ def _rebuild_array(column: Any, codes: NDArray[np.integer[Any]], labels: Sequenc
 
     kinds = {field.type for field in column.schema} if isinstance(column, pa.Table) else {column.type}
     if own and not isinstance(column, pa.Table) and (values := own_values(labels, column.type)) is not None:
-        return values.take(pa.array(codes))
+        return values.take(arrow_integers(codes))
     wanted = arrow_type(kinds.pop() if len(kinds) == 1 else pa.null())
-    indices = pa.array(codes.astype(np.int32, copy=False))
+    # Not pa.array(..), which loads pandas.
+    indices, texts = arrow_integers(codes.astype(np.int32, copy=False)), arrow_texts(labels)
     if pa.types.is_dictionary(wanted):
-        return pa.DictionaryArray.from_arrays(indices, pa.array(labels, wanted.value_type))
-    texts = pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string())).dictionary_decode()
-    return texts if texts.type == wanted else texts.cast(wanted)
+        return pa.DictionaryArray.from_arrays(indices, texts.cast(wanted.value_type))
+    found = texts.take(indices)
+    return found if found.type == wanted else found.cast(wanted)
 
 
 def _rebuild_series(

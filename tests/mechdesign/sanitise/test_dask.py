@@ -222,7 +222,7 @@ def test_sanitise_takes_dask_frames_and_parts_of_tables(channel):
 @pytest.mark.parametrize(
     ("identity", "message"),
     [
-        ({}, "row number 17: the channel does not know the symbol 'z'"),
+        ({}, "row number 17 \\(counted from 0\\): the channel does not know the symbol 'z'"),
         ({"row_numbers": "n"}, "row number 17: the channel does not know the symbol 'z'"),
         ({"identity": "id"}, "the record 'person 0017': the channel does not know the symbol 'z'"),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 import warnings
 
 import pandas as pd
@@ -84,3 +86,28 @@ def test_channel_apply_with_the_key_gives_the_draws_of_a_frame(channel):
         named = {name: frame[column].tolist() for name, column in arguments.items()}
         pd.testing.assert_series_equal(channel.apply(frame["job"], key=KEY, **named), expected)
     assert channel.apply(frame["job"], key=KEY).tolist() == drawn_by_hand(channel, frame["job"])
+
+
+@pytest.mark.parametrize("identity", ['row_numbers="n"', 'identity="n"', 'identity="id"', ""])
+def test_arrow_tables_are_released_without_pandas(channel, tmp_path, identity):
+    """Each worker of Spark would load it, which takes as long as the draws for a million records."""
+    channel.save(tmp_path / "channel.json")
+    code = f"""
+import sys
+import numpy as np
+import pyarrow as pa
+from mechdesign.channel.channel import Channel
+from mechdesign.formats.cells import arrow_integers, arrow_texts
+from mechdesign.release.draws import Key
+from mechdesign.sanitise import sanitise
+channel = Channel.load({str(tmp_path / "channel.json")!r})
+columns = [arrow_integers(np.arange(9)), arrow_texts([*"123456789"]), arrow_texts([*"abcabcabc"])]
+table = pa.Table.from_arrays(columns, ["n", "id", "job"])
+released = sanitise(table, channel, key=Key.insecure(7), {identity})
+print(*released["job"].to_pylist(), "pandas" in sys.modules, sep=";")
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    *labels, loaded = done.stdout.strip().split(";")
+    assert len(labels) == 9
+    assert {*labels} <= {*channel.outputs}
+    assert loaded == "False"
