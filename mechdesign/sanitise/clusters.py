@@ -59,14 +59,8 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     sf: Any = functions
     schema, drawer = frame.schema, recipe.drawer(header)
     asked = "timezone" in signature(to_arrow_schema).parameters  # since Spark 4.2 or 4.3
-    how: Any = {"timezone": frame.sparkSession.conf.get("spark.sql.session.timeZone")} if asked else {}
+    how: Any = {"timezone": "UTC"} if asked else {}
     types, plan = to_arrow_schema(schema, **how), drawer.plan
-    for at in plan.identity:
-        if getattr(types.field(at).type, "tz", None):
-            raise InputError(
-                f"the moments in {quoted(header[at])} have other texts in other time zones (those of "
-                "spark.sql.session.timeZone), and records would be drawn again: identify them by text (date_format)"
-            )
     sanitised(types.empty_table(), drawer)  # wrong types are found here, and not on an executor
     names = [f"c{at}" for at in range(len(header))]  # those of the user mean something in expressions
     flat, fields, columns = frame.toDF(*names), [], []
@@ -96,7 +90,7 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     def sanitise_partition(parts: Iterator[Any]) -> Iterator[Any]:
         drawer = recipe.drawer(header)
         for *part, looked in parts:
-            cells = dict(zip(wanted, part, strict=True))
+            cells = dict(zip(wanted, map(_universal, part), strict=True))
             drawn = drawer.draw(cells.__getitem__, len(looked))
             made = [
                 drawer.rebuild(cells[stands_for(plan, each)], drawn[each.release], each.name)
@@ -150,7 +144,7 @@ def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Seq
                 at = np.flatnonzero(part == each)
                 cells = batch.take(arrow_integers(at)) if len(at) < len(part) else batch
                 drawers[each].count(
-                    lambda place, cells=cells: cells.column(1 + places.index(place)), times[at]
+                    lambda place, cells=cells: _universal(cells.column(1 + places.index(place))), times[at]
                 )
         found = [[each.tolist() for each in drawer.counts] for drawer in drawers.values()]
         yield pa.RecordBatch.from_pydict({"part": [*drawers], "counts": found})
@@ -164,6 +158,14 @@ def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Seq
         sums = zip(counted.get(part, counts), counts, strict=True)
         counted[part] = [np.add(*both) for both in sums] if part in counted else counts
     return [*counted.values()]
+
+
+def _universal(cells: Any) -> Any:
+    """Moments in UTC, as `Joint.from_table` has them, and not in the session's time zone."""
+    import pyarrow as pa
+
+    zoned = pa.types.is_timestamp(cells.type) and cells.type.tz is not None
+    return cells.cast(pa.timestamp(cells.type.unit, "UTC")) if zoned else cells
 
 
 def on_dask(frame: Any, recipe: Any, header: Sequence[Any], first_row: int) -> Any:

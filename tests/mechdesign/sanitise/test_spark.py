@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from mechdesign import LIP, design
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.release.policies import Policy
@@ -473,13 +474,34 @@ def test_moments_stay(spark, channel, frame, zone):
     assert released.drop("job").exceptAll(source.drop("job")).count() == 0
 
 
-def test_moments_identify_no_record(spark, channel, frame):
-    source = in_spark(spark, frame, 2).selectExpr(
-        "*", "timestamp_seconds(n) at", "timestamp_ntz '2020-01-01' day"
-    )
-    with pytest.raises(InputError, match=r"^the moments in 'at' have other texts in other time zones"):
-        sanitise_spark(source, channel, key=KEY, identity=["id", "at"])
-    assert sanitise_spark(source, channel, key=KEY, identity=["id", "day"]).count() == len(frame)
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_moments_identify_records_in_every_time_zone(spark, channel, frame, zone):
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", zone)
+    source = in_spark(session, frame, 2).selectExpr("*", "timestamp_seconds(7777 * n) at")
+    released = sanitise_spark(source, channel, key=KEY, identity="at")
+    here = frame.assign(at=pd.to_datetime(7777 * frame["n"], unit="s", utc=True))
+    assert by_number(released) == sanitise(here, channel, key=KEY, identity="at")["job"].tolist()
+
+
+@pytest.mark.parametrize("form", ["label", "posterior-draw"])
+def test_moments_are_symbols_in_every_time_zone(spark, form):
+    """As `Joint.from_table` counts them, in UTC."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    at = pd.to_datetime(10**5 * np.random.default_rng(3).integers(0, 3, 600), unit="s", utc=True)
+    frame = people(600).drop(columns="job").assign(rel=[*"stt"] * 200, at=at)
+    source = in_spark(session, frame, 2)
+    joint = Joint.from_table(source, sensitive="rel", useful="at")
+    assert joint.useful.names[0] == "1970-01-01 00:00:00+00:00"
+    how = {"key": KEY, "row_numbers": "n", "drop": ["rel"], "form": form}
+    released = sanitise_spark(source, channel := design(joint, LIP(1)).channel, **how)
+    there = released.orderBy("n").toArrow()["at"]
+    if form == "posterior-draw":
+        assert released.schema["at"] == source.schema["at"]
+        there = there.cast(pa.timestamp("us", "UTC"))
+    here = sanitise(pa.Table.from_pandas(frame), channel, **how)["at"]
+    assert there.to_pylist() == here.cast(there.type).to_pylist()
 
 
 def test_no_name_leads_to_what_was_left_out(spark, channel):
