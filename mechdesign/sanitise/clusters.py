@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -137,27 +138,28 @@ def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Seq
     rows = rows.groupBy("part", *names).count() if few else rows.withColumn("count", sf.lit(1))
 
     def count_parts(batches: Iterator[Any]) -> Iterator[Any]:
-        drawers: dict[int, Any] = defaultdict(lambda: recipe.drawer(header))
+        drawer, counted = (
+            recipe.drawer(header),
+            defaultdict[int, Any](lambda: [0 * each for each in drawer.counts]),
+        )
         for batch in batches:
             part, times = integers_of(batch.column(0)), integers_of(batch.columns[-1]).astype(np.int64)
-            for each in np.unique(part).tolist():
-                at = np.flatnonzero(part == each)
-                cells = batch.take(arrow_integers(at)) if len(at) < len(part) else batch
-                drawers[each].count(
-                    lambda place, cells=cells: _universal(cells.column(1 + places.index(place))), times[at]
+            ends = np.flatnonzero(np.diff(part, append=-1)) + 1  # of what belongs to one partition
+            for first, end in pairwise([0, *ends.tolist()]):
+                cells, before = batch.slice(first, end - first), [each.copy() for each in drawer.counts]
+                drawer.count(
+                    lambda at, cells=cells: _universal(cells.column(1 + places.index(at))), times[first:end]
                 )
-        found = [[each.tolist() for each in drawer.counts] for drawer in drawers.values()]
-        yield pa.RecordBatch.from_pydict({"part": [*drawers], "counts": found})
+                sums = zip(counted[part[first]], drawer.counts, before, strict=True)
+                counted[part[first]] = [old + new - known for old, new, known in sums]
+        found = [[each.tolist() for each in counts] for counts in counted.values()]
+        yield pa.RecordBatch.from_pydict({"counts": found})
 
     if few:
-        found = next(count_parts(rows.toArrow().to_batches())).to_pylist()
+        found = next(count_parts(rows.toArrow().sort_by("part").to_batches())).to_pylist()
     else:
-        found = rows.mapInArrow(count_parts, "part bigint, counts array<array<bigint>>").collect()
-    counted: dict[int, Any] = {}
-    for part, counts in ((each["part"], each["counts"]) for each in found):
-        sums = zip(counted.get(part, counts), counts, strict=True)
-        counted[part] = [np.add(*both) for both in sums] if part in counted else counts
-    return [*counted.values()]
+        found = rows.mapInArrow(count_parts, "counts array<array<bigint>>").collect()
+    return [each["counts"] for each in found]
 
 
 def _universal(cells: Any) -> Any:
