@@ -6,6 +6,7 @@ One rule for every kind of frame, so that a channel designed on one works on ano
 - integers are written as digits (``1``), truth values as ``True`` and ``False``;
 - floats as the shortest decimal that names them (``1.0``, ``0.1``), NaN counts as missing;
 - dates and times in ISO form with a blank (``2024-01-31 08:00:00``), a fraction of a second only where there is one;
+  moments of a time zone in UTC (``2024-01-31 07:00:00+00:00``), in whichever zone they are shown;
 - a category is the text of its value;
 - anything else that is a single value is its `str`; bytes, lists and records are refused.
 
@@ -23,6 +24,7 @@ import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -167,6 +169,8 @@ def text_of(value: Any, name: str) -> str | None:
         raise _not_a_symbol(name, type(value).__name__)
     if type(value).__name__ in ("NAType", "NaTType"):  # pandas' missing values, without importing pandas
         return None
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC)
     return str(value)
 
 
@@ -313,6 +317,8 @@ def _arrow_texts(values: Any, name: str) -> list[str | None]:
 
     kind, types = values.type, pa.types
     if types.is_timestamp(kind) or types.is_time(kind):
+        if getattr(kind, "tz", None):  # whatever the zone of the table, or of who reads it
+            values = values.cast(pa.timestamp(kind.unit, "UTC"))
         return [text and _plain_time(text) for text in values.cast(pa.string()).to_pylist()]
     if types.is_floating(kind):
         valid = values.is_valid().to_pylist()

@@ -91,7 +91,7 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     def sanitise_partition(parts: Iterator[Any]) -> Iterator[Any]:
         drawer = recipe.drawer(header)
         for *part, looked in parts:
-            cells = dict(zip(wanted, map(_universal, part), strict=True))
+            cells = dict(zip(wanted, part, strict=True))
             drawn = drawer.draw(cells.__getitem__, len(looked))
             made = [
                 drawer.rebuild(cells[stands_for(plan, each)], drawn[each.release], each.name)
@@ -116,7 +116,7 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     }
     draw = sf.arrow_udf(sanitise_partition, StructType(fields)).asNondeterministic()
     place = sf.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)  # of a record in its partition
-    every = sf.array(*texts)  # Spark is slow with null structures
+    every = sf.array(*texts)  # Spark is slow with null structures, and with long runs of null arrays
     looked = sf.when((place < LOOKED) | (place % SPARSELY == 0), every)
     rows = flat.withColumn("looked", every if frame.isStreaming else looked)  # streams have no places
     drawn = draw(*(names[at] for at in wanted), "looked").alias("drawn")
@@ -147,9 +147,7 @@ def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Seq
             ends = np.flatnonzero(np.diff(part, append=-1)) + 1  # of what belongs to one partition
             for first, end in pairwise([0, *ends.tolist()]):
                 cells, before = batch.slice(first, end - first), [each.copy() for each in drawer.counts]
-                drawer.count(
-                    lambda at, cells=cells: _universal(cells.column(1 + places.index(at))), times[first:end]
-                )
+                drawer.count(lambda at, cells=cells: cells.column(1 + places.index(at)), times[first:end])
                 sums = zip(counted[part[first]], drawer.counts, before, strict=True)
                 counted[part[first]] = [old + new - known for old, new, known in sums]
         found = [[each.tolist() for each in counts] for counts in counted.values()]
@@ -160,14 +158,6 @@ def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Seq
     else:
         found = rows.mapInArrow(count_parts, "counts array<array<bigint>>").collect()
     return [each["counts"] for each in found]
-
-
-def _universal(cells: Any) -> Any:
-    """Moments in UTC, as `Joint.from_table` has them, and not in the session's time zone."""
-    import pyarrow as pa
-
-    zoned = pa.types.is_timestamp(cells.type) and cells.type.tz is not None
-    return cells.cast(pa.timestamp(cells.type.unit, "UTC")) if zoned else cells
 
 
 def on_dask(frame: Any, recipe: Any, header: Sequence[Any], first_row: int) -> Any:

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pytest
 
 from mechdesign.formats import _csv
 from mechdesign.formats.cells import encode
@@ -29,3 +35,21 @@ def test_texts_whose_hashes_meet_are_told_apart():
         np.frombuffer(each, np.int32).tolist() for each in _csv.numbered(offsets, b"".join(texts))
     )
     assert (codes, firsts) == ([0, 1, 0, 2, 1], [0, 1, 3])
+
+
+MOMENTS = [datetime(2024, 1, 31, 7, tzinfo=UTC), datetime(2024, 7, 1, 22, 0, 0, 500_000, tzinfo=UTC)]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+def test_moments_have_one_text_in_whichever_zone_they_are_shown(zone):
+    """A channel that was designed on one of these tables knows the symbols of all, and identities are the same."""
+    shown = [moment.astimezone(ZoneInfo(zone)) for moment in MOMENTS]
+    arrow = pa.array(shown, pa.timestamp("us", zone))
+    columns = [shown, np.array(shown, object), arrow, arrow.dictionary_encode(), pa.chunked_array([arrow])]
+    columns += [pd.Series(shown), pd.Series(shown, dtype="category"), pd.Series(shown, dtype=object)]
+    columns += [pl.Series(shown), pd.Series(pd.arrays.ArrowExtensionArray(arrow))]
+    for column in columns:
+        cells = encode(column, "at")
+        texts = [cells.texts[code] for code in cells.codes]
+        assert texts == ["2024-01-31 07:00:00+00:00", "2024-07-01 22:00:00.500000+00:00"]
+    assert encode([datetime(2024, 1, 31, 7)], "at").texts == ("2024-01-31 07:00:00",)

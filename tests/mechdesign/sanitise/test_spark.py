@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from mechdesign import LIP, design
@@ -19,6 +20,8 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.release.policies import Policy
 from mechdesign.sanitise import clusters, create_key, sanitise, sanitise_spark, spark_errors
+from mechdesign.sanitise.options import ReleaseOptions
+from mechdesign.sanitise.recipe import Recipe
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.sanitise.records import (
     KEY,
@@ -360,6 +363,41 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(spark, adult):
         sanitise_spark(source.orderBy(rand()), channel, key=KEY, row_numbers="n"),
     ):
         assert released.toArrow().sort_by("n")["occupation"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("useful", ["job", ["city", "job"], "at", "pay", ["pay", "at"]])
+def test_each_partition_is_counted(spark, monkeypatch, useful):
+    """As drawing for its records counts them, one partition at a time: gaps, unknown symbols, moments and bins."""
+    session, chance = spark.newSession(), np.random.default_rng(4)
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    at = pd.to_datetime(10**5 * chance.integers(0, 3, 700), unit="s", utc=True)
+    frame = people(700).assign(city=chance.choice([*"uv"], 700), rel=[*"ssttttt"] * 100, at=at)
+    bins = {"bins": {"pay": 2}} if "pay" in useful else {}
+    channel = design(Joint.from_table(frame, sensitive="rel", useful=useful, **bins), LIP(1)).channel
+    frame.loc[::9, "job"], frame.loc[1::9, "job"] = None, "?"
+    source = in_spark(session, frame.drop(columns="rel"), 1).repartition(5, "n")
+    counted, totals = [], clusters._totals
+    monkeypatch.setattr(
+        clusters,
+        "_totals",
+        lambda drawer, count, first: totals(
+            drawer, lambda places: counted.append(count(places)) or counted[-1], first
+        ),
+    )
+    policy = Policy(null="marginal", unknown="marginal")
+    sanitise_spark(source, channel, key=KEY, row_numbers="n", policy=policy)
+    parts = source.selectExpr("spark_partition_id() as part", "*").toArrow()
+    recipe = Recipe.of(channel, ReleaseOptions(key=KEY, row_numbers="n", policy=policy))
+    expected = []
+    for part in range(5):
+        some = parts.filter(pc.field("part") == part).drop_columns("part").to_pandas()
+        drawer = recipe.drawer([*some])
+        drawer.draw(
+            lambda at, some=some: some.assign(at=some["at"].dt.tz_convert("UTC")).iloc[:, at], len(some)
+        )
+        expected.append([each.tolist() for each in drawer.counts])
+    assert sorted(counted[0]) == sorted(expected)
+    assert np.sum(counted[0]) == 700
 
 
 def test_partitions_that_are_cut_in_another_way_when_they_are_released_are_refused(spark, channel):
