@@ -13,7 +13,9 @@ joint = adult.load()
 notion = md.ALIP(eps_l=0.5, eps_u=0.5)
 result = md.design(joint, notion)
 
-print(f"kept: {result.nmi:.4f} of H(occupation) = {result.entropy:.4f} nats, in {result.outputs} outputs")
+print(
+    f"kept: {result.nmi:.4f} of H(occupation) = {result.entropy:.4f} nats, in {result.outputs} outputs"
+)
 print(
     f"no private channel keeps more than {result.certificate.upper_bound_nmi:.4f} ({result.certificate.scope})"
 )

@@ -18,7 +18,9 @@ channel = md.design(joint, md.LIP(0.5)).channel
 cells = [(s, x, n) for s, row in enumerate(joint.counts) for x, n in enumerate(row)]
 frame = pd.DataFrame(
     {
-        "relationship": [joint.sensitive.names[s] for s, _, n in cells for _ in range(n)],
+        "relationship": [
+            joint.sensitive.names[s] for s, _, n in cells for _ in range(n)
+        ],
         "occupation": [joint.useful.names[x] for _, x, n in cells for _ in range(n)],
     }
 ).astype({"occupation": "category"})
@@ -35,15 +37,21 @@ frame = frame.drop(columns="relationship")
 key = md.Key.fresh()
 released = sanitise(frame, channel, key=key, identity="person")
 print(released.head(3))
-print("still categories:", isinstance(released["occupation"].dtype, pd.CategoricalDtype))
+print(
+    "still categories:", isinstance(released["occupation"].dtype, pd.CategoricalDtype)
+)
 
 shuffled = frame.sample(frac=1, random_state=1)
 again = sanitise(shuffled, channel, key=key, identity="person").sort_index()
 print("same draws in another order:", again.equals(released))
 for kind in (pl.from_pandas, pa.Table.from_pandas):
     other = sanitise(kind(frame), channel, key=key, identity="person")
-    same = [str(label) for label in other["occupation"]] == released["occupation"].tolist()
+    same = [str(label) for label in other["occupation"]] == released[
+        "occupation"
+    ].tolist()
     print(f"same draws in {type(other).__module__.split('.')[0]}:", same)
 
-values = sanitise(frame, channel, key=key, identity="person", form="posterior-draw")["occupation"]
+values = sanitise(frame, channel, key=key, identity="person", form="posterior-draw")[
+    "occupation"
+]
 print("posterior draws keep the alphabet:", set(values) <= set(joint.useful.names))

@@ -58,31 +58,44 @@ def truth_of(name: str) -> Array:
     return table / table.sum()
 
 
-def sample(truth: Array, records: int, rng: np.random.Generator) -> tuple[md.Joint, list[int], int]:
+def sample(
+    truth: Array, records: int, rng: np.random.Generator
+) -> tuple[md.Joint, list[int], int]:
     """Counts of so many records, the symbols of X that occur in them, and how many do not."""
     counts = rng.multinomial(records, truth.ravel()).reshape(truth.shape)
     seen = np.flatnonzero(counts.sum(axis=0)).tolist()
-    joint = md.Joint.from_counts(counts[:, seen].tolist(), useful_labels=[str(x) for x in seen])
+    joint = md.Joint.from_counts(
+        counts[:, seen].tolist(), useful_labels=[str(x) for x in seen]
+    )
     return joint, seen, truth.shape[1] - len(seen)
 
 
-def realised(channel: md.Channel, joint: md.Joint, seen: list[int], truth: Array, limits: Any) -> float:
+def realised(
+    channel: md.Channel, joint: md.Joint, seen: list[int], truth: Array, limits: Any
+) -> float:
     """The largest share of a budget that the channel uses on the truth; unseen symbols are released as unknown ones."""
     rows = np.tile(joint.p_x @ channel.matrix, (truth.shape[1], 1))
     rows[seen] = channel.matrix
     given_s = truth / truth.sum(axis=1, keepdims=True) @ rows
     mass = truth.sum(axis=1) @ given_s
-    high, low = np.log(given_s.max(axis=0) / mass).max(), np.log(mass / given_s.min(axis=0)).max()
+    high, low = (
+        np.log(given_s.max(axis=0) / mass).max(),
+        np.log(mass / given_s.min(axis=0)).max(),
+    )
     ratio = np.log(given_s.max(axis=0) / given_s.min(axis=0)).max()
     sides = ((high, limits.upper), (low, limits.lower), (ratio, limits.ratio))
     return max(float(value) / limit for value, limit in sides if math.isfinite(limit))
 
 
-def study(name: str, notion: str, records: int, draws: int, batch: int = 0) -> list[dict[str, Any]]:
+def study(
+    name: str, notion: str, records: int, draws: int, batch: int = 0
+) -> list[dict[str, Any]]:
     """Draws of one cell: the same samples designed without and with confidence."""
     truth, wanted = truth_of(name), NOTIONS[notion]
     gap = WIDE_GAP if name == "adult" and records <= 10_000 else GAP
-    population.LITTLE = 0.0  # nobody reads here how many records would be needed, which takes seconds
+    population.LITTLE = (
+        0.0  # nobody reads here how many records would be needed, which takes seconds
+    )
     found: list[dict[str, Any]] = []
     for level in (None, LEVEL):
         rng = np.random.default_rng((records, batch))
@@ -90,12 +103,17 @@ def study(name: str, notion: str, records: int, draws: int, batch: int = 0) -> l
         kept: list[float] = []
         for _ in range(draws):
             joint, seen, unseen = sample(truth, records, rng)
-            more: dict[str, Any] = {} if level is None else {"confidence": level, "unseen": unseen}
+            more: dict[str, Any] = (
+                {} if level is None else {"confidence": level, "unseen": unseen}
+            )
             result = md.design(joint, wanted, gap=gap, **more)
             budgets.append(realised(result.channel, joint, seen, truth, wanted.limits))
             kept.append(result.nmi)
         held = sum(budget <= 1.0 + 1e-12 for budget in budgets)
-        shown = [f"{x:.4f}" for x in (*np.quantile(budgets, (0.0, 0.5, 1.0)), np.median(kept))]
+        shown = [
+            f"{x:.4f}"
+            for x in (*np.quantile(budgets, (0.0, 0.5, 1.0)), np.median(kept))
+        ]
         values = (name, notion, records, level or "", draws, held, *shown)
         found.append(dict(zip(COLUMNS, values, strict=True)))
     return found
@@ -111,7 +129,10 @@ def together(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         row: dict[str, Any] = dict(zip(CELL, cell, strict=True))
         row |= {key: sum(int(part[key]) for part in parts) for key in ("draws", "held")}
         how = {"low": min, "high": max, "median": np.median, "kept": np.median}
-        row |= {key: float(take([float(part[key]) for part in parts])) for key, take in how.items()}
+        row |= {
+            key: float(take([float(part[key]) for part in parts]))
+            for key, take in how.items()
+        }
         found.append(row)
     return sorted(found, key=lambda row: int(row["records"]))
 
@@ -119,7 +140,9 @@ def together(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def limits_of(held: int, draws: int) -> tuple[float, float]:
     """Exact 95 % limits of the probability of what came true in so many draws (Clopper and Pearson)."""
     alpha = fraction_of("0.025")
-    return lower_end(held, draws, alpha) / SCALE, 1.0 - lower_end(draws - held, draws, alpha) / SCALE
+    return lower_end(held, draws, alpha) / SCALE, 1.0 - lower_end(
+        draws - held, draws, alpha
+    ) / SCALE
 
 
 def line(row: dict[str, Any]) -> str:
@@ -140,7 +163,12 @@ def picture(rows: list[dict[str, Any]], path: str) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
-        len(NOTIONS), len(TRUTHS), sharex=True, sharey=True, figsize=(8, 10), squeeze=False
+        len(NOTIONS),
+        len(TRUTHS),
+        sharex=True,
+        sharey=True,
+        figsize=(8, 10),
+        squeeze=False,
     )
     for i, notion in enumerate(NOTIONS):
         for j, truth in enumerate(TRUTHS):
@@ -152,12 +180,17 @@ def picture(rows: list[dict[str, Any]], path: str) -> None:
                 own = [
                     r
                     for r in rows
-                    if (r["truth"], r["notion"], str(r["confidence"])) == (truth, notion, level)
+                    if (r["truth"], r["notion"], str(r["confidence"]))
+                    == (truth, notion, level)
                 ]
                 sizes = [int(row["records"]) for row in own]
-                ends = np.minimum([[row[k] for k in ("low", "median", "high")] for row in own], 10.0)
+                ends = np.minimum(
+                    [[row[k] for k in ("low", "median", "high")] for row in own], 10.0
+                )
                 if own:
-                    axis.fill_between(sizes, ends[:, 0], ends[:, 2], color=colour, alpha=0.2)
+                    axis.fill_between(
+                        sizes, ends[:, 0], ends[:, 2], color=colour, alpha=0.2
+                    )
                     axis.plot(sizes, ends[:, 1], color=colour, label=name)
             axis.axhline(1.0, color="black", linestyle="--", linewidth=0.8)
             axis.set(xscale="log", ylim=(0.0, 3.0))
@@ -183,8 +216,15 @@ def main() -> None:
             rows += csv.DictReader(stream)
     for name in (typed.truth,) if typed.truth else TRUTHS:
         cells = [(notion, records) for records in SIZES for notion in NOTIONS]
-        for batch, (notion, records) in product(range(math.ceil(typed.draws / BATCH)), cells):
-            own = [r for r in rows if (r["truth"], r["notion"], int(r["records"])) == (name, notion, records)]
+        for batch, (notion, records) in product(
+            range(math.ceil(typed.draws / BATCH)), cells
+        ):
+            own = [
+                r
+                for r in rows
+                if (r["truth"], r["notion"], int(r["records"]))
+                == (name, notion, records)
+            ]
             done = sum(int(row["draws"]) for row in own if row["confidence"])
             if done > batch * BATCH or done >= typed.draws:
                 continue

@@ -3,7 +3,12 @@ import os
 from .analysis.files import check_release
 from .analysis.frequencies import Frequencies, estimate_frequencies, identifiability
 from .analysis.joint_frequencies import JointFrequencies, estimate_joint
-from .analysis.weights import corrected_regression, expand_records, posterior_table, record_weights
+from .analysis.weights import (
+    corrected_regression,
+    expand_records,
+    posterior_table,
+    record_weights,
+)
 from .auditing.joint_leakage import Composition, compose
 from .auditing.population import audit
 from .auditing.verdict import Audit
@@ -14,7 +19,17 @@ from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
 from .mechanisms import design
 from .mechanisms.budget import budget_for
 from .mechanisms.result import Certificate, Design
-from .notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift, Notion
+from .notions import (
+    ALIP,
+    LDP,
+    LIP,
+    AlphaLift,
+    Chi2Lift,
+    L1Lift,
+    MaxLift,
+    MinLift,
+    Notion,
+)
 from .release.draws import Key
 from .release.policies import Policy
 from .sanitise.apply import sanitise_file

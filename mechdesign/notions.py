@@ -14,7 +14,15 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.limits import DistanceMean, LiftLimits, Limits, Mean, MeanLimits, OwnBudget, PowerMean
+from mechdesign.core.limits import (
+    DistanceMean,
+    LiftLimits,
+    Limits,
+    Mean,
+    MeanLimits,
+    OwnBudget,
+    PowerMean,
+)
 from mechdesign.core.numbers import at_least, number
 from mechdesign.core.numbers import budget as shown_budget
 
@@ -38,7 +46,9 @@ def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> flo
         raise InputError(f"{name} ({budget:g}) must be positive, {allowed}")
     if LARGEST_BUDGET < budget < math.inf:
         hint = "; to drop this side say inf" if allow_infinite else ""
-        raise InputError(f"{name} ({budget:g}) must be at most {LARGEST_BUDGET:g}{hint}")
+        raise InputError(
+            f"{name} ({budget:g}) must be at most {LARGEST_BUDGET:g}{hint}"
+        )
     return budget
 
 
@@ -77,10 +87,14 @@ class Notion:
 
     def __post_init__(self) -> None:
         for budget in self.budgets():
-            value = check_budget(budget, getattr(self, budget), allow_infinite=self.takes_lam())
+            value = check_budget(
+                budget, getattr(self, budget), allow_infinite=self.takes_lam()
+            )
             object.__setattr__(self, budget, value)
         if not any(math.isfinite(getattr(self, budget)) for budget in self.budgets()):
-            raise InputError("eps_l and eps_u are both inf: nothing would be protected; give one budget")
+            raise InputError(
+                "eps_l and eps_u are both inf: nothing would be protected; give one budget"
+            )
         if not self.own:
             return
         limits = self.limits
@@ -95,13 +109,17 @@ class Notion:
         object.__setattr__(self, "own", own)
         for symbol, lower, upper in self.own:
             if math.isinf(lower) and math.isinf(upper):
-                raise InputError(f"both budgets of {symbol!r} are inf: it would not be protected; give one")
+                raise InputError(
+                    f"both budgets of {symbol!r} are inf: it would not be protected; give one"
+                )
 
     @property
     def limits(self) -> Limits:
         """What the notion demands of every output: bounds on every lift, unless a subclass says otherwise."""
         both = getattr(self, "epsilon", math.inf)
-        return LiftLimits(getattr(self, "eps_l", both), getattr(self, "eps_u", both), own=self.own)
+        return LiftLimits(
+            getattr(self, "eps_l", both), getattr(self, "eps_u", both), own=self.own
+        )
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
@@ -126,8 +144,15 @@ class Notion:
     @classmethod
     def at(cls, epsilon: float, lam: float | None = None, **order: float) -> Self:
         """The notion at a budget, split by `lam` where it has two."""
-        sides = split(epsilon, DEFAULT_LAM if lam is None else lam) if cls.takes_lam() else (epsilon,)
-        given: dict[str, Any] = {**dict(zip(cls.budgets(), sides, strict=True)), **order}
+        sides = (
+            split(epsilon, DEFAULT_LAM if lam is None else lam)
+            if cls.takes_lam()
+            else (epsilon,)
+        )
+        given: dict[str, Any] = {
+            **dict(zip(cls.budgets(), sides, strict=True)),
+            **order,
+        }
         return cls(**given)
 
     def values(self) -> dict[str, float]:
@@ -136,12 +161,18 @@ class Notion:
 
     def with_budgets(self, budgets: Mapping[str, tuple[float, float]]) -> Self:
         """The same promise, with an eps_l and an eps_u of their own for single sensitive symbols."""
-        return replace(self, own=tuple((symbol, *sides) for symbol, sides in budgets.items()))
+        return replace(
+            self, own=tuple((symbol, *sides) for symbol, sides in budgets.items())
+        )
 
     @property
     def label(self) -> str:
         """The name, with the order where there is one: `alpha:2`."""
-        return f"{self.name}:{self.values()['alpha']:.17g}" if self.has_order() else self.name
+        return (
+            f"{self.name}:{self.values()['alpha']:.17g}"
+            if self.has_order()
+            else self.name
+        )
 
     @property
     def sides(self) -> tuple[float | None, float | None]:
@@ -161,12 +192,21 @@ class Notion:
         """``alip (eps_l 0.5, eps_u 0.5)``: what is bounded, without the free sides."""
         limits = self.limits
         # Means grow with the order: rounded up it would promise more.
-        parts = [f"order {at_least(self.values()['alpha'])}"] if self.has_order() else []
+        parts = (
+            [f"order {at_least(self.values()['alpha'])}"] if self.has_order() else []
+        )
         shown = {"eps_l": limits.lower, "eps_u": limits.upper}
         if math.isfinite(limits.loosest.ratio):
             shown = {name: getattr(self, name) for name in self.budgets()}
-        parts += [f"{key} {shown_budget(value)}" for key, value in shown.items() if value < math.inf]
-        own = [f"{symbol}: {shown_budget(lower)}, {shown_budget(upper)}" for symbol, lower, upper in self.own]
+        parts += [
+            f"{key} {shown_budget(value)}"
+            for key, value in shown.items()
+            if value < math.inf
+        ]
+        own = [
+            f"{symbol}: {shown_budget(lower)}, {shown_budget(upper)}"
+            for symbol, lower, upper in self.own
+        ]
         return f"{self.name} ({'; '.join([', '.join(parts), *own])})"
 
 
@@ -188,7 +228,9 @@ def register(kind: type[AnyNotion]) -> type[AnyNotion]:
 class _TwoSided(Notion):
     mean: ClassVar[Mean | None] = None
     eps_l: float
-    eps_u: float = cast("float", None)  # so that one budget alone is answered with what to write
+    eps_u: float = cast(
+        "float", None
+    )  # so that one budget alone is answered with what to write
 
     def __post_init__(self) -> None:
         if vars(self)["eps_u"] is None:
@@ -201,10 +243,16 @@ class _TwoSided(Notion):
     @property
     def limits(self) -> Limits:
         """Bounds on the mean of every output where the notion has one, else on its lifts."""
-        return super().limits if self.mean is None else MeanLimits(self.mean, self.eps_l, self.eps_u)
+        return (
+            super().limits
+            if self.mean is None
+            else MeanLimits(self.mean, self.eps_l, self.eps_u)
+        )
 
     @classmethod
-    def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM, *order: float, **alpha: float) -> Self:
+    def from_epsilon(
+        cls, epsilon: float, lam: float = DEFAULT_LAM, *order: float, **alpha: float
+    ) -> Self:
         """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic; an order where there is one."""
         return cls(*split(epsilon, lam), *order, **alpha)
 
@@ -319,7 +367,9 @@ class AlphaLift(_TwoSided):
     def limits(self) -> Limits:
         """Bounds on the means of every output, or on its lifts for an infinite alpha."""
         mean = None if math.isinf(self.alpha) else PowerMean(self.alpha)
-        return super().limits if mean is None else MeanLimits(mean, self.eps_l, self.eps_u)
+        return (
+            super().limits if mean is None else MeanLimits(mean, self.eps_l, self.eps_u)
+        )
 
 
 def to_record(notion: Notion) -> dict[str, object]:
@@ -331,7 +381,9 @@ def from_record(record: Mapping[str, object]) -> Notion:
     """The notion that `to_record` wrote; infinities may be the string "inf"."""
     name = record.get("name")
     if not isinstance(name, str) or name not in NOTIONS:
-        raise InputError(f"notion {name!r} is not known; use one of {', '.join(NOTIONS)}")
+        raise InputError(
+            f"notion {name!r} is not known; use one of {', '.join(NOTIONS)}"
+        )
     kind = NOTIONS[name]
     expected = kind.parameters()
     given: dict[str, Any] = {key: record[key] for key in record if key != "name"}
@@ -342,5 +394,7 @@ def from_record(record: Mapping[str, object]) -> Notion:
     for key, value in given.items():
         if isinstance(value, str) and value != "inf":
             raise InputError(f"{key} ({value!r}) must be a number of nats, not text")
-    plain: dict[str, Any] = {key: math.inf if value == "inf" else value for key, value in given.items()}
+    plain: dict[str, Any] = {
+        key: math.inf if value == "inf" else value for key, value in given.items()
+    }
     return kind(**plain)

@@ -91,9 +91,13 @@ class Assignment:
     def __post_init__(self) -> None:
         n = len(self.masses)
         if self.cost.shape != (n, n) or self.columns.n != n:
-            raise InvalidPolytope(f"cost must be {n} x {n}, and the polytope have {n} coordinates")
+            raise InvalidPolytope(
+                f"cost must be {n} x {n}, and the polytope have {n} coordinates"
+            )
         if not np.isfinite(self.cost).all():
-            raise InvalidPolytope("cost contains NaN or an infinity; forbid pairs with `allowed`")
+            raise InvalidPolytope(
+                "cost contains NaN or an infinity; forbid pairs with `allowed`"
+            )
 
     @property
     def n(self) -> int:
@@ -108,12 +112,20 @@ class Assignment:
     @cached_property
     def open(self) -> NDArray[np.bool_]:
         """`allowed`, or everything."""
-        return np.ones((self.n, self.n), dtype=np.bool_) if self.allowed is None else self.allowed
+        return (
+            np.ones((self.n, self.n), dtype=np.bool_)
+            if self.allowed is None
+            else self.allowed
+        )
 
     def check(self) -> None:
         """Raise EmptyPolytope where some mass has no place, or a floor in a place that is not allowed."""
         empty = self.keep and not self.open.any(axis=0).all()
-        if empty or not self.open.any(axis=1).all() or (self.floors[~np.diagonal(self.open)] > 0.0).any():
+        if (
+            empty
+            or not self.open.any(axis=1).all()
+            or (self.floors[~np.diagonal(self.open)] > 0.0).any()
+        ):
             raise EmptyPolytope(NONE)
 
     @cached_property
@@ -168,17 +180,23 @@ def reduced_costs(problem: Assignment, found: Multipliers) -> Array:
         size += top @ (np.abs(auxiliary).T @ nu)
     reduced = problem.cost - rows.T @ nu - level
     # Sums of len(nu) + 8 terms, each of them a product of rounded numbers.
-    return reduced - 4.0 * UNIT * (len(nu) + 8) * (np.abs(problem.cost) + np.abs(rows).T @ nu + size)
+    return reduced - 4.0 * UNIT * (len(nu) + 8) * (
+        np.abs(problem.cost) + np.abs(rows).T @ nu + size
+    )
 
 
-def lower_bound(problem: Assignment, found: Multipliers, reduced: Array | None = None) -> float:
+def lower_bound(
+    problem: Assignment, found: Multipliers, reduced: Array | None = None
+) -> float:
     """The bound of the module's text, rounded downwards; with `reduced_costs` where these are known."""
     reduced = reduced_costs(problem, found) if reduced is None else reduced
     f = np.nan_to_num(found.masses) if problem.keep else np.zeros(problem.n)
     own = problem.floors * np.diagonal(reduced)
     least = (1.0 - problem.floors) * np.where(problem.open, reduced, np.inf).min(axis=1)
     parts = [*(problem.masses * own), *(problem.masses * least), *(f * problem.masses)]
-    return math.nextafter(math.fsum(parts) - 8.0 * UNIT * math.fsum(map(abs, parts)), -math.inf)
+    return math.nextafter(
+        math.fsum(parts) - 8.0 * UNIT * math.fsum(map(abs, parts)), -math.inf
+    )
 
 
 def assign(
@@ -250,12 +268,21 @@ def _by_columns(
     p, unit, bound, steps = problem.masses, problem.spread(), -math.inf, 0
     worst = float(p @ np.where(problem.open, problem.cost, -np.inf).max(axis=1))
     closed = min(0.5 * aim, INTERIOR_GAP * unit)
-    random, none = np.random.default_rng(0), Multipliers(0.0 * problem.sides[0], 0.0 * p)
+    random, none = (
+        np.random.default_rng(0),
+        Multipliers(0.0 * problem.sides[0], 0.0 * p),
+    )
     free = bool(problem.open.all()) and not problem.floors.any()
-    best = Assigned(np.tile(p, (problem.n, 1)), unit, bound, none, "constant") if free else None
+    best = (
+        Assigned(np.tile(p, (problem.n, 1)), unit, bound, none, "constant")
+        if free
+        else None
+    )
     support, pairs, goal = problem.open.astype(np.float64), problem.open, closed
     if problem.n > DENSE:
-        ties = problem.cost + 1e-9 * np.abs(problem.cost).max() * random.random(problem.cost.shape)
+        ties = problem.cost + 1e-9 * np.abs(problem.cost).max() * random.random(
+            problem.cost.shape
+        )
         pairs, goal = _least(ties, problem.open, FIRST), max(closed, FIRST_GAP * unit)
         pairs |= _least(random.random(ties.shape), problem.open, FIRST)
         pairs[:, np.argsort(-p)[:WHOLE]] = True
@@ -279,7 +306,11 @@ def _by_columns(
             reached = abs(cost - lower) <= goal and (every or missed <= ROUGH)
             if reached or lower > worst or time.monotonic() >= end:
                 break
-        if every or time.monotonic() >= end or (best is not None and best.cost - bound <= closed):
+        if (
+            every
+            or time.monotonic() >= end
+            or (best is not None and best.cost - bound <= closed)
+        ):
             return best, bound, support
         gains = reduced - np.where(pairs, reduced, np.inf).min(axis=1)[:, None]
         if not reached:  # nothing can be said of prices: more of everything
@@ -287,7 +318,11 @@ def _by_columns(
         outside = problem.open & ~pairs & (gains < 0.0)
         if goal == closed and not outside.any():
             return best, bound, support
-        pairs = pairs | _least(gains, outside, NEW) | _least(gains.T, outside.T, NEW_OF_ROW).T
+        pairs = (
+            pairs
+            | _least(gains, outside, NEW)
+            | _least(gains.T, outside.T, NEW_OF_ROW).T
+        )
         goal = max(closed, goal / 5.0)
 
 
@@ -300,7 +335,14 @@ def _pulled_in(problem: Assignment, shares: Array) -> Array:
         shares = shares / shares.sum(axis=1)[:, None]
     masses = p @ shares
     used = masses > 0.0
-    worst = max(0.0, float(problem.columns.excess((shares[:, used] * p[:, None] / masses[used]).T).max()))
+    worst = max(
+        0.0,
+        float(
+            problem.columns.excess(
+                (shares[:, used] * p[:, None] / masses[used]).T
+            ).max()
+        ),
+    )
     room = -float(problem.columns.excess(p)[0])
     share = worst / (worst + room) if worst > 0.0 < room else float(worst > 0.0)
     return (1.0 - share) * shares + share * masses

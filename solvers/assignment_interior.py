@@ -49,7 +49,9 @@ class InteriorPoint:
         n, p = problem.n, problem.masses
         rows, offset, auxiliary = problem.sides
         # Of rows that are negatives of each other one is enough.
-        sign = np.where(rows[np.arange(len(rows)), np.argmax(rows != 0.0, axis=1)] < 0.0, -1.0, 1.0)
+        sign = np.where(
+            rows[np.arange(len(rows)), np.argmax(rows != 0.0, axis=1)] < 0.0, -1.0, 1.0
+        )
         images, where = np.unique(rows * sign[:, None], axis=0, return_inverse=True)
         m, k, a = len(rows), len(images) + 1, auxiliary.shape[1]
         b = np.zeros((k + a, n + a))
@@ -72,31 +74,46 @@ class InteriorPoint:
         xs = np.minimum(x, n - 1)
         self._c = np.where(self._real, problem.cost[xs, y], 0.0) / self._scale
         # Rows sum to p from the first.
-        q = np.maximum((1.0 - problem.floors) * p, 1e-3 * p)[xs] * p[y] / self.rows(p[y])[xs]
+        q = (
+            np.maximum((1.0 - problem.floors) * p, 1e-3 * p)[xs]
+            * p[y]
+            / self.rows(p[y])[xs]
+        )
         if a:
             thetas = np.geomspace(1e-3, 1.0, 25)
             level = self.columns(np.where(self._real, q, 0.0)) @ self.t[:m].T
-            room = [(level + theta * auxiliary.sum(axis=1) * p[:, None]).min() for theta in thetas]
+            room = [
+                (level + theta * auxiliary.sum(axis=1) * p[:, None]).min()
+                for theta in thetas
+            ]
             q = np.where(self._real, q, float(thetas[int(np.argmax(room))]) * p[y])
         self.q = q
-        self.w = np.maximum(self.columns(self.q + self._base) @ self.t[:m].T, 1e-3 * p[:, None])
+        self.w = np.maximum(
+            self.columns(self.q + self._base) @ self.t[:m].T, 1e-3 * p[:, None]
+        )
         # Natural sizes of the products q z and w lambda: the central path is weighted by them.
         self._sizes = np.where(self._real, p[xs], p.mean()) * p[y]
         self._levels = np.broadcast_to((p * p.mean())[:, None], self.w.shape)
         self.lam = self._levels / self.w
         self.u, self.f = np.full(n, -1.0), np.zeros(n)
-        self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)  # all but feasible
+        self.z = np.where(
+            self._real, self._c + 1.0, self._sizes / self.q
+        )  # all but feasible
 
     def columns(self, values: Array) -> Array:
         """B of values on the pairs, for each column; (n, k)."""
         from scipy.sparse import csr_array
 
-        sparse: Any = csr_array((values, self.x, self.starts), shape=(self.n, self.n + self.a))
+        sparse: Any = csr_array(
+            (values, self.x, self.starts), shape=(self.n, self.n + self.a)
+        )
         return sparse @ self._bt
 
     def rows(self, values: Array) -> Array:
         """Sums over the pairs of each row."""
-        return np.asarray(np.bincount(self.x, values, minlength=self.n), dtype=np.float64)[: self.n]
+        return np.asarray(
+            np.bincount(self.x, values, minlength=self.n), dtype=np.float64
+        )[: self.n]
 
     def padded(self, prices: Array) -> Array:
         """`prices` of the rows on every pair; zero on auxiliary ones."""
@@ -107,7 +124,10 @@ class InteriorPoint:
         p, q, whole = self._p, self.q + self._base, np.zeros((self.n, self.n))
         whole[self.x[self._real], self._y[self._real]] = q[self._real]
         zeta = self.columns(q)
-        masses = np.stack([self.rows(q), zeta[:, self._mass]])[: 1 + self.problem.keep].T - p[:, None]
+        masses = (
+            np.stack([self.rows(q), zeta[:, self._mass]])[: 1 + self.problem.keep].T
+            - p[:, None]
+        )
         errors = np.hstack([masses, self.w - zeta @ self.t[: self._m].T])
         missed = float((np.abs(errors).max(axis=1) / p).max())
         found = Multipliers(self.lam.T * self._scale, self.f * self._scale)
@@ -138,7 +158,12 @@ class InteriorPoint:
         r_p = p - self.rows(q + self._base)
         r_k = (p - zeta[:, self._mass])[:, None] if keep else np.zeros((n, 0))
         f = self.f[:, None] if keep else r_k
-        r_d = self._c - self.slope(np.hstack([self.lam, f])) - self.z - self.padded(self.u)
+        r_d = (
+            self._c
+            - self.slope(np.hstack([self.lam, f]))
+            - self.z
+            - self.padded(self.u)
+        )
         d = q / self.z
         weights = weight = self.lam / w
         if keep:
@@ -179,7 +204,9 @@ class InteriorPoint:
     def _lengths(self, step: tuple[Array, ...], share: float) -> tuple[float, float]:
         """How far the primal and the dual variables can go, at most 1."""
         at = zip(step, (self.q, self.w, self.z, self.lam), strict=False)
-        q, w, z, lam = (float((-change / value).max(initial=share)) for change, value in at)
+        q, w, z, lam = (
+            float((-change / value).max(initial=share)) for change, value in at
+        )
         return share / max(q, w), share / max(z, lam)
 
 
@@ -194,7 +221,9 @@ class _Barrier:
         image = np.stack([at.g[span].T @ weighted[span] for span in spans])
         root = t.T * np.sqrt(weights)[:, None, :]
         inner = np.eye(len(t)) + root.transpose(0, 2, 1) @ (image @ root)
-        self._inverse = np.linalg.inv(np.linalg.cholesky(inner)) * np.sqrt(weights)[:, None, :]
+        self._inverse = (
+            np.linalg.inv(np.linalg.cholesky(inner)) * np.sqrt(weights)[:, None, :]
+        )
         factor = self._inverse @ t
         if len(t) > t.shape[1]:
             factor = np.linalg.qr(factor, mode="r")
@@ -211,7 +240,9 @@ class _Barrier:
 
         for jitter in JITTERS:  # refinement makes up for them
             try:
-                self._sum = cho_factor(total + np.diag((1.0 + jitter) * sums), lower=True)
+                self._sum = cho_factor(
+                    total + np.diag((1.0 + jitter) * sums), lower=True
+                )
                 break
             except np.linalg.LinAlgError:
                 if jitter == JITTERS[-1]:

@@ -27,7 +27,11 @@ from solvers.uncertain import UncertainSet
 
 OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
     {"presolve": "on"},
-    {"solver": "ipm", "primal_feasibility_tolerance": 1e-8, "dual_feasibility_tolerance": 1e-8},
+    {
+        "solver": "ipm",
+        "primal_feasibility_tolerance": 1e-8,
+        "dual_feasibility_tolerance": 1e-8,
+    },
 )
 """Tried in turn, from nothing, where a solve fails; what then still has no answer is hardly feasible, if at all."""
 
@@ -99,26 +103,44 @@ class Program:
         n, keep = problem.n, int(problem.keep)
         rows, offset, auxiliary = problem.sides
         self._lengths = _lengths(rows - offset[:, None], auxiliary)
-        self._sides = [(rows - offset[:, None]) / self._lengths, auxiliary / self._lengths]
+        self._sides = [
+            (rows - offset[:, None]) / self._lengths,
+            auxiliary / self._lengths,
+        ]
         m, a = auxiliary.shape
-        self._statuses, self._refused = highspy.HighsModelStatus, highspy.HighsStatus.kError
+        self._statuses, self._refused = (
+            highspy.HighsModelStatus,
+            highspy.HighsStatus.kError,
+        )
         self._first = n * (1 + keep)
-        lower, upper = (np.repeat([1.0, end], [self._first, m * n]) for end in (0.0, highspy.kHighsInf))
-        highs.addRows(len(lower), lower, upper, 0, np.zeros(len(lower), np.int32), [], [])
+        lower, upper = (
+            np.repeat([1.0, end], [self._first, m * n])
+            for end in (0.0, highspy.kHighsInf)
+        )
+        highs.addRows(
+            len(lower), lower, upper, 0, np.zeros(len(lower), np.int32), [], []
+        )
         self._at: list[NDArray[np.intp]] = []
         self.rows = np.zeros(n)
         self._scales = [np.zeros(0)]
         self._last = self._first + m * n
         if a:  # auxiliary variable k of column y, in units of p_y
-            k, y = (g.ravel() for g in np.meshgrid(np.arange(a), np.arange(n), indexing="ij"))
+            k, y = (
+                g.ravel()
+                for g in np.meshgrid(np.arange(a), np.arange(n), indexing="ij")
+            )
             index = self._first + y[:, None] + n * np.arange(m)[None, :]
             self._append(np.zeros(a * n), np.zeros(a * n), index, self._sides[1].T[k])
         self._auxiliary = a * n
 
-    def _append(self, costs: Array, lower: Array, index: NDArray[np.intp], values: Array) -> None:
+    def _append(
+        self, costs: Array, lower: Array, index: NDArray[np.intp], values: Array
+    ) -> None:
         count, width = index.shape
         entries = count * width, np.arange(count) * width, index.ravel(), values.ravel()
-        self._taken(self._highs.addCols(count, costs, lower, np.full(count, np.inf), *entries))
+        self._taken(
+            self._highs.addCols(count, costs, lower, np.full(count, np.inf), *entries)
+        )
 
     def _taken(self, status: object) -> None:
         if status == self._refused:
@@ -154,10 +176,15 @@ class Program:
         """Optimal shares over the pairs so far, and multipliers."""
         highs, problem, n = self._highs, self.problem, self.problem.n
         if end < math.inf:
-            highs.setOptionValue("time_limit", highs.getRunTime() + max(end - time.monotonic(), 0.0))
+            highs.setOptionValue(
+                "time_limit", highs.getRunTime() + max(end - time.monotonic(), 0.0)
+            )
         highs.run()
         for way in OTHER_WAYS:
-            if highs.getModelStatus() in (self._statuses.kOptimal, self._statuses.kTimeLimit):
+            if highs.getModelStatus() in (
+                self._statuses.kOptimal,
+                self._statuses.kTimeLimit,
+            ):
                 break
             highs.clearSolver()
             set_options(highs, way)
@@ -167,7 +194,9 @@ class Program:
         if whole and status in (self._statuses.kInfeasible, self._statuses.kUnknown):
             raise EmptyPolytope(assignment.NONE)
         if status != self._statuses.kOptimal:
-            raise BackendFailure(f"HiGHS ended with {highs.modelStatusToString(status)}")
+            raise BackendFailure(
+                f"HiGHS ended with {highs.modelStatusToString(status)}"
+            )
         solution = highs.getSolution()
         values = np.maximum(np.array(solution.col_value)[self._auxiliary :], 0.0)
         dual = np.array(solution.row_dual)
@@ -178,7 +207,10 @@ class Program:
         self.rows = dual[:n] / p
         masses = dual[n : 2 * n] / p if problem.keep else np.zeros(n)
         own = np.maximum(dual[self._last :], 0.0) / np.concatenate(self._scales)
-        of_rows = np.maximum(dual[self._first : self._last].reshape(-1, n), 0.0) / self._lengths
+        of_rows = (
+            np.maximum(dual[self._first : self._last].reshape(-1, n), 0.0)
+            / self._lengths
+        )
         found = Multipliers(of_rows / p, masses, own)
         return shares / shares.sum(axis=1)[:, None], found
 
@@ -214,13 +246,18 @@ def assign_uncertain(
             if best is None:
                 raise
             return replace(best, bound=bound)
-        bound = max(bound, assignment.lower_bound(priced(proof, uncertain, rows, of, found), found))
+        bound = max(
+            bound,
+            assignment.lower_bound(priced(proof, uncertain, rows, of, found), found),
+        )
         worst, pulled, broken = separated(problem, uncertain, shares, margin)
         if worst <= VIOLATED or is_free:
             inside = shares if worst <= VIOLATED else pulled
             cost = problem.cost_of(inside)
             if best is None or cost < best.cost:
-                best = Assigned(inside, cost, bound, found, "simplex with rows found by sorting")
+                best = Assigned(
+                    inside, cost, bound, found, "simplex with rows found by sorting"
+                )
         if progress is not None and best is not None:
             progress(best.cost, bound, rounds)
         late = time.monotonic() >= end or rounds == MOST_CUTTING_ROUNDS
@@ -244,13 +281,21 @@ def separated(
     excess = np.maximum(uncertain.excess(columns * problem.masses) + margin, 0.0)
     worst = float((excess / (excess + uncertain.room)).max())
     limit = margin - 0.5 * VIOLATED * uncertain.room
-    found = [(y, uncertain.cuts(w), w) for y, w in zip(used.tolist(), columns, strict=True)]
-    broken = [(y, cuts[cuts @ w < limit]) for y, cuts, w in found if (cuts @ w < limit).any()]
+    found = [
+        (y, uncertain.cuts(w), w) for y, w in zip(used.tolist(), columns, strict=True)
+    ]
+    broken = [
+        (y, cuts[cuts @ w < limit]) for y, cuts, w in found if (cuts @ w < limit).any()
+    ]
     return worst, (1.0 - worst) * shares + worst * masses, broken
 
 
 def priced(
-    problem: Assignment, uncertain: UncertainSet, rows: Array, of: NDArray[np.intp], found: Multipliers
+    problem: Assignment,
+    uncertain: UncertainSet,
+    rows: Array,
+    of: NDArray[np.intp],
+    found: Multipliers,
 ) -> Assignment:
     """The problem with rows, each of one column, in its costs (rounded downwards): a bound on it is one for them."""
     nu = np.nan_to_num(found.own, nan=0.0, posinf=0.0)

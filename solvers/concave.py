@@ -75,7 +75,9 @@ class SearchCounts:
 
     def __add__(self, other: SearchCounts) -> SearchCounts:
         nodes, programs = self.nodes + other.nodes, self.programs + other.programs
-        return SearchCounts(nodes, programs, self.pivots + other.pivots, max(self.boxes, other.boxes))
+        return SearchCounts(
+            nodes, programs, self.pivots + other.pivots, max(self.boxes, other.boxes)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +95,23 @@ def check_limits(workers: int, memory_limit: int) -> None:
     if workers < 1:
         raise InvalidOption(f"workers ({workers}) must be at least 1")
     if memory_limit <= 0:
-        raise InvalidOption(f"memory_limit ({memory_limit}) must be a positive number of bytes")
+        raise InvalidOption(
+            f"memory_limit ({memory_limit}) must be a positive number of bytes"
+        )
 
 
 def check_prices(name: str, prices: ArrayLike, n: int) -> Array:
     """Return them as a float array; InvalidPolytope unless they are n finite numbers."""
     y = np.ascontiguousarray(prices, dtype=np.float64)
     if y.shape != (n,):
-        raise InvalidPolytope(f"{name} must have one entry per coordinate ({n}), not shape {y.shape}")
+        raise InvalidPolytope(
+            f"{name} must have one entry per coordinate ({n}), not shape {y.shape}"
+        )
     finite = np.isfinite(y)
     if not finite.all():
-        raise InvalidPolytope(f"{name} has a NaN or infinite entry at {int(finite.argmin())}")
+        raise InvalidPolytope(
+            f"{name} has a NaN or infinite entry at {int(finite.argmin())}"
+        )
     return y
 
 
@@ -116,14 +124,18 @@ def identical_columns(rows: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return rank[group.ravel()], first[order]
 
 
-def best_of_groups(prices: Array, group: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
+def best_of_groups(
+    prices: Array, group: NDArray[np.intp]
+) -> tuple[Array, NDArray[np.intp]]:
     """Best price of each group of coordinates, and the coordinate that has it."""
     order = np.lexsort((prices, group))
     chosen = order[np.append(np.flatnonzero(np.diff(group[order])), len(prices) - 1)]
     return np.ascontiguousarray(prices[chosen]), chosen
 
 
-def kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Array, Array, Array, Array]:
+def kernel_rows(
+    polytope: Polytope, outer: Polytope
+) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Rows with the sum row last, scaled by powers of two (exact), all bounds finite."""
     auxiliary = polytope.auxiliary_columns
     rows = np.hstack([polytope.rows, auxiliary])
@@ -136,8 +148,12 @@ def kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Arra
     natural = np.where(size > 0.0, natural, 1.0)
     scale = np.exp2(-np.round(np.log2(natural)))
     top = np.concatenate([np.ones(polytope.n), outer.auxiliary_bounds])
-    reach_up = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[polytope.n :]
-    reach_down = polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[polytope.n :]
+    reach_up = (
+        polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[polytope.n :]
+    )
+    reach_down = (
+        polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[polytope.n :]
+    )
     margin = NATURAL_MARGIN * (1.0 + size)
 
     def finite(lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -155,7 +171,12 @@ def kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Arra
 
     inner_lo, inner_hi = finite(polytope.lower, polytope.upper)
     outer_lo, outer_hi = finite(outer.lower, outer.upper)
-    full = np.vstack([rows * scale[:, None], np.append(np.ones(polytope.n), np.zeros(auxiliary.shape[1]))])
+    full = np.vstack(
+        [
+            rows * scale[:, None],
+            np.append(np.ones(polytope.n), np.zeros(auxiliary.shape[1])),
+        ]
+    )
     return np.ascontiguousarray(full), inner_lo, inner_hi, outer_lo, outer_hi, top
 
 
@@ -274,13 +295,17 @@ class ConcaveSearch:
         grouped, chosen = self._grouped(prices)
         parts = len(self._kernels)
         ends = cutoff, tolerance, slack, column_cutoff, MAX_COLUMNS, self._box_limit
-        self._together("start", [(grouped, *ends, part, parts) for part in range(parts)])
+        self._together(
+            "start", [(grouped, *ends, part, parts) for part in range(parts)]
+        )
         if center is not None:
             middle = np.zeros(len(chosen))
             np.add.at(middle, self._members, center)
             every = -(-len(middle) // MOST_STARTS)
             first = parts * (turn % every)
-            self._in_slices("descend", (middle, mix), len(middle), first, every, deadline)
+            self._in_slices(
+                "descend", (middle, mix), len(middle), first, every, deadline
+            )
         if walk is not None:
             starts = np.zeros((len(walk), len(chosen)))
             np.add.at(starts, (walk.owner, self._members[walk.indices]), walk.data)
@@ -288,7 +313,9 @@ class ConcaveSearch:
         if center is not None or walk is not None:
             found = self._collect(chosen)
             if enough is not None and len(found) >= enough:
-                return SearchResult(SearchStatus.COLUMNS, -np.inf, found, self._counts())
+                return SearchResult(
+                    SearchStatus.COLUMNS, -np.inf, found, self._counts()
+                )
         status = self._work(deadline, node_limit, columns, progress)
         bound = min(k.state()[0] for k in self._kernels)
         return SearchResult(status, bound, self._collect(chosen), self._counts())
@@ -298,21 +325,38 @@ class ConcaveSearch:
         end = time.monotonic() + seconds
         following = 0
         while True:
-            following, top = self._kernels[0].tighten(following, max(0.0, min(SLICE, end - time.monotonic())))
+            following, top = self._kernels[0].tighten(
+                following, max(0.0, min(SLICE, end - time.monotonic()))
+            )
             if following >= len(self._first) or time.monotonic() >= end:
                 return np.frombuffer(top)
 
     def _in_slices(
-        self, search: str, what: tuple[Any, ...], count: int, first: int, step: int, end: float
+        self,
+        search: str,
+        what: tuple[Any, ...],
+        count: int,
+        first: int,
+        step: int,
+        end: float,
     ) -> None:
         """Local searches (a method of the kernels) from the first, first + step, ... of `count` starts until `end`."""
         parts = len(self._kernels)
         following = [part + first for part in range(parts)]
-        while min(following) < count and (left := min(SLICE, end - time.monotonic())) > 0.0:
-            following = self._together(search, [(*what, at, parts * step, left) for at in following])
+        while (
+            min(following) < count
+            and (left := min(SLICE, end - time.monotonic())) > 0.0
+        ):
+            following = self._together(
+                search, [(*what, at, parts * step, left) for at in following]
+            )
 
     def _work(
-        self, deadline: float, node_limit: int | None, columns: int, progress: Callable[[float], None] | None
+        self,
+        deadline: float,
+        node_limit: int | None,
+        columns: int,
+        progress: Callable[[float], None] | None,
     ) -> SearchStatus:
         nodes = _NO_LIMIT if node_limit is None else int(node_limit)
         while True:
@@ -333,8 +377,15 @@ class ConcaveSearch:
 
     def _together(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of every kernel answers to its own arguments."""
-        calls = [partial(getattr(k, method), *own) for k, own in zip(self._kernels, arguments, strict=True)]
-        return [calls[0]()] if self._pool is None else list(self._pool.map(partial.__call__, calls))
+        calls = [
+            partial(getattr(k, method), *own)
+            for k, own in zip(self._kernels, arguments, strict=True)
+        ]
+        return (
+            [calls[0]()]
+            if self._pool is None
+            else list(self._pool.map(partial.__call__, calls))
+        )
 
     def _grouped(self, prices: Array) -> tuple[Array, NDArray[np.intp]]:
         """Best price of each group of identical columns, and the coordinate that has it."""
@@ -388,12 +439,21 @@ class RobustSearch(ConcaveSearch):
         scale = 1.0 / uncertain.point
         allowance = uncertain.row_error * float(scale.max())
         low, wide = uncertain.share_lower, uncertain.share_upper - uncertain.share_lower
-        arguments: list[Any] = [*map(np.ascontiguousarray, (*uncertain.boxes, scale, low, wide))]
-        arguments += [max(1.0 - float(low.sum()), 0.0), uncertain.ratio, uncertain.most, uncertain.least]
+        arguments: list[Any] = [
+            *map(np.ascontiguousarray, (*uncertain.boxes, scale, low, wide))
+        ]
+        arguments += [
+            max(1.0 - float(low.sum()), 0.0),
+            uncertain.ratio,
+            uncertain.most,
+            uncertain.least,
+        ]
         arguments += [margin, allowance, uncertain.rest]
         self._kernels = [Search(*arguments, top=np.ones(self.n))]
         top = self._tighten(tightening)
         self._kernels += [Search(*arguments, top=top) for _ in range(workers - 1)]
         self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
         # A box holds its intervals and one row and one member of the basis for each tight row.
-        self._box_limit = max(1000, memory_limit // (10 * self.n + 6 * (self.n + 1) + 208) // workers)
+        self._box_limit = max(
+            1000, memory_limit // (10 * self.n + 6 * (self.n + 1) + 208) // workers
+        )

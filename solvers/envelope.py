@@ -18,8 +18,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers import errors
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch, RobustSearch, check_limits, check_prices
-from solvers.enumeration import Vertices, estimate, explicit_rows, few_vertices, vertices
+from solvers.concave import (
+    MEMORY_LIMIT,
+    ConcaveSearch,
+    RobustSearch,
+    check_limits,
+    check_prices,
+)
+from solvers.enumeration import (
+    Vertices,
+    estimate,
+    explicit_rows,
+    few_vertices,
+    vertices,
+)
 from solvers.generation import Generation
 from solvers.line import LineSearch, at_mean, first_columns, leading_row
 from solvers.plane import plane_search
@@ -121,9 +133,13 @@ def lower_envelope(
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
     if method not in METHODS:
-        raise errors.InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
+        raise errors.InvalidOption(
+            f"method {method!r} is not known; use one of {', '.join(METHODS)}"
+        )
     if enumeration != "auto" and method != "vertices":
-        raise errors.InvalidOption(f"enumeration {enumeration!r} needs method='vertices'")
+        raise errors.InvalidOption(
+            f"enumeration {enumeration!r} needs method='vertices'"
+        )
     outer = polytope if relaxation is None else relaxation
     check_limits(workers, memory_limit)
     polytope.check_relaxation(outer)
@@ -139,10 +155,20 @@ def lower_envelope(
     initial = [Points.from_dense(p), units.take(_members(polytope, units))]
     try:
         if lead is None:
-            tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
-            limits = {"workers": workers, "memory_limit": memory_limit, "tightening": tightening}
+            tightening = (
+                math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
+            )
+            limits = {
+                "workers": workers,
+                "memory_limit": memory_limit,
+                "tightening": tightening,
+            }
             tree = ConcaveSearch(polytope, relaxation=outer, **limits)
-            plane = plane_search(polytope, outer, tree) if polytope.n >= PLANE_FROM else None
+            plane = (
+                plane_search(polytope, outer, tree)
+                if polytope.n >= PLANE_FROM
+                else None
+            )
             pricer = (plane or tree).run
         else:
             line = LineSearch(polytope, outer, lead)
@@ -169,7 +195,16 @@ def lower_envelope(
     left, stabilise = end - time.monotonic(), listed is None and lead is None
     stars = (lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None
     run = Generation(
-        p, pricer, columns, gap, left, best, stabilise, guess=known, completion=stars, progress=progress
+        p,
+        pricer,
+        columns,
+        gap,
+        left,
+        best,
+        stabilise,
+        guess=known,
+        completion=stars,
+        progress=progress,
     )
     used = "vertices" if listed is not None else ("columns" if lead is None else "line")
     return concluded(run, started, used, interrupted, listed)
@@ -180,12 +215,18 @@ def deadline(started: float, gap: float, time_limit: float | None) -> float:
     if not gap > 0.0:
         raise errors.InvalidOption(f"gap ({gap}) must be a positive number")
     if time_limit is not None and not time_limit >= 0.0:
-        raise errors.InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
+        raise errors.InvalidOption(
+            f"time_limit ({time_limit}) must be zero or more seconds"
+        )
     return math.inf if time_limit is None else started + time_limit
 
 
 def concluded(
-    run: Generation, started: float, method: str, interrupted: bool, listed: Vertices | None = None
+    run: Generation,
+    started: float,
+    method: str,
+    interrupted: bool,
+    listed: Vertices | None = None,
 ) -> Envelope:
     """Let the generation run, and say what it found; `listed` are all vertices, where these were the columns."""
     status = run.run()
@@ -198,13 +239,21 @@ def concluded(
     used = np.flatnonzero(run.weights > 0.0)
     found = run.weights[used], run.pool.take(used), run.value, run.bound, run.dual
     enumerated = (None, 0) if listed is None else (listed.method, len(listed))
-    effort = run.rounds, len(run.pool), run.counts, time.monotonic() - started, run.seconds_pricing
+    effort = (
+        run.rounds,
+        len(run.pool),
+        run.counts,
+        time.monotonic() - started,
+        run.seconds_pricing,
+    )
     return Envelope(status, *found, method, run.pool, *enumerated, *effort)
 
 
 def _check_length(given: Points, n: int) -> None:
     if given.shape[1] != n:
-        raise errors.InvalidPolytope(f"start has points of length {given.shape[1]}, not {n}")
+        raise errors.InvalidPolytope(
+            f"start has points of length {given.shape[1]}, not {n}"
+        )
 
 
 def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
@@ -225,7 +274,11 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
         normal, offset = rows[worst], float(bounds[worst])
         ends = polytope.explicit.upper, polytope.explicit.lower
         high, low = (np.flatnonzero(np.isfinite(end)) for end in ends)
-        what = f"row {high[worst]}" if worst < len(high) else f"minus row {low[worst - len(high)]}"
+        what = (
+            f"row {high[worst]}"
+            if worst < len(high)
+            else f"minus row {low[worst - len(high)]}"
+        )
     excess = f"{what} gives {float(normal @ p):.6g}, above {offset:.6g}"
     said = f"point is not in the polytope, so it has no decomposition: {excess}"
     raise errors.OutsidePolytope(said, normal, offset)
@@ -236,7 +289,10 @@ def _stars(polytope: Polytope, p: Array) -> Points:
 
     Else one rare coordinate that the columns miss would leave the trivial decomposition as the only one.
     """
-    low, high = (polytope.excess(np.eye(len(p))) <= 0.0).astype(np.float64), np.ones(len(p))
+    low, high = (
+        (polytope.excess(np.eye(len(p))) <= 0.0).astype(np.float64),
+        np.ones(len(p)),
+    )
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         fine = polytope.excess(_pulled(p, middle)) <= 0.0
@@ -249,7 +305,10 @@ def _pulled(point: Array, shares: Array) -> Array:
 
 
 def _with_incumbents(
-    polytope: Polytope, target: Array, initial: list[Points], incumbents: Sequence[tuple[ArrayLike, Points]]
+    polytope: Polytope,
+    target: Array,
+    initial: list[Points],
+    incumbents: Sequence[tuple[ArrayLike, Points]],
 ) -> tuple[Points, Array]:
     """All columns, the point itself first, and the weights of the best decomposition among those known."""
     columns = Points.concatenate(initial)
@@ -260,17 +319,23 @@ def _with_incumbents(
         inside = _members(polytope, points, ROUNDING)
         missing = np.abs(points.combine(w) - target)
         value = float(w @ points.entropies())
-        decomposes = w.min(initial=0.0) >= 0.0 and (missing <= INCUMBENT_ERROR * target).all()
+        decomposes = (
+            w.min(initial=0.0) >= 0.0 and (missing <= INCUMBENT_ERROR * target).all()
+        )
         if decomposes and inside[w > 0.0].all() and value < least:
             best, least = (w[inside], width), value
         parts.append(points.take(inside))
         width += len(parts[-1])
     weights, first = best
-    whole = np.concatenate([np.zeros(first), weights, np.zeros(width - first - len(weights))])
+    whole = np.concatenate(
+        [np.zeros(first), weights, np.zeros(width - first - len(weights))]
+    )
     return Points.concatenate(parts), whole
 
 
-def _members(polytope: Polytope, points: Points, rounding: float = 0.0) -> NDArray[np.bool_]:
+def _members(
+    polytope: Polytope, points: Points, rounding: float = 0.0
+) -> NDArray[np.bool_]:
     """Which points are members, up to `rounding` relative to the terms of each row."""
     probability = np.abs(points.sums(points.data) - 1.0) <= MEMBERSHIP_TOLERANCE
     probability &= points.sums(np.minimum(points.data, 0.0)) == 0.0
@@ -285,11 +350,16 @@ def _members(polytope: Polytope, points: Points, rounding: float = 0.0) -> NDArr
     return probability & np.logical_and.reduce(inside, axis=1)
 
 
-def _vertices(polytope: Polytope, method: str, enumeration: str, end: float) -> Vertices | None:
+def _vertices(
+    polytope: Polytope, method: str, enumeration: str, end: float
+) -> Vertices | None:
     """All vertices, where the method wants them."""
     if method == "columns":
         return None
-    if polytope.auxiliary is not None and explicit_rows(polytope, MOST_ROWS) > MOST_ROWS:
+    if (
+        polytope.auxiliary is not None
+        and explicit_rows(polytope, MOST_ROWS) > MOST_ROWS
+    ):
         if method == "auto":
             return None
         raise errors.TooManyVertices(
@@ -335,14 +405,23 @@ def robust_envelope(
     pricer: Pricer | None = None
     interrupted = False
     try:
-        tightening = math.inf if time_limit is None else ROBUST_TIGHTENING_SHARE * time_limit
-        limits = {"workers": workers, "memory_limit": memory_limit, "tightening": tightening}
+        tightening = (
+            math.inf if time_limit is None else ROBUST_TIGHTENING_SHARE * time_limit
+        )
+        limits = {
+            "workers": workers,
+            "memory_limit": memory_limit,
+            "tightening": tightening,
+        }
         pricer = RobustSearch(uncertain, margin=margin, **limits).run
     except KeyboardInterrupt:
         interrupted, end = True, -math.inf
     p = uncertain.point
     initial = [Points.from_dense(p), Points.from_dense(uncertain.pulled(margin))]
-    for points in [*(points for _, points in incumbents()), *([] if start is None else [start])]:
+    for points in [
+        *(points for _, points in incumbents()),
+        *([] if start is None else [start]),
+    ]:
         _check_length(points, uncertain.n)
         initial.append(points.take(uncertain.excess_of(points) <= -margin + MEMBER))
     columns = Points.concatenate(initial)
@@ -352,5 +431,7 @@ def robust_envelope(
         first = master.solve(FIRST_SECONDS)
         guess = first.dual if first.is_optimal else None
     left = end - time.monotonic()
-    run = Generation(p, pricer, columns, gap, left, uncertain=True, guess=guess, progress=progress)
+    run = Generation(
+        p, pricer, columns, gap, left, uncertain=True, guess=guess, progress=progress
+    )
     return concluded(run, started, "columns", interrupted)

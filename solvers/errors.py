@@ -21,7 +21,9 @@ class OutsidePolytope(SolverError):
     Every point v of the polytope has ``normal @ v <= offset`` and the point itself more.
     """
 
-    def __init__(self, message: str, normal: object = None, offset: float | None = None) -> None:
+    def __init__(
+        self, message: str, normal: object = None, offset: float | None = None
+    ) -> None:
         super().__init__(message)
         self.normal = normal
         self.offset = offset

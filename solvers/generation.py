@@ -19,8 +19,20 @@ import numpy as np
 
 from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
 from solvers.points import Array, Points
-from solvers.programs.highs import FEASIBILITY, HighsMaster, MasterSolution, MasterStatus, PriceBox
-from solvers.results import EnvelopeStatus, Pricer, Progress, envelope_bound, lowered_prices
+from solvers.programs.highs import (
+    FEASIBILITY,
+    HighsMaster,
+    MasterSolution,
+    MasterStatus,
+    PriceBox,
+)
+from solvers.results import (
+    EnvelopeStatus,
+    Pricer,
+    Progress,
+    envelope_bound,
+    lowered_prices,
+)
 
 CUTOFF_SHARE = 0.9
 """Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
@@ -105,7 +117,9 @@ class Generation:
     """One run: master, pool and bounds; `run` works until the gap or a limit is met."""
 
     target: Array
-    pricer: Pricer | None  # None where Ctrl-C or the clock left it unfinished: no time is left to call it
+    pricer: (
+        Pricer | None
+    )  # None where Ctrl-C or the clock left it unfinished: no time is left to call it
     initial: Points
     gap: float
     time_limit: float
@@ -119,7 +133,9 @@ class Generation:
     def __post_init__(self) -> None:
         self._end = time.monotonic() + self.time_limit
         self.pool, self.costs = self.initial, self.initial.entropies()
-        self.weights = np.eye(1, len(self.pool))[0] if self.incumbent is None else self.incumbent
+        self.weights = (
+            np.eye(1, len(self.pool))[0] if self.incumbent is None else self.incumbent
+        )
         self.value = float(self.weights @ self.costs)
         # The cost is never negative, so zero prices and the bound zero are a certificate from the start.
         self.dual, self.bound = np.zeros_like(self.target), 0.0
@@ -147,7 +163,10 @@ class Generation:
             status = EnvelopeStatus.INTERRUPTED
         if status is not EnvelopeStatus.OPTIMAL:
             self._solve_exactly(FINISH_SECONDS)
-            if self.value - self.bound <= self._aim and status is EnvelopeStatus.STALLED:
+            if (
+                self.value - self.bound <= self._aim
+                and status is EnvelopeStatus.STALLED
+            ):
                 status = EnvelopeStatus.OPTIMAL
         if status is EnvelopeStatus.OPTIMAL and self.value - self.bound > self.gap:
             return EnvelopeStatus.STALLED
@@ -157,12 +176,22 @@ class Generation:
 
     def _search(self) -> EnvelopeStatus | None:
         """Local searches alone until they run dry: at first in a box, until the columns cover the point."""
-        if self.guess is None:  # sow the local minima of the cost between every coordinate and the point
+        if (
+            self.guess is None
+        ):  # sow the local minima of the cost between every coordinate and the point
             for turn in range(-(-len(self.target) // MOST_STARTS)):
-                self._searched(self.dual, cutoff=math.inf, center=self.target, mix=MIXES[0], turn=turn)
+                self._searched(
+                    self.dual,
+                    cutoff=math.inf,
+                    center=self.target,
+                    mix=MIXES[0],
+                    turn=turn,
+                )
         mean: Array | None = None
         covered = False
-        while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
+        while self._left() > 0.0 and not self._idling(
+            self.value if covered else -self.rounds
+        ):
             if self.value - self.bound <= self._aim:
                 break
             solution = self._solve()
@@ -181,12 +210,19 @@ class Generation:
                     if self.completion is not None:
                         self._add(self.completion(), prices, math.inf)
                         self.completion = None
-                elif solution.slack <= NEARLY_COVERED and len(self.pool) >= self._next_exact:
+                elif (
+                    solution.slack <= NEARLY_COVERED
+                    and len(self.pool) >= self._next_exact
+                ):
                     self._next_exact = EXACT_GROWTH * len(self.pool)
                     self._solve_exactly(EXACT_SHARE * self._left())
             else:
                 self._accept(solution)
-                mean = prices if mean is None else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
+                mean = (
+                    prices
+                    if mean is None
+                    else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
+                )
                 found = self._walk(solution)
                 if found < ENOUGH:
                     found += self._descend(prices, mean)
@@ -195,7 +231,11 @@ class Generation:
                 if found < ENOUGH:
                     break
             self._report()
-            if self.uncertain and covered and self.counts.pivots - pivots > DEAR * max(found, 1):
+            if (
+                self.uncertain
+                and covered
+                and self.counts.pivots - pivots > DEAR * max(found, 1)
+            ):
                 break  # a tree finds columns for less, and a bound
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
@@ -245,15 +285,24 @@ class Generation:
         if self._left() <= 0.0:
             return 0
         cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
-        start |= {"turn": turn, "enough": 0, "cutoff": -math.inf, "tolerance": self._aim}
-        result = self._asked(prices if at is None else at, column_cutoff=cutoff, **start)
+        start |= {
+            "turn": turn,
+            "enough": 0,
+            "cutoff": -math.inf,
+            "tolerance": self._aim,
+        }
+        result = self._asked(
+            prices if at is None else at, column_cutoff=cutoff, **start
+        )
         return self._add(result.points, prices, cutoff)
 
     def _asked(self, prices: Array, **options: Any) -> SearchResult:
         """What the pricer finds in the time that is left, counted."""
         assert self.pricer is not None, "priced after the end"
         started = time.monotonic()
-        result = self.pricer(prices, slack=EARLY_SLACK, time_limit=self._left(), **options)
+        result = self.pricer(
+            prices, slack=EARLY_SLACK, time_limit=self._left(), **options
+        )
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return result
@@ -289,9 +338,14 @@ class Generation:
                 stopped = self._price(solution.dual)
                 self._report()
                 if stopped is None:
-                    self._credit += max(0.0, POLISH_SHARE * (self.counts.pivots - pivots) - CHEAP_TREE)
+                    self._credit += max(
+                        0.0, POLISH_SHARE * (self.counts.pivots - pivots) - CHEAP_TREE
+                    )
                     self._polish()
-                elif stopped is not EnvelopeStatus.STALLED and value - self.bound > self._aim:
+                elif (
+                    stopped is not EnvelopeStatus.STALLED
+                    and value - self.bound > self._aim
+                ):
                     return stopped
             if value - self.bound <= self._aim:
                 self._solve_exactly(self._left())
@@ -341,7 +395,9 @@ class Generation:
             column_cutoff=-COLUMN_SHARE * self._aim,
             tolerance=TOLERANCE_SHARE * self._aim,
             columns=MOST_NEW,
-            progress=lambda minimum: self._report(envelope_bound(prices, self.target, minimum)),
+            progress=lambda minimum: self._report(
+                envelope_bound(prices, self.target, minimum)
+            ),
         )
         lower = envelope_bound(prices, self.target, result.bound)
         if lower > self.bound:
@@ -367,7 +423,9 @@ class Generation:
     def _solve(self) -> MasterSolution | EnvelopeStatus:
         """The master in its box, or without where that fails, or the other way round."""
         for _ in range(2):
-            solution = self._master.solve(self._left(), self._box() if self._boxed else None)
+            solution = self._master.solve(
+                self._left(), self._box() if self._boxed else None
+            )
             if solution.status is MasterStatus.TIME_LIMIT:
                 return EnvelopeStatus.TIME_LIMIT
             if self._usable(solution):
@@ -384,7 +442,10 @@ class Generation:
 
     def _usable(self, solution: MasterSolution) -> bool:
         """Whether an answer has the form of one; what it says of itself is not believed."""
-        fits = solution.dual.shape == self.target.shape and solution.weights.shape == self.costs.shape
+        fits = (
+            solution.dual.shape == self.target.shape
+            and solution.weights.shape == self.costs.shape
+        )
         return solution.is_optimal and fits
 
     def _idling(self, value: float) -> bool:
@@ -439,4 +500,8 @@ class Generation:
     def _report(self, bound: float | None = None) -> None:
         if self.progress is not None:
             best = self.bound if bound is None else max(self.bound, bound)
-            self.progress(Progress(self.value, best, self.rounds, len(self.pool), self.counts.nodes))
+            self.progress(
+                Progress(
+                    self.value, best, self.rounds, len(self.pool), self.counts.nodes
+                )
+            )

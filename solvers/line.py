@@ -63,7 +63,11 @@ def affine_fit(rows: Array, points: Array) -> tuple[Array, Array, Array]:
     fit = np.linalg.lstsq(basis, rows.T, rcond=None)[0]
     terms = np.abs(rows).max(axis=1) + np.abs(fit).sum(axis=0)
     error: Array = np.abs(rows.T - basis @ fit).max(axis=0) + 8.0 * ULP * terms
-    return np.ascontiguousarray(fit[0]), np.ascontiguousarray(fit[1:].T, dtype=np.float64), error
+    return (
+        np.ascontiguousarray(fit[0]),
+        np.ascontiguousarray(fit[1:].T, dtype=np.float64),
+        error,
+    )
 
 
 def _affine(polytope: Polytope, lead: int) -> tuple[Array, Array, Array]:
@@ -86,7 +90,9 @@ class LineSearch:
         self.a = polytope.rows[lead]
         self.inner = _interval(polytope, lead, -1.0)
         self._outer = _interval(relaxation, lead, 1.0)
-        inside = (polytope.rows >= polytope.lower[:, None]) & (polytope.rows <= polytope.upper[:, None])
+        inside = (polytope.rows >= polytope.lower[:, None]) & (
+            polytope.rows <= polytope.upper[:, None]
+        )
         self.units = np.logical_and.reduce(inside, axis=0)
 
     def over(self, a: Array) -> LineSearch:
@@ -109,7 +115,9 @@ class LineSearch:
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
         between = (self.a >= self._outer[0]) & (self.a <= self._outer[1])
         bound = -float(np.max(prices[between], initial=-np.inf))
-        found = [Points.units(np.flatnonzero(self.units & (-prices < column_cutoff)), self.n)]
+        found = [
+            Points.units(np.flatnonzero(self.units & (-prices < column_cutoff)), self.n)
+        ]
         counts = 0
         # Every vertex has been looked at anyway, so all good ones may go to the master at once.
         columns = max(columns, self.n)
@@ -118,19 +126,26 @@ class LineSearch:
             for below, above in self._blocks(level):
                 if time.monotonic() > deadline:
                     points = Points.concatenate(found)
-                    return SearchResult(SearchStatus.TIME_LIMIT, -np.inf, points, SearchCounts(counts))
+                    return SearchResult(
+                        SearchStatus.TIME_LIMIT, -np.inf, points, SearchCounts(counts)
+                    )
                 value, lowest = self._price(below, above, level, prices)
                 bound = min(bound, lowest) if proving else bound
                 counts += value.size
                 i = np.concatenate([below, below[value.argmin(axis=0)]])
                 j = np.concatenate([above[value.argmin(axis=1)], above])
-                cheap = np.concatenate([value.min(axis=1), value.min(axis=0)]) < column_cutoff
+                cheap = (
+                    np.concatenate([value.min(axis=1), value.min(axis=0)])
+                    < column_cutoff
+                )
                 found.append(self.pairs(i[cheap], j[cheap], self.inner[end]))
         points = Points.concatenate(found)
         reduced = points.entropies() - points.dot(prices)
         order = np.argsort(reduced, kind="stable")[:columns]
         keep = order[reduced[order] < column_cutoff]
-        return SearchResult(SearchStatus.DONE, bound, points.take(keep), SearchCounts(counts))
+        return SearchResult(
+            SearchStatus.DONE, bound, points.take(keep), SearchCounts(counts)
+        )
 
     def _passes(self) -> list[tuple[int, bool]]:
         """The ends to price pairs at, and whether for the bound: columns come along, unless a symbol lies
@@ -139,7 +154,9 @@ class LineSearch:
         passes = [(0, True), (1, True)]
         for end in range(2):
             outer, inner = self._outer[end], self.inner[end]
-            if ((self.a < outer) != (self.a < inner)).any() or ((self.a > outer) != (self.a > inner)).any():
+            if ((self.a < outer) != (self.a < inner)).any() or (
+                (self.a > outer) != (self.a > inner)
+            ).any():
                 passes.append((end, False))
         return passes
 
@@ -150,15 +167,27 @@ class LineSearch:
             for start in range(0, below.size, step):
                 yield below[start : start + step], above
 
-    def _price(self, below: Index, above: Index, end: float, prices: Array) -> tuple[Array, float]:
+    def _price(
+        self, below: Index, above: Index, end: float, prices: Array
+    ) -> tuple[Array, float]:
         """Reduced cost of every pair that meets `end`, and a valid lower bound of their minimum."""
         gap = self.a[above][None, :] - self.a[below][:, None]
         theta = (end - self.a[below])[:, None] / gap
         y_below, y_above = prices[below][:, None], prices[above][None, :]
-        value = entropy_terms(theta) + entropy_terms(1.0 - theta) - (1.0 - theta) * y_below - theta * y_above
+        value = (
+            entropy_terms(theta)
+            + entropy_terms(1.0 - theta)
+            - (1.0 - theta) * y_below
+            - theta * y_above
+        )
         # An error delta in theta changes each of the two terms by at most delta (1 + log 1/delta) and the
         # rest by delta |y_i - y_j|; the sum of the four has its own rounding.
-        sizes = 2.0 - 2.0 * np.log(ROUNDING) + np.ptp(prices) + 2.0 * (1.0 + np.abs(prices).max())
+        sizes = (
+            2.0
+            - 2.0 * np.log(ROUNDING)
+            + np.ptp(prices)
+            + 2.0 * (1.0 + np.abs(prices).max())
+        )
         slack = ROUNDING * sizes
         return value, float(value.min() - slack)
 
@@ -182,7 +211,9 @@ def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float
     low, high = float(polytope.lower[lead]), float(polytope.upper[lead])
     offset, slope, error = _affine(polytope, lead)
     for i in range(polytope.m):
-        if i == lead or abs(slope[i]) * np.ptp(a) <= DEPENDENCE * max(1.0, abs(offset[i])):
+        if i == lead or abs(slope[i]) * np.ptp(a) <= DEPENDENCE * max(
+            1.0, abs(offset[i])
+        ):
             continue
         shift = widen * error[i]
         near = float(polytope.lower[i] - shift - offset[i]) / float(slope[i])
@@ -221,11 +252,17 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
     mass = np.asarray(np.bincount(group, weights=point), dtype=np.float64)
     # A group without mass still has a number: the plain mean of its members.
     weight = point + np.finfo(np.float64).tiny
-    values = np.bincount(group, weights=weight * search.a) / np.bincount(group, weights=weight)
+    values = np.bincount(group, weights=weight * search.a) / np.bincount(
+        group, weights=weight
+    )
     merged = search.over(values)
     units = Points.units(np.flatnonzero(merged.units), merged.n)
-    first = Points.concatenate([Points.from_dense(mass), units, first_columns(merged, mass, gap, end)])
-    run = Generation(mass, merged.run, first, gap, end - time.monotonic(), stabilise=False)
+    first = Points.concatenate(
+        [Points.from_dense(mass), units, first_columns(merged, mass, gap, end)]
+    )
+    run = Generation(
+        mass, merged.run, first, gap, end - time.monotonic(), stabilise=False
+    )
     if run.run() is EnvelopeStatus.INTERRUPTED:
         raise KeyboardInterrupt
     members = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
@@ -265,7 +302,9 @@ def _followed(
         wanted[j].append((i, k, 1))
     taken: dict[tuple[int, int], Masses] = {}
     for i, symbols in enumerate(members):
-        line: Masses = deque((x, (1.0 - SPARE) * float(point[x])) for x in symbols.tolist())
+        line: Masses = deque(
+            (x, (1.0 - SPARE) * float(point[x])) for x in symbols.tolist()
+        )
         for _, k, half in sorted(wanted[i]):
             taken[k, half] = _taken(line, float(masses[k, half]))
     left = point.copy()
@@ -303,10 +342,14 @@ def at_mean(search: LineSearch, mass: Array) -> tuple[Array, Points]:
     pairs = _paired_off(search.a, mean, lines[0], lines[1], mass.copy())
     alone = some[search.a[some] == mean]
     weights = np.concatenate([[whole for *_, whole in pairs], mass[alone]])
-    return weights, Points.concatenate([_points(search, pairs), Points.units(alone, search.n)])
+    return weights, Points.concatenate(
+        [_points(search, pairs), Points.units(alone, search.n)]
+    )
 
 
-def _paired_off(a: Array, level: float, one: Masses, other: Masses, left: Array) -> list[Pair]:
+def _paired_off(
+    a: Array, level: float, one: Masses, other: Masses, left: Array
+) -> list[Pair]:
     """Outputs at the level, of the heads of both lines until one of these has ended; `left` pays for them."""
     pairs: list[Pair] = []
     while one and other:
@@ -319,7 +362,10 @@ def _paired_off(a: Array, level: float, one: Masses, other: Masses, left: Array)
         left[x] -= (1.0 - share) * whole
         left[z] -= share * whole
         pairs.append((x, z, level, whole))
-        for line, symbol, rest in ((one, x, of_x - (1.0 - share) * whole), (other, z, of_z - share * whole)):
+        for line, symbol, rest in (
+            (one, x, of_x - (1.0 - share) * whole),
+            (other, z, of_z - share * whole),
+        ):
             line.popleft()
             if rest > NOTHING:
                 line.appendleft((symbol, rest))

@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers import concave
-from solvers.concave import MAX_COLUMNS, SLICE, ConcaveSearch, SearchCounts, SearchResult, SearchStatus
+from solvers.concave import (
+    MAX_COLUMNS,
+    SLICE,
+    ConcaveSearch,
+    SearchCounts,
+    SearchResult,
+    SearchStatus,
+)
 from solvers.line import DEPENDENCE, ULP, affine_fit
 from solvers.points import Array, Points
 from solvers.polytope import Polytope
@@ -44,7 +51,9 @@ KEEP = 0.5
 """Share of the best value found beyond which a vertex is no candidate for a column any more."""
 
 
-def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) -> PlaneSearch | None:
+def plane_search(
+    polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch
+) -> PlaneSearch | None:
     """A pricer for this polytope, or None where the rows see more than a plane or symbols nearly coincide.
 
     `tree`, the branch and bound for the same, does local searches, and answers where mixtures are too blurred to be
@@ -72,7 +81,11 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
     if KDTree(points.T).query(points.T, k=2)[0][:, 1].min() < NEAREST:
         return None
     corners = _corners(outer[0], points)
-    return None if corners is None else PlaneSearch(polytope.n, members, inner[0], *outer, corners, tree)
+    return (
+        None
+        if corners is None
+        else PlaneSearch(polytope.n, members, inner[0], *outer, corners, tree)
+    )
 
 
 def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
@@ -80,9 +93,15 @@ def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
     from scipy.linalg import qr
 
     scaled = rows / np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)[:, None]
-    found: Any = qr((scaled - scaled.mean(axis=1, keepdims=True)).T, mode="r", pivoting=True)
+    found: Any = qr(
+        (scaled - scaled.mean(axis=1, keepdims=True)).T, mode="r", pivoting=True
+    )
     lengths, leads = found
-    return None if abs(lengths[1, 1]) <= 1e-6 * np.sqrt(rows.shape[1]) else leads[:2].astype(np.intp)
+    return (
+        None
+        if abs(lengths[1, 1]) <= 1e-6 * np.sqrt(rows.shape[1])
+        else leads[:2].astype(np.intp)
+    )
 
 
 def _lines(
@@ -105,7 +124,10 @@ def _lines(
             scale = 2.0 ** -np.round(np.log2(size))
             normal, end = normal * scale, end * scale
             line = normal @ points - end
-            blur = max(blur, 8.0 * ULP * float((np.abs(normal) @ np.abs(points)).max() + abs(end)))
+            blur = max(
+                blur,
+                8.0 * ULP * float((np.abs(normal) @ np.abs(points)).max() + abs(end)),
+            )
             values.append(line)
     return (np.ascontiguousarray(values), blur) if values else None
 
@@ -127,7 +149,9 @@ def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
                 return None
             corner = np.linalg.solve(matrix, -plane[0, [k, m]])
             others = plane[0] + corner @ plane[1:]
-            if np.delete(others, [k, m]).max(initial=-np.inf) <= OUTSIDE * (1.0 + np.abs(corner).max()):
+            if np.delete(others, [k, m]).max(initial=-np.inf) <= OUTSIDE * (
+                1.0 + np.abs(corner).max()
+            ):
                 found.append((k, m))
     return found
 
@@ -159,11 +183,19 @@ class PlaneSearch:
         **options: Any,
     ) -> SearchResult:
         """Every vertex is priced; the tree's other parameters apply where it is asked, and for `enough` of zero."""
-        options |= {"tolerance": tolerance, "column_cutoff": column_cutoff, "columns": columns}
+        options |= {
+            "tolerance": tolerance,
+            "column_cutoff": column_cutoff,
+            "columns": columns,
+        }
         if enough == 0:
-            return self.tree.run(prices, enough=enough, time_limit=time_limit, **options)
+            return self.tree.run(
+                prices, enough=enough, time_limit=time_limit, **options
+            )
         grouped, chosen = concave.best_of_groups(prices, self.members)
-        look = _Look(np.ascontiguousarray(grouped), column_cutoff, time_limit, self.blur)
+        look = _Look(
+            np.ascontiguousarray(grouped), column_cutoff, time_limit, self.blur
+        )
         unit = -grouped[(self.outer <= OUTSIDE).all(axis=0)]
         look.note(float(unit.min(initial=np.inf)))
         alone = (self.inner <= 0.0).all(axis=0) & (-grouped < column_cutoff)
@@ -180,12 +212,18 @@ class PlaneSearch:
         order = np.argsort(reduced, kind="stable")[: max(columns, self.n)]
         kept = points.take(order[reduced[order] < column_cutoff])
         best = float(reduced[order[0]]) if len(order) else np.inf
-        if complete and look.bound < min(best, column_cutoff) - max(tolerance, SHARPEST):
+        if complete and look.bound < min(best, column_cutoff) - max(
+            tolerance, SHARPEST
+        ):
             return self.tree.run(prices, time_limit=look.left, **options)
         status = SearchStatus.DONE if complete else SearchStatus.TIME_LIMIT
-        return SearchResult(status, look.bound if complete else -np.inf, kept, SearchCounts(look.looked))
+        return SearchResult(
+            status, look.bound if complete else -np.inf, kept, SearchCounts(look.looked)
+        )
 
-    def _columns(self, look: _Look, lines: tuple[int, ...], chosen: NDArray[np.intp]) -> Points:
+    def _columns(
+        self, look: _Look, lines: tuple[int, ...], chosen: NDArray[np.intp]
+    ) -> Points:
         """The best mixtures of the last look, on the lines of the inner set."""
         support = look.supports(len(lines) + 1)
         f = self.inner[list(lines)]
@@ -201,7 +239,9 @@ class PlaneSearch:
             image = np.einsum("ks,lks->kl", weights, self.inner[:, support])
             ok = (weights >= 0.0).all(axis=1) & (image <= INSIDE).all(axis=1)
         weights, support = weights[ok], support[ok]
-        return Points.of_sizes(np.full(*support.shape), chosen[support].ravel(), weights.ravel(), self.n)
+        return Points.of_sizes(
+            np.full(*support.shape), chosen[support].ravel(), weights.ravel(), self.n
+        )
 
 
 def _cross(a: Array, b: Array) -> Array:
@@ -211,7 +251,9 @@ def _cross(a: Array, b: Array) -> Array:
 class _Look:
     """One round: the level below which vertices count, the least proven value, and the best mixtures."""
 
-    def __init__(self, prices: Array, level: float, time_limit: float | None, blur: float) -> None:
+    def __init__(
+        self, prices: Array, level: float, time_limit: float | None, blur: float
+    ) -> None:
         self._prices, self._level, self._blur = prices, level, blur
         self._deadline = np.inf if time_limit is None else time.monotonic() + time_limit
         self._floor = -float(prices.max())
@@ -226,7 +268,11 @@ class _Look:
     @property
     def left(self) -> float | None:
         """Seconds left, None for any number."""
-        return None if np.isinf(self._deadline) else max(0.0, self._deadline - time.monotonic())
+        return (
+            None
+            if np.isinf(self._deadline)
+            else max(0.0, self._deadline - time.monotonic())
+        )
 
     def note(self, value: float) -> None:
         """A unit vector of this value is there."""
@@ -245,7 +291,9 @@ class _Look:
         self._begin()
         size = float(np.abs(self._prices).max())
         found = self._best, self._support
-        return self._slices(pairs, lines, self._prices, *found, line, self._blur, OUTSIDE, size)
+        return self._slices(
+            pairs, lines, self._prices, *found, line, self._blur, OUTSIDE, size
+        )
 
     def triples(self, lines: Array, corner: tuple[int, int]) -> bool:
         """All triples that hold the corner of two lines; whether the time was enough."""
@@ -257,16 +305,24 @@ class _Look:
         gap = offset + slopes[0] * f + slopes[1] * g - self._prices
         offset, gap = offset - float(gap.min()), np.ascontiguousarray(gap - gap.min())
         reach = float(max(np.hypot(f, g).max(), 1.0))
-        size = abs(offset) + 2.0 * float(np.abs(slopes).sum()) * reach + float(np.abs(self._prices).max())
+        size = (
+            abs(offset)
+            + 2.0 * float(np.abs(slopes).sum()) * reach
+            + float(np.abs(self._prices).max())
+        )
         order = np.argsort(gap, kind="stable").astype(np.int32)
         data = (f, g, gap, order, self._best, self._support)
-        return self._slices(triples, *data, offset, size + float(gap.max()), reach, 2.0 * self._blur)
+        return self._slices(
+            triples, *data, offset, size + float(gap.max()), reach, 2.0 * self._blur
+        )
 
     def _begin(self) -> None:
         self._best = np.full(len(self._prices), np.inf)
         self._support = np.full((len(self._prices), 3), -1, dtype=np.int32)
 
-    def _slices(self, work: Callable[..., tuple[int, float, float, int]], *data: Any) -> bool:
+    def _slices(
+        self, work: Callable[..., tuple[int, float, float, int]], *data: Any
+    ) -> bool:
         """All of the compiled work, with looks at the clock and at Ctrl-C; whether the time was enough."""
         first = 0
         while first < len(self._prices):
@@ -290,5 +346,11 @@ def _touching_plane(f: Array, g: Array, prices: Array) -> tuple[float, Array]:
     matrix = -np.column_stack([np.ones(len(f)), f, g])
     limit = 1e4 * (1.0 + top)
     ends = [(-10.0 - 3.0 * top, None), (-limit, limit), (-limit, limit)]
-    found = linprog([1.0, 0.0, 0.0], A_ub=matrix, b_ub=-prices, bounds=ends, method="highs")
-    return (top, np.zeros(2)) if found.x is None else (float(found.x[0]), np.asarray(found.x[1:]))
+    found = linprog(
+        [1.0, 0.0, 0.0], A_ub=matrix, b_ub=-prices, bounds=ends, method="highs"
+    )
+    return (
+        (top, np.zeros(2))
+        if found.x is None
+        else (float(found.x[0]), np.asarray(found.x[1:]))
+    )

@@ -50,17 +50,23 @@ class Points:
         return np.repeat(np.arange(len(self)), self.sizes)
 
     @classmethod
-    def of_sizes(cls, sizes: ArrayLike, indices: ArrayLike, data: Array, n: int) -> Points:
+    def of_sizes(
+        cls, sizes: ArrayLike, indices: ArrayLike, data: Array, n: int
+    ) -> Points:
         """From the number of coordinates of every point, and the coordinates and values of all in order."""
         indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
-        return cls(indptr, np.asarray(indices, dtype=np.int32), data, (len(indptr) - 1, n))
+        return cls(
+            indptr, np.asarray(indices, dtype=np.int32), data, (len(indptr) - 1, n)
+        )
 
     @classmethod
     def from_dense(cls, points: ArrayLike) -> Points:
         """From a (k, n) array; zeros are left out."""
         dense = np.atleast_2d(np.asarray(points, dtype=np.float64))
         where = dense != 0.0
-        return cls.of_sizes(where.sum(axis=1), np.nonzero(where)[1], dense[where], dense.shape[1])
+        return cls.of_sizes(
+            where.sum(axis=1), np.nonzero(where)[1], dense[where], dense.shape[1]
+        )
 
     @classmethod
     def units(cls, which: ArrayLike, n: int) -> Points:
@@ -73,7 +79,9 @@ class Points:
         """For every group of coordinates the vector of their weights (n,), normalised."""
         w = np.asarray(weights, dtype=np.float64)
         sizes = [len(group) for group in groups]
-        indices = np.concatenate([np.asarray(group, dtype=np.int32) for group in groups])
+        indices = np.concatenate(
+            [np.asarray(group, dtype=np.int32) for group in groups]
+        )
         mass = np.add.reduceat(w[indices], np.cumsum([0, *sizes[:-1]]))
         return cls.of_sizes(sizes, indices, w[indices] / np.repeat(mass, sizes), len(w))
 
@@ -82,7 +90,9 @@ class Points:
         """All points of the parts, in order; every part has the same n."""
         n = {part.shape[1] for part in parts}
         if len(n) != 1:
-            raise InvalidPolytope(f"points of different lengths cannot stand in one list: {sorted(n)}")
+            raise InvalidPolytope(
+                f"points of different lengths cannot stand in one list: {sorted(n)}"
+            )
         if len(parts) == 1:
             return parts[0]
         sizes = np.concatenate([part.sizes for part in parts])
@@ -99,8 +109,12 @@ class Points:
             index = np.flatnonzero(index)
         sizes = self.sizes[index]
         starts = np.cumsum(sizes) - sizes
-        gather = np.repeat(self.indptr[:-1][index] - starts, sizes) + np.arange(sizes.sum())
-        return Points.of_sizes(sizes, self.indices[gather], self.data[gather], self.shape[1])
+        gather = np.repeat(self.indptr[:-1][index] - starts, sizes) + np.arange(
+            sizes.sum()
+        )
+        return Points.of_sizes(
+            sizes, self.indices[gather], self.data[gather], self.shape[1]
+        )
 
     def toarray(self) -> Array:
         """The points as a dense (k, n) array."""
@@ -110,7 +124,9 @@ class Points:
 
     def sums(self, entries: Array) -> Array:
         """Sum over each point of `entries`, one number per stored coordinate; (k,)."""
-        return np.bincount(self.owner, entries, len(self)).astype(np.float64, copy=False)
+        return np.bincount(self.owner, entries, len(self)).astype(
+            np.float64, copy=False
+        )
 
     def entropies(self) -> Array:
         """Entropy (nats) of every point; (k,)."""
@@ -129,5 +145,7 @@ class Points:
     def combine(self, weights: ArrayLike) -> Array:
         """``sum_k weights_k v_k``; (n,)."""
         w = np.asarray(weights, dtype=np.float64)[self.owner]
-        total = np.bincount(self.indices, weights=w * self.data, minlength=self.shape[1])
+        total = np.bincount(
+            self.indices, weights=w * self.data, minlength=self.shape[1]
+        )
         return np.asarray(total, dtype=np.float64)

@@ -98,9 +98,13 @@ class Polytope:
         upper = _frozen(self.upper, 1, "upper")
         m, n = rows.shape
         if n == 0:
-            raise InvalidPolytope("rows must have at least one column (a coordinate of v)")
+            raise InvalidPolytope(
+                "rows must have at least one column (a coordinate of v)"
+            )
         if np.isinf(rows).any():
-            raise InvalidPolytope("rows contains an infinity; only the bounds may be infinite")
+            raise InvalidPolytope(
+                "rows contains an infinity; only the bounds may be infinite"
+            )
         if lower.shape != (m,) or upper.shape != (m,):
             raise InvalidPolytope(
                 f"lower and upper must have one entry per row ({m}), not {lower.shape[0]} and {upper.shape[0]}"
@@ -108,7 +112,9 @@ class Polytope:
         bad = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))
         if bad.size:
             i = int(bad[0])
-            raise InvalidPolytope(f"row {i} has an empty interval [{lower[i]}, {upper[i]}]")
+            raise InvalidPolytope(
+                f"row {i} has an empty interval [{lower[i]}, {upper[i]}]"
+            )
         auxiliary = None
         if self.auxiliary is not None:
             auxiliary = _frozen(self.auxiliary, 2, "auxiliary")
@@ -116,7 +122,12 @@ class Polytope:
                 raise InvalidPolytope(f"auxiliary must have {m} rows of finite numbers")
             if auxiliary.shape[1] == 0:
                 auxiliary = None
-        for name, value in (("rows", rows), ("lower", lower), ("upper", upper), ("auxiliary", auxiliary)):
+        for name, value in (
+            ("rows", rows),
+            ("lower", lower),
+            ("upper", upper),
+            ("auxiliary", auxiliary),
+        ):
             object.__setattr__(self, name, value)
 
     @property
@@ -151,17 +162,25 @@ class Polytope:
                 top[k] = np.minimum(top[k], room / signed[i, k])
         finite = np.isfinite(top)
         if not finite.all():
-            raise InvalidPolytope(f"auxiliary variable {int(finite.argmin())} is not bounded by any row")
+            raise InvalidPolytope(
+                f"auxiliary variable {int(finite.argmin())} is not bounded by any row"
+            )
         return top * (1.0 + NATURAL_MARGIN) + NATURAL_MARGIN
 
     def check_relaxation(self, outer: Polytope) -> None:
         """Raise InvalidPolytope unless the other one has the same rows and contains this one."""
         # Searches bound and design with one matrix: other rows would make their bounds those of another set.
-        wider, narrower = (np.hstack([each.rows, each.auxiliary_columns]) for each in (outer, self))
+        wider, narrower = (
+            np.hstack([each.rows, each.auxiliary_columns]) for each in (outer, self)
+        )
         if outer.n != self.n or not np.array_equal(wider, narrower):
-            raise InvalidPolytope("relaxation must have the same rows and auxiliary columns as the polytope")
+            raise InvalidPolytope(
+                "relaxation must have the same rows and auxiliary columns as the polytope"
+            )
         if (outer.lower > self.lower).any() or (outer.upper < self.upper).any():
-            raise InvalidPolytope("relaxation must contain the polytope: none of its bounds may be narrower")
+            raise InvalidPolytope(
+                "relaxation must contain the polytope: none of its bounds may be narrower"
+            )
 
     @cached_property
     def explicit(self) -> Polytope:
@@ -189,7 +208,9 @@ class Polytope:
         rows, weights, bounds = self.one_sided
         k = weights.shape[1]
         # The auxiliary variables last, and their signs as rows; beside them the sizes of the entries of v.
-        matrix = np.vstack([np.hstack([rows, weights]), np.hstack([np.zeros((k, self.n)), -np.eye(k)])])
+        matrix = np.vstack(
+            [np.hstack([rows, weights]), np.hstack([np.zeros((k, self.n)), -np.eye(k)])]
+        )
         left = matrix, np.append(bounds, np.zeros(k)), np.abs(matrix[:, : self.n])
         for _ in range(k):
             left = _eliminate_last(*left)
@@ -213,16 +234,22 @@ class Polytope:
         owner = np.argmin(weights[below], axis=1)
         scale = -weights[below, owner]
         floors, ends = rows[below] / scale[:, None], bounds[below] / scale
-        return LeastAuxiliary(floors, ends, owner, rows[~below], weights[~below], bounds[~below])
+        return LeastAuxiliary(
+            floors, ends, owner, rows[~below], weights[~below], bounds[~below]
+        )
 
     def excess(self, points: ArrayLike) -> Array:
         """By how much each point violates the worst of the rows, (k,); as `residual`, for probability vectors."""
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if self.least is not None:
-            return self.least.excess(lambda matrix: v @ matrix.T).max(axis=1, initial=-np.inf)
+            return self.least.excess(lambda matrix: v @ matrix.T).max(
+                axis=1, initial=-np.inf
+            )
         explicit = self.explicit
         w = v @ explicit.rows.T
-        return np.maximum(explicit.lower - w, w - explicit.upper).max(axis=1, initial=-np.inf)
+        return np.maximum(explicit.lower - w, w - explicit.upper).max(
+            axis=1, initial=-np.inf
+        )
 
     def residual(self, points: ArrayLike) -> Array:
         """Largest violation of any constraint at each point; zero or less means a member.
@@ -232,20 +259,32 @@ class Polytope:
         points : (n,) or (k, n) array
         """
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        return np.maximum.reduce([-v.min(axis=1), np.abs(v.sum(axis=1) - 1.0), self.excess(v)])
+        return np.maximum.reduce(
+            [-v.min(axis=1), np.abs(v.sum(axis=1) - 1.0), self.excess(v)]
+        )
 
-    def contains(self, points: ArrayLike, tolerance: float = MEMBERSHIP_TOLERANCE) -> NDArray[np.bool_]:
+    def contains(
+        self, points: ArrayLike, tolerance: float = MEMBERSHIP_TOLERANCE
+    ) -> NDArray[np.bool_]:
         """Whether each point is a member up to `tolerance` (absolute, on every constraint)."""
         return self.residual(points) <= tolerance
 
     def restrict(self, keep: ArrayLike) -> Polytope:
         """The face on which every coordinate outside `keep` is zero, in the kept coordinates."""
-        return Polytope(self.rows[:, np.asarray(keep)], self.lower, self.upper, self.auxiliary)
+        return Polytope(
+            self.rows[:, np.asarray(keep)], self.lower, self.upper, self.auxiliary
+        )
 
 
-def _eliminate_last(matrix: Array, bound: Array, size: Array) -> tuple[Array, Array, Array]:
+def _eliminate_last(
+    matrix: Array, bound: Array, size: Array
+) -> tuple[Array, Array, Array]:
     c = matrix[:, -1]
-    up, down, free = np.flatnonzero(c > 0), np.flatnonzero(c < 0), np.flatnonzero(c == 0)
+    up, down, free = (
+        np.flatnonzero(c > 0),
+        np.flatnonzero(c < 0),
+        np.flatnonzero(c == 0),
+    )
     i, j = (g.ravel() for g in np.meshgrid(up, down, indexing="ij"))
     # Dividing by the coefficient of the smaller modulus would blow rows up; -c_j and c_i keep scale.
     a, b = -c[j], c[i]

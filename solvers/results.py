@@ -99,7 +99,9 @@ def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
     return math.fsum(terms) + minimum - error
 
 
-def lowered_prices(prices: Array, points: Points, target: Array, gap: float) -> Array | None:
+def lowered_prices(
+    prices: Array, points: Points, target: Array, gap: float
+) -> Array | None:
     """Prices at which the points no longer gain, where rare coordinates alone have to pay for that.
 
     The master knows a price as well as its coordinate is worth: to 1e-10 of a probability of 1e-8 is not known
@@ -108,7 +110,11 @@ def lowered_prices(prices: Array, points: Points, target: Array, gap: float) -> 
     excess = points.dot(prices) - points.entropies()
     first, worth = points.indptr[:-1], target[points.indices] / points.data
     least = np.minimum.reduceat(worth, first)[points.owner]
-    rarest = np.minimum.reduceat(np.where(worth == least, np.arange(len(worth)), len(worth)), first)
+    rarest = np.minimum.reduceat(
+        np.where(worth == least, np.arange(len(worth)), len(worth)), first
+    )
     drop = np.zeros_like(prices)
-    np.maximum.at(drop, points.indices[rarest], np.maximum(excess, 0.0) / points.data[rarest])
+    np.maximum.at(
+        drop, points.indices[rarest], np.maximum(excess, 0.0) / points.data[rarest]
+    )
     return prices - drop if float(drop @ target) <= LOWERING_SHARE * gap else None

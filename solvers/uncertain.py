@@ -66,14 +66,25 @@ class UncertainSet:
         n = len(self.point)
         shape = self.lower.shape
         if len(shape) != 2 or shape != self.upper.shape or shape[1] not in (n, n + 1):
-            raise InvalidPolytope(f"lower and upper must have {n} columns, or one more, and the same shape")
+            raise InvalidPolytope(
+                f"lower and upper must have {n} columns, or one more, and the same shape"
+            )
         if not self.share_lower.shape == self.share_upper.shape == (len(self.lower),):
-            raise InvalidPolytope(f"the shares must have one entry per box ({len(self.lower)})")
+            raise InvalidPolytope(
+                f"the shares must have one entry per box ({len(self.lower)})"
+            )
         if self.point.min() <= 0.0:
-            raise InvalidPolytope("point must be positive: coordinates without mass have no w")
+            raise InvalidPolytope(
+                "point must be positive: coordinates without mass have no w"
+            )
         if not (self.ratio > 1.0 and self.most > 1.0 and 0.0 <= self.least < 1.0):
-            raise InvalidPolytope("ratio and most must be above 1, least at least 0 and below 1")
-        for low, high in ((self.lower, self.upper), (self.share_lower[None], self.share_upper[None])):
+            raise InvalidPolytope(
+                "ratio and most must be above 1, least at least 0 and below 1"
+            )
+        for low, high in (
+            (self.lower, self.upper),
+            (self.share_lower[None], self.share_upper[None]),
+        ):
             empty = (low.sum(axis=1) > 1.0 + EMPTY) | (high.sum(axis=1) < 1.0 - EMPTY)
             if empty.any() or (low > high).any():
                 raise InvalidPolytope("a box holds no probability vector")
@@ -87,13 +98,19 @@ class UncertainSet:
             If the boxes have a last coordinate without a point already.
         """
         if self.lower.shape[1] != self.n:
-            raise InvalidPolytope("a set with a coordinate that has no point has no faces of its own")
+            raise InvalidPolytope(
+                "a set with a coordinate that has no point has no faces of its own"
+            )
         mass = self.point[members]
         lower, upper = (
-            np.column_stack([side[:, members], np.delete(side, members, axis=1).sum(axis=1)])
+            np.column_stack(
+                [side[:, members], np.delete(side, members, axis=1).sum(axis=1)]
+            )
             for side in (self.lower, self.upper)
         )
-        return replace(self, point=mass / mass.sum(), lower=lower, upper=upper, rest=0.0)
+        return replace(
+            self, point=mass / mass.sum(), lower=lower, upper=upper, rest=0.0
+        )
 
     @property
     def n(self) -> int:
@@ -104,7 +121,9 @@ class UncertainSet:
     def boxes(self) -> tuple[Array, Array, Array]:
         """Lower ends, widths (S, n + 1 each) and free masses (S,) of the boxes."""
         missing = self.n + 1 - self.lower.shape[1]
-        lower, upper = (np.pad(side, ((0, 0), (0, missing))) for side in (self.lower, self.upper))
+        lower, upper = (
+            np.pad(side, ((0, 0), (0, missing))) for side in (self.lower, self.upper)
+        )
         return lower, upper - lower, np.maximum(1.0 - lower.sum(axis=1), 0.0)
 
     def extremes(self, points: ArrayLike) -> tuple[Array, Array]:
@@ -124,7 +143,9 @@ class UncertainSet:
             free, base = width[s][order], w @ lower[s]
             for k, sign in ((0, 1), (1, -1)):
                 turned = free[:, ::sign]
-                filled = np.clip(room[s] - (np.cumsum(turned, axis=1) - turned), 0.0, turned)
+                filled = np.clip(
+                    room[s] - (np.cumsum(turned, axis=1) - turned), 0.0, turned
+                )
                 ends[k, :, s] = base + (filled * falling[:, ::sign]).sum(axis=1)
         return ends[0], ends[1]
 
@@ -138,12 +159,17 @@ class UncertainSet:
         shares = self.share_lower, self.share_upper
         worst = [np.full(len(h), -np.inf)]
         if np.isfinite(self.ratio):
-            others = [np.delete(g, s, axis=1).min(axis=1, initial=np.inf) for s in range(h.shape[1])]
+            others = [
+                np.delete(g, s, axis=1).min(axis=1, initial=np.inf)
+                for s in range(h.shape[1])
+            ]
             worst.append((h - self.ratio * np.stack(others, axis=1)).max(axis=1))
         if np.isfinite(self.most):
             worst.append((h - self.most * extreme_means(g, h, 1, *shares)).max(axis=1))
         if self.least > 0.0:
-            worst.append((self.least * extreme_means(h, g, -1, *shares) - g).max(axis=1))
+            worst.append(
+                (self.least * extreme_means(h, g, -1, *shares) - g).max(axis=1)
+            )
         return np.stack(worst)
 
     def pulled(self, margin: float) -> Array:
@@ -168,13 +194,19 @@ class UncertainSet:
     @property
     def room(self) -> float:
         """What the inequalities have to spare at the point, where w is 1: as much as a margin can be."""
-        return min(self.ratio - 1.0, self.most - 1.0, 1.0 - self.least if self.least > 0.0 else np.inf)
+        return min(
+            self.ratio - 1.0,
+            self.most - 1.0,
+            1.0 - self.least if self.least > 0.0 else np.inf,
+        )
 
     @property
     def row_error(self) -> float:
         """How far entries of `cuts` may be from a row of the boxes whose ends were rounded outwards to these."""
         factors = [f for f in (self.ratio, self.most, 1.0) if np.isfinite(f)]
-        return self.slack + ROUNDING * (self.n + len(self.lower) + 16) * (1.0 + max(factors))
+        return self.slack + ROUNDING * (self.n + len(self.lower) + 16) * (
+            1.0 + max(factors)
+        )
 
     def cuts(self, w: Array) -> Array:
         """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, those that are least at this w (n,)."""
@@ -182,7 +214,10 @@ class UncertainSet:
         lower, width, _ = self.boxes
         size, upper = len(lower), lower + width
         wide = np.broadcast_to(full, lower.shape)
-        high, low = _extreme_weights(-wide, lower, upper), _extreme_weights(wide, lower, upper)
+        high, low = (
+            _extreme_weights(-wide, lower, upper),
+            _extreme_weights(wide, lower, upper),
+        )
         h, g = high @ full, low @ full
         rows = [np.zeros((0, len(full)))]
         each = np.arange(size)
@@ -195,7 +230,9 @@ class UncertainSet:
                 c = np.tile(values, (size, 1))
                 c[each, each] = own
                 weights = _extreme_weights(sign * c, self.share_lower, self.share_upper)
-                mean = weights @ ends[0] + np.diagonal(weights)[:, None] * (ends[1] - ends[0])
+                mean = weights @ ends[0] + np.diagonal(weights)[:, None] * (
+                    ends[1] - ends[0]
+                )
                 rows.append(sign * (factor * mean - ends[1]))
         found = np.vstack(rows)
         return found[:, :-1] + np.outer(found[:, -1], self.rest * self.point)
@@ -203,10 +240,14 @@ class UncertainSet:
     def excess_of(self, points: Points) -> Array:
         """`excess` of a list of sparse points, in parts that fit the memory."""
         parts = np.array_split(np.arange(len(points)), len(points) // PART + 1)
-        return np.concatenate([self.excess(points.take(part).toarray()) for part in parts])
+        return np.concatenate(
+            [self.excess(points.take(part).toarray()) for part in parts]
+        )
 
 
-def extreme_means(values: Array, own: Array, sign: int, low: Array, high: Array) -> Array:
+def extreme_means(
+    values: Array, own: Array, sign: int, low: Array, high: Array
+) -> Array:
     """The least (sign 1) or largest mean of `values` over weights in a box, with `own` in place of each s; (k, S)."""
     c = np.repeat(values[:, None, :], values.shape[1], axis=1)
     np.einsum("kss->ks", c)[:] = own

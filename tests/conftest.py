@@ -16,7 +16,10 @@ NUMBERS = count()
 
 # Timings depend on the machine, so no deadline; derandomised, so that a run can be repeated.
 settings.register_profile(
-    "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "project",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("project")
 
@@ -28,7 +31,11 @@ MOST_WORKERS = 4
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """All cores for the whole suite; one process where tests are named, or print what they measured (``-s``)."""
     whole = config.args_source is not pytest.Config.ArgsSource.ARGS
-    return min(os.cpu_count() or 1, MOST_WORKERS) if whole and config.option.capture != "no" else 0
+    return (
+        min(os.cpu_count() or 1, MOST_WORKERS)
+        if whole and config.option.capture != "no"
+        else 0
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +46,10 @@ def _own_ledger(tmp_path_factory, monkeypatch):
     """
     if "mechdesign.sanitise.frame_jobs" in sys.modules:
         sys.modules["mechdesign.sanitise.frame_jobs"]._DRAWN.clear()
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data" / str(next(NUMBERS))))
+    monkeypatch.setenv(
+        "XDG_DATA_HOME",
+        str(tmp_path_factory.getbasetemp() / "data" / str(next(NUMBERS))),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -33,7 +33,9 @@ def text_of(page):
 
 
 def blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", text_of(page), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", text_of(page), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 def console(page):
@@ -49,7 +51,9 @@ def console(page):
 def comparable(text):
     """Words with every number replaced, and the numbers; times are left out."""
     text = re.sub(r"\d+\.\d\d s\b", "TIME", " ".join(text.split()))
-    return NUMBER.sub("#", text), [float(number.replace(",", "")) for number in NUMBER.findall(text)]
+    return NUMBER.sub("#", text), [
+        float(number.replace(",", "")) for number in NUMBER.findall(text)
+    ]
 
 
 def named(page):
@@ -65,10 +69,19 @@ def workplace(tmp_path):
 
 def in_shell(command, folder):
     launcher = f"{shlex.quote(sys.executable)} -m mechdesign"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / ".data")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "XDG_DATA_HOME": str(folder / ".data"),
+    }
     script = re.sub(r"(?:\.venv/bin/)?mechdesign(?= )", launcher, command)
     return subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -81,12 +94,20 @@ def test_the_commands_print_what_the_page_shows(page, workplace):
         words, numbers = comparable(run.stdout)
         shown_words, shown_numbers = comparable(shown)
         assert words == shown_words, command
-        assert numbers == pytest.approx(shown_numbers, rel=CLOSE, abs=CLOSE / 10), command
+        assert numbers == pytest.approx(shown_numbers, rel=CLOSE, abs=CLOSE / 10), (
+            command
+        )
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=named
+)
 def test_the_python_of_the_page_runs(page, workplace):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(workplace / ".data")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "XDG_DATA_HOME": str(workplace / ".data"),
+    }
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", "\n".join(blocks(page, "python"))],
         cwd=workplace,
@@ -106,14 +127,19 @@ def test_the_readme_is_short_and_shows_commands_and_python():
 
 def test_every_page_is_in_the_navigation():
     """A page that the site does not list is never found, and one that is listed must be there."""
-    listed = re.findall(r"[a-z-]+\.md", (ROOT / ".mkdocs.yml").read_text(encoding="utf-8"))
+    listed = re.findall(
+        r"[a-z-]+\.md", (ROOT / ".mkdocs.yml").read_text(encoding="utf-8")
+    )
     assert sorted(listed) == sorted(page.name for page in PAGES[1:])
 
 
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text_of(page)):
-            assert "://" in target or (page.parent / target).exists(), (page.name, target)
+            assert "://" in target or (page.parent / target).exists(), (
+                page.name,
+                target,
+            )
 
 
 def test_one_command_sets_up_and_runs_and_one_sets_up_and_tests():
@@ -139,9 +165,18 @@ def helps():
         "    for name, sub in getattr(g, 'commands', {}).items(): walk(sub, [*path, name])\n"
         "walk(m.get_command(application()), [])",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERMINAL_WIDTH": "200"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "200",
+        "TERMINAL_WIDTH": "200",
+    }
     return subprocess.run(
-        [sys.executable, *run], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, *run],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
 
 
@@ -149,7 +184,10 @@ def helps():
 def test_every_option_that_the_page_names_exists(page, helps):
     # pip's and pytest's options are not ours
     text = re.sub(
-        r"^```sh\n.*?^```$|`[^`\n]*(?:pytest|pip|mkdocs) [^`\n]*`", "", text_of(page), flags=re.M | re.S
+        r"^```sh\n.*?^```$|`[^`\n]*(?:pytest|pip|mkdocs) [^`\n]*`",
+        "",
+        text_of(page),
+        flags=re.M | re.S,
     )
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
     assert {option for option in mentioned if option not in helps} == set()
@@ -169,7 +207,12 @@ def write_todays_output(page, folder):
             lines.append(f"$ {command}{run.stdout}")
         return "```console\n" + "".join(lines) + "```"
 
-    text = re.sub(r"^```console\n(.*?)^```$", renewed, text_of(page), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^```console\n(.*?)^```$",
+        renewed,
+        text_of(page),
+        flags=re.MULTILINE | re.DOTALL,
+    )
     page.write_text(text, encoding="utf-8")
 
 

@@ -17,7 +17,11 @@ EXPECTED = {
     "02_mechanisms.py": ["1.00   0.85", "0.2868"],
     "03_release.py": ["promised: at most x 1.649"],
     "04_audit_any_matrix.py": ["truth 0.9: not private", "truth 0.2: private"],
-    "05_estimate_from_released.py": ["the channel has rank 15", "hold the true frequency", "corrected: "],
+    "05_estimate_from_released.py": [
+        "the channel has rank 15",
+        "hold the true frequency",
+        "corrected: ",
+    ],
     "06_frames.py": [
         "refused: the sensitive column 'relationship'",
         "still categories: True",
@@ -30,12 +34,18 @@ EXPECTED = {
 
 
 def test_every_example_is_expected():
-    assert {path.name for path in (ROOT / "examples").glob("[0-9]*.py")} == set(EXPECTED)
+    assert {path.name for path in (ROOT / "examples").glob("[0-9]*.py")} == set(
+        EXPECTED
+    )
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_example(name, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     run = subprocess.run(
         [sys.executable, "-W", "error", str(ROOT / "examples" / name)],
         cwd=tmp_path,
@@ -50,19 +60,33 @@ def test_example(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-NEED_DATA = ("bmi_policy.py", "disaggregation.py", "membership.py", "monthly.py", "taxi.py")
+NEED_DATA = (
+    "bmi_policy.py",
+    "disaggregation.py",
+    "membership.py",
+    "monthly.py",
+    "taxi.py",
+)
 
 
 def test_the_examples_that_need_data_say_so():
     """CI leaves out those that say it where there are no data, and runs the others."""
     scripts = (ROOT / "examples" / "nonstochastic").glob("*.py")
-    asking = {p.name for p in scripts if "Set MECHDESIGN_DATA" in p.read_text(encoding="utf-8")}
+    asking = {
+        p.name
+        for p in scripts
+        if "Set MECHDESIGN_DATA" in p.read_text(encoding="utf-8")
+    }
     assert asking == set(NEED_DATA)
 
 
 @pytest.mark.parametrize("name", NEED_DATA)
 def test_an_example_without_its_data_asks_for_them(name, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     environment.pop("MECHDESIGN_DATA", None)
     run = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "nonstochastic" / name)],
@@ -82,7 +106,9 @@ def test_the_adult_table_is_the_one_of_the_published_figures(adult, data):
     from collections import Counter
 
     lines = (data / "adult" / "adult.data").read_text(encoding="utf-8").splitlines()
-    cells = Counter((row[7], row[6]) for row in (line.split(", ") for line in lines if line))
+    cells = Counter(
+        (row[7], row[6]) for row in (line.split(", ") for line in lines if line)
+    )
     counted = {
         (s, x): n
         for s, row in zip(adult.sensitive.names, adult.counts, strict=True)
@@ -104,7 +130,9 @@ def test_every_notebook_is_expected_and_names_no_folder_of_its_maker():
     notebooks = {path.name: path for path in (ROOT / "examples").glob("*.ipynb")}
     assert notebooks.keys() == NOTEBOOKS.keys()
     for path in notebooks.values():
-        assert not re.search(r"/(home|root|tmp|work)/", path.read_text(encoding="utf-8"))
+        assert not re.search(
+            r"/(home|root|tmp|work)/", path.read_text(encoding="utf-8")
+        )
 
 
 @pytest.mark.slow
@@ -112,10 +140,15 @@ def test_every_notebook_is_expected_and_names_no_folder_of_its_maker():
 def test_notebook(name, monkeypatch):
     """Every cell runs in a fresh kernel, and the words of a run are those that the file shows."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    nbformat, nbclient = (
+        pytest.importorskip("nbformat"),
+        pytest.importorskip("nbclient"),
+    )
     kept = nbformat.read(ROOT / "examples" / name, as_version=4)
     run = nbformat.read(ROOT / "examples" / name, as_version=4)
-    nbclient.NotebookClient(run, timeout=120, resources={"metadata": {"path": ROOT / "examples"}}).execute()
+    nbclient.NotebookClient(
+        run, timeout=120, resources={"metadata": {"path": ROOT / "examples"}}
+    ).execute()
     said = [texts(notebook) for notebook in (kept, run)]
     assert said[0] == said[1]
     assert NOTEBOOKS[name] in said[1]
@@ -124,5 +157,7 @@ def test_notebook(name, monkeypatch):
 def texts(notebook) -> str:
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     printed = [output.text for output in outputs if output.get("name") == "stdout"]
-    shown = [output.data.get("text/plain", "") for output in outputs if "data" in output]
+    shown = [
+        output.data.get("text/plain", "") for output in outputs if "data" in output
+    ]
     return re.sub(r"\(\d+\.\d+ s\)", "", "\n".join([*printed, *shown]))

@@ -44,8 +44,12 @@ def released(folder, epsilon):
 
 def attacked(folder, python=sys.executable):
     script = str(ROOT / "examples" / "inference_risk.py")
-    files = [str(folder / name) for name in ("adult.csv", "released.csv", "channel.json")]
-    run = subprocess.run([python, script, *files], capture_output=True, text=True, check=False)
+    files = [
+        str(folder / name) for name in ("adult.csv", "released.csv", "channel.json")
+    ]
+    run = subprocess.run(
+        [python, script, *files], capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()
 
@@ -56,11 +60,17 @@ def test_the_attack_is_that_of_the_page_and_below_what_is_promised(tmp_path):
     assert first == "measured here, without anonymeter"
     (block,) = [text for text in blocks(PAGE, "text") if "is guessed for" in text]
     for line, shown in zip(lines, block.splitlines()[1:], strict=True):
-        (words, numbers), (shown_words, shown_numbers) = comparable(line), comparable(shown)
+        (words, numbers), (shown_words, shown_numbers) = (
+            comparable(line),
+            comparable(shown),
+        )
         assert words == shown_words
-        assert numbers == pytest.approx(shown_numbers, abs=1.0)  # another solver, other draws
+        assert numbers == pytest.approx(
+            shown_numbers, abs=1.0
+        )  # another solver, other draws
     rate, error, best, most = (
-        float(re.findall(r"([\d.]+)%", lines[k])[j]) for k, j in ((1, 0), (1, 1), (3, 0), (4, 0))
+        float(re.findall(r"([\d.]+)%", lines[k])[j])
+        for k, j in ((1, 0), (1, 1), (3, 0), (4, 0))
     )
     assert abs(rate - best) < 2 * error
     assert rate + 2 * error < most

@@ -86,7 +86,13 @@ def project() -> dict:
 def loaded_by(statement: str) -> set[str]:
     """Names of the modules in memory after `statement` ran in a fresh interpreter."""
     code = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return set(run.stdout.split())
 
 
@@ -134,7 +140,17 @@ def test_version_is_that_of_the_metadata():
     assert md.__version__ == project()["project"]["version"]
 
 
-HEAVY = {"numpy", "scipy", "highspy", "cdd", "cvxpy", "pyarrow", "pandas", "polars", "flint"}
+HEAVY = {
+    "numpy",
+    "scipy",
+    "highspy",
+    "cdd",
+    "cvxpy",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "flint",
+}
 
 
 def test_import_is_light():
@@ -142,17 +158,33 @@ def test_import_is_light():
 
 
 def test_the_sanitise_package_loads_no_engine_before_it_is_used():
-    engines = {"sklearn", "pyspark", "dask", "distributed", "pandas", "polars", "pyarrow"}
+    engines = {
+        "sklearn",
+        "pyspark",
+        "dask",
+        "distributed",
+        "pandas",
+        "polars",
+        "pyarrow",
+    }
     assert not engines & loaded_by("import mechdesign.sanitise")
-    assert not engines & loaded_by("from mechdesign.sanitise import sanitise, sanitise_spark, sanitise_dask")
+    assert not engines & loaded_by(
+        "from mechdesign.sanitise import sanitise, sanitise_spark, sanitise_dask"
+    )
 
 
 def test_the_command_line_loads_nothing_heavy_before_it_has_to():
     assert not (HEAVY | {"cryptography"}) & loaded_by(
         "from mechdesign.cli.app import application; application()"
     )
-    others = {"mechdesign.cli.nonstochastic", "mechdesign.cli.compare", "mechdesign.cli.design"}
-    assert not others & loaded_by("from mechdesign.cli.app import application; application('apply')")
+    others = {
+        "mechdesign.cli.nonstochastic",
+        "mechdesign.cli.compare",
+        "mechdesign.cli.design",
+    }
+    assert not others & loaded_by(
+        "from mechdesign.cli.app import application; application('apply')"
+    )
 
 
 def test_solvers_loads_without_mechdesign():

@@ -28,9 +28,22 @@ SAMPLING = 2.5
 
 def run_script(number: str, folder: Path) -> str:
     script = FOLDER / f"figure_{number}.py"
-    environment = {**os.environ, "PYTHONPATH": str(FOLDER.parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(FOLDER.parents[1]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(script), "--out", "pictures", "--workers", "1"],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            str(script),
+            "--out",
+            "pictures",
+            "--workers",
+            "1",
+        ],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -47,7 +60,9 @@ def assert_figure(number: str, folder: Path) -> str:
     assert out.startswith(f"Figure {int(number)}: ")
     pictures = {path.name for path in (folder / "pictures").glob("*.png")}
     assert f"figure_{number}.png" in pictures
-    with (folder / "pictures" / f"figure_{number}.csv").open(newline="", encoding="utf-8") as stream:
+    with (folder / "pictures" / f"figure_{number}.csv").open(
+        newline="", encoding="utf-8"
+    ) as stream:
         assert len(list(csv.DictReader(stream))) > 10
     lines = re.findall(r"^  .* ([+-]\d\.\d{4}) +(\d\.\d{4})$", out, flags=re.MULTILINE)
     assert len(lines) == PUBLISHED.get(number, 0)
@@ -57,7 +72,9 @@ def assert_figure(number: str, folder: Path) -> str:
 
 
 def test_there_is_a_script_for_every_figure():
-    assert {path.stem for path in FOLDER.glob("figure_*.py")} == {f"figure_{n:02d}" for n in range(1, 14)}
+    assert {path.stem for path in FOLDER.glob("figure_*.py")} == {
+        f"figure_{n:02d}" for n in range(1, 14)
+    }
     assert set(QUICK) | set(SLOW) == {f"{n:02d}" for n in range(1, 14)}
 
 
@@ -73,9 +90,14 @@ def test_slower_figures(number, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_optimum_at_200_symbols_stands_above_the_heuristics_with_a_proven_gap(tmp_path):
+def test_the_optimum_at_200_symbols_stands_above_the_heuristics_with_a_proven_gap(
+    tmp_path,
+):
     out = assert_figure("10", tmp_path)
-    table = [[float(cell.rstrip("*")) for cell in line.split()] for line in out.splitlines()[2:5]]
+    table = [
+        [float(cell.rstrip("*")) for cell in line.split()]
+        for line in out.splitlines()[2:5]
+    ]
     assert [cells[0] for cells in table] == [2.0, 4.0, 8.0]
     for _, optimum, bound, response, merging, complete in table:
         assert bound >= optimum > response > merging > complete

@@ -39,7 +39,11 @@ def built(what: str, source: Path, target: Path) -> Path:
     target.mkdir(exist_ok=True)
     code = f"from setuptools import build_meta as b; b.build_{what}({str(target)!r})"
     run = subprocess.run(
-        [sys.executable, "-c", code], cwd=source, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=source,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr
     (file,) = target.iterdir()
@@ -68,16 +72,36 @@ def test_the_sdist_is_complete(distributions):
     with tarfile.open(distributions[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {
-        str(p.relative_to(ROOT)) for part in ("mechdesign", "solvers") for p in (ROOT / part).rglob("*.[ch]")
+        str(p.relative_to(ROOT))
+        for part in ("mechdesign", "solvers")
+        for p in (ROOT / part).rglob("*.[ch]")
     }
-    wanted |= modules(ROOT / "mechdesign") | modules(ROOT / "solvers") | modules(ROOT / "tests")
-    wanted |= {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "pyproject.toml"}
-    wanted |= {"docs/guarantee.md", "examples/adult_relationship_by_occupation.csv", ".ci/run", ".mkdocs.yml"}
+    wanted |= (
+        modules(ROOT / "mechdesign")
+        | modules(ROOT / "solvers")
+        | modules(ROOT / "tests")
+    )
+    wanted |= {
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "CITATION.cff",
+        "pyproject.toml",
+    }
+    wanted |= {
+        "docs/guarantee.md",
+        "examples/adult_relationship_by_occupation.csv",
+        ".ci/run",
+        ".mkdocs.yml",
+    }
     assert wanted <= names, sorted(wanted - names)
 
 
 @pytest.mark.slow
-def test_the_wheel_runs_in_a_clean_environment_without_a_compiler(distributions, tmp_path):
+def test_the_wheel_runs_in_a_clean_environment_without_a_compiler(
+    distributions, tmp_path
+):
     """Installed from the wheel alone; only what the project depends on comes from this environment."""
     wheel = distributions[1]
     with zipfile.ZipFile(wheel) as archive:
@@ -103,24 +127,52 @@ def test_the_wheel_runs_in_a_clean_environment_without_a_compiler(distributions,
         "--no-deps",
         wheel,
     ]
-    environment = {"PATH": str(bin_folder), "CC": "/nowhere/cc", "HOME": str(tmp_path), "PIP_NO_INPUT": "1"}
+    environment = {
+        "PATH": str(bin_folder),
+        "CC": "/nowhere/cc",
+        "HOME": str(tmp_path),
+        "PIP_NO_INPUT": "1",
+    }
     environment |= {"OPENBLAS_NUM_THREADS": "1"} | (
         {"SYSTEMROOT": os.environ["SYSTEMROOT"]} if os.name == "nt" else {}
     )
-    done = subprocess.run(install, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        install, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = Path(
-        subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.strip()
+        subprocess.run(
+            [python, "-c", where], capture_output=True, text=True, check=True
+        ).stdout.strip()
     )
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    (site / "dependencies.pth").write_text(
+        sysconfig.get_path("purelib") + "\n", encoding="utf-8"
+    )
     program = bin_folder / ("mechdesign.exe" if os.name == "nt" else "mechdesign")
-    line = [program, "design", TABLE, "--contingency", "--epsilon", "1", "--json", "--output", "channel.json"]
-    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    line = [
+        program,
+        "design",
+        TABLE,
+        "--contingency",
+        "--epsilon",
+        "1",
+        "--json",
+        "--output",
+        "channel.json",
+    ]
+    done = subprocess.run(
+        line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["nmi"] > 0.85
     code = "import mechdesign, solvers._kernel as k; print(mechdesign.__file__); print(k.__file__)"
     done = subprocess.run(
-        [python, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        [python, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert all(str(home) in file for file in done.stdout.splitlines())

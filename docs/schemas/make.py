@@ -51,10 +51,15 @@ def json_schema(kind: type[FileDocument]) -> dict[str, Any]:
 def schemas() -> dict[str, str]:
     """The text of each schema, by file name."""
     texts = {
-        f"{kind.FORMAT.removeprefix('mechdesign.')}.json": json.dumps(json_schema(kind), indent=2) + "\n"
+        f"{kind.FORMAT.removeprefix('mechdesign.')}.json": json.dumps(
+            json_schema(kind), indent=2
+        )
+        + "\n"
         for kind in KINDS
     }
-    return texts | {"run.json": json.dumps(job_model().model_json_schema(), indent=2) + "\n"}
+    return texts | {
+        "run.json": json.dumps(job_model().model_json_schema(), indent=2) + "\n"
+    }
 
 
 if __name__ == "__main__":

@@ -56,7 +56,9 @@ class BlurringPolicy:
 
     def __post_init__(self) -> None:
         if not 0 < self.rho < math.inf:
-            raise InputError(f"rho ({self.rho:g}) must be positive and finite; 1/rho is the largest error")
+            raise InputError(
+                f"rho ({self.rho:g}) must be positive and finite; 1/rho is the largest error"
+            )
         if self.coordinate < 0:
             raise InputError(f"coordinate ({self.coordinate}) must be 0 or more")
 
@@ -68,7 +70,11 @@ class BlurringPolicy:
             )
         if not bool(np.isfinite(table).all()):
             raise InputError("points must be finite numbers; drop NaN and infinities")
-        return table, table[:, self.coordinate], self.evaluate(np.delete(table, self.coordinate, axis=1))
+        return (
+            table,
+            table[:, self.coordinate],
+            self.evaluate(np.delete(table, self.coordinate, axis=1)),
+        )
 
     def evaluate(self, others: Points) -> Points:
         """The boundary at the other coordinates, checked.
@@ -84,7 +90,9 @@ class BlurringPolicy:
                 f"the boundary function must return shape ({others.shape[0]},), not {values.shape}"
             )
         if not bool(np.isfinite(values).all()):
-            raise InputError("the boundary function must return finite numbers on the whole domain")
+            raise InputError(
+                "the boundary function must return finite numbers on the whole domain"
+            )
         return values
 
     def hypothesis(self, points: ArrayLike) -> NDArray[np.bool_]:
@@ -96,7 +104,9 @@ class BlurringPolicy:
         """The reports, shape (N, n)."""
         table, mine, limit = self._split(points)
         reports = table.copy()
-        reports[:, self.coordinate] = np.where(np.abs(mine - limit) <= 1 / self.rho, limit, mine)
+        reports[:, self.coordinate] = np.where(
+            np.abs(mine - limit) <= 1 / self.rho, limit, mine
+        )
         return reports
 
 
@@ -111,7 +121,9 @@ class BlurredMeasure:
     @property
     def epsilon(self) -> tuple[float, float]:
         """Bounds of epsilon = ambiguous / (total - ambiguous); the lower one is guaranteed."""
-        return _ratio(self.ambiguous[0], self.total), _ratio(self.ambiguous[1], self.total)
+        return _ratio(self.ambiguous[0], self.total), _ratio(
+            self.ambiguous[1], self.total
+        )
 
     @property
     def claimed(self) -> tuple[float, float]:
@@ -125,7 +137,11 @@ def _ratio(part: float, total: Fraction) -> float:
 
 
 def blurred_measure(
-    policy: BlurringPolicy, domain: Sequence[tuple[Any, Any]], *, monotone: Sequence[int], cells: int = 1000
+    policy: BlurringPolicy,
+    domain: Sequence[tuple[Any, Any]],
+    *,
+    monotone: Sequence[int],
+    cells: int = 1000,
 ) -> BlurredMeasure:
     """Enclose the privacy of a blurring policy on a product of intervals.
 
@@ -152,7 +168,9 @@ def blurred_measure(
     """
     box = read_box("domain", list(domain))
     if policy.coordinate >= len(box):
-        raise InputError(f"coordinate ({policy.coordinate}) must be below the {len(box)} of the domain")
+        raise InputError(
+            f"coordinate ({policy.coordinate}) must be below the {len(box)} of the domain"
+        )
     others = [side for k, side in enumerate(box) if k != policy.coordinate]
     signs = np.asarray(monotone)
     if signs.shape != (len(others),) or not bool(np.isin(signs, (-1, 1)).all()):
@@ -170,7 +188,9 @@ def blurred_measure(
     low, high = (float(end) for end in box[policy.coordinate])
     radius = 1 / policy.rho
     summit = [np.clip(kink, least, largest) for kink in (low + radius, high - radius)]
-    lower = np.minimum(_within(least, low, high, radius), _within(largest, low, high, radius))
+    lower = np.minimum(
+        _within(least, low, high, radius), _within(largest, low, high, radius)
+    )
     upper = np.maximum(*(_within(kink, low, high, radius) for kink in summit))
     # A boundary on the edge of X leaves one hypothesis a null set: it counts only in the upper bound.
     surely, maybe = (least > low) & (largest < high), (largest > low) & (least <= high)
@@ -187,15 +207,23 @@ def blurred_measure(
 
 def _within(limit: Points, low: float, high: float, radius: float) -> Points:
     """Length of [low, high] within `radius` of the boundary: concave in the boundary where positive."""
-    return np.maximum(np.minimum(high, limit + radius) - np.maximum(low, limit - radius), 0.0)
+    return np.maximum(
+        np.minimum(high, limit + radius) - np.maximum(low, limit - radius), 0.0
+    )
 
 
 def _enclose(
-    policy: BlurringPolicy, others: Sequence[tuple[Fraction, Fraction]], signs: NDArray[Any], cells: int
+    policy: BlurringPolicy,
+    others: Sequence[tuple[Fraction, Fraction]],
+    signs: NDArray[Any],
+    cells: int,
 ) -> tuple[Points, Points, Points]:
     """Least and largest value of the boundary on every cell, and the volume of every cell."""
     cuts = [np.linspace(float(low), float(high), cells + 1) for low, high in others]
-    starts, stops = _grid([axis[:-1] for axis in cuts]), _grid([axis[1:] for axis in cuts])
+    starts, stops = (
+        _grid([axis[:-1] for axis in cuts]),
+        _grid([axis[1:] for axis in cuts]),
+    )
     least = policy.evaluate(np.where(signs > 0, starts, stops))
     largest = policy.evaluate(np.where(signs > 0, stops, starts))
     if bool((least > largest).any()):
@@ -207,7 +235,9 @@ def _enclose(
 def _grid(axes: Sequence[Points]) -> Points:
     if not axes:
         return np.zeros((1, 0))
-    return np.stack([part.reshape(-1) for part in np.meshgrid(*axes, indexing="ij")], axis=1)
+    return np.stack(
+        [part.reshape(-1) for part in np.meshgrid(*axes, indexing="ij")], axis=1
+    )
 
 
 def preimage_epsilon(
@@ -224,9 +254,13 @@ def preimage_epsilon(
         If an x has several outputs, or a hypothesis never occurs.
     """
     if int(joint.reverse.x_sizes.max()) > 1:
-        raise InputError("pre-images measure deterministic policies: here some x has several outputs")
+        raise InputError(
+            "pre-images measure deterministic policies: here some x has several outputs"
+        )
     problem = finite_problem(joint, hypothesis)
-    ambiguous = sum(joint.y_symbols[j] in problem.ambiguous for j in joint.columns.tolist())
+    ambiguous = sum(
+        joint.y_symbols[j] in problem.ambiguous for j in joint.columns.tolist()
+    )
     telling = joint.n_pairs - ambiguous
     return Fraction(ambiguous, telling) if telling else None
 

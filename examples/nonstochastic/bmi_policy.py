@@ -34,9 +34,15 @@ def bmi_boundary(others: np.ndarray) -> np.ndarray:
 
 def load(folder: Path) -> tuple[np.ndarray, int]:
     """Weight (kg) and height (cm) of everybody who gave both, shape (N, 2), and the number of records."""
-    with (folder / "young-people" / "responses.csv").open(newline="", encoding="utf-8") as stream:
+    with (folder / "young-people" / "responses.csv").open(
+        newline="", encoding="utf-8"
+    ) as stream:
         records = list(csv.DictReader(stream))
-    given = [(r["Weight"], r["Height"]) for r in records if r["Weight"].strip() and r["Height"].strip()]
+    given = [
+        (r["Weight"], r["Height"])
+        for r in records
+        if r["Weight"].strip() and r["Height"].strip()
+    ]
     return np.asarray(given, dtype=float), len(records)
 
 
@@ -44,8 +50,14 @@ def measure(people: np.ndarray, rho: float) -> Row:
     """What the policy does to these people, and what it guarantees on the whole domain."""
     policy = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho)
     reports = policy.apply(people)
-    joint = ns.JointRange.from_columns(list(map(tuple, people.tolist())), list(map(tuple, reports.tolist())))
-    obese = dict(zip(map(tuple, people.tolist()), policy.hypothesis(people).tolist(), strict=True))
+    joint = ns.JointRange.from_columns(
+        list(map(tuple, people.tolist())), list(map(tuple, reports.tolist()))
+    )
+    obese = dict(
+        zip(
+            map(tuple, people.tolist()), policy.hypothesis(people).tolist(), strict=True
+        )
+    )
     problem = finite_problem(joint, obese)
     by_people = preimage_epsilon(joint, obese)
     hidden = [tuple(report) in problem.ambiguous for report in reports.tolist()]
@@ -81,9 +93,20 @@ def write(folder: Path, people: np.ndarray, rows: list[Row]) -> None:
     for axis, rho in zip(axes, shown, strict=True):
         points = people
         if rho is not None:
-            points = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho).apply(people)
-        axis.hist2d(points[:, 0], points[:, 1], bins=(40, 40), range=((40, 160), (140, 210)), cmap="Greys")
-        axis.set(title="as given" if rho is None else f"rho = {rho:g} per kg", xlabel="weight, kg")
+            points = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho).apply(
+                people
+            )
+        axis.hist2d(
+            points[:, 0],
+            points[:, 1],
+            bins=(40, 40),
+            range=((40, 160), (140, 210)),
+            cmap="Greys",
+        )
+        axis.set(
+            title="as given" if rho is None else f"rho = {rho:g} per kg",
+            xlabel="weight, kg",
+        )
     axes[0].set_ylabel("height, cm")
     figure.savefig(folder / "figure_5.png", dpi=120)
     plt.close(figure)
@@ -96,9 +119,13 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
     options = parser.parse_args(argv)
     folder = os.environ.get("MECHDESIGN_DATA")
     if not folder:
-        sys.exit("MECHDESIGN_DATA must name the folder that holds young-people/responses.csv")
+        sys.exit(
+            "MECHDESIGN_DATA must name the folder that holds young-people/responses.csv"
+        )
     people, records = load(Path(folder))
-    print(f"{len(people)} of {records} people gave weight and height (the paper: 1,010 records)")
+    print(
+        f"{len(people)} of {records} people gave weight and height (the paper: 1,010 records)"
+    )
     print(f"weights {people[:, 0].min():g} to {people[:, 0].max():g} kg, heights {people[:, 1].min():g} to "
           f"{people[:, 1].max():g} cm; {len(np.unique(people, axis=0))} different pairs")  # fmt: skip
     rows = [measure(people, rho) for rho in RHOS]

@@ -42,9 +42,13 @@ def read_interval(name: str, interval: Any) -> tuple[Fraction, Fraction]:
     try:
         low, high = (fraction_of(end) for end in ends)
     except InputError as problem:
-        raise InputError(f"{name} {tuple(ends)!r} is not a pair of finite numbers: {problem}") from None
+        raise InputError(
+            f"{name} {tuple(ends)!r} is not a pair of finite numbers: {problem}"
+        ) from None
     if low > high:
-        raise InputError(f"{name} ({ends[0]}, {ends[1]}) is reversed: its low end is above its high end")
+        raise InputError(
+            f"{name} ({ends[0]}, {ends[1]}) is reversed: its low end is above its high end"
+        )
     return low, high
 
 
@@ -53,8 +57,13 @@ def read_box(name: str, box: Any, dimension: int | None = None) -> Box:
     sides = list(box) if isinstance(box, tuple | list | np.ndarray) else []
     if not sides or (dimension is not None and len(sides) != dimension):
         wanted = "at least one" if dimension is None else str(dimension)
-        raise InputError(f"{name} must have {wanted} (low, high) pair(s), one a coordinate, not {len(sides)}")
-    return tuple(read_interval(f"{name}, coordinate {k + 1}", side) for k, side in enumerate(sides))
+        raise InputError(
+            f"{name} must have {wanted} (low, high) pair(s), one a coordinate, not {len(sides)}"
+        )
+    return tuple(
+        read_interval(f"{name}, coordinate {k + 1}", side)
+        for k, side in enumerate(sides)
+    )
 
 
 def _checked(edges: Edges) -> tuple[int, ...]:
@@ -104,14 +113,23 @@ class Boxes:
         if not given:
             raise InputError("the range is empty: give at least one interval or box")
         read = [read_box("box 1", given[0])]
-        read += [read_box(f"box {k + 2}", box, len(read[0])) for k, box in enumerate(given[1:])]
+        read += [
+            read_box(f"box {k + 2}", box, len(read[0]))
+            for k, box in enumerate(given[1:])
+        ]
         edges = tuple(
-            tuple(sorted({end for side in sides for end in side})) for sides in zip(*read, strict=True)
+            tuple(sorted({end for side in sides for end in side}))
+            for sides in zip(*read, strict=True)
         )
         mask = np.zeros(_checked(edges), dtype=np.bool_)
         for box in read:
             spans = zip(edges, box, strict=True)
-            mask[tuple(slice(*(bisect_left(axis, end) for end in side)) for axis, side in spans)] = True
+            mask[
+                tuple(
+                    slice(*(bisect_left(axis, end) for end in side))
+                    for axis, side in spans
+                )
+            ] = True
         return cls._simplified(edges, mask)
 
     @classmethod
@@ -120,7 +138,9 @@ class Boxes:
         kept: list[tuple[Fraction, ...]] = []
         for axis, cuts in enumerate(edges):
             if not mask.any():
-                return cls(((),) * len(edges), np.zeros((0,) * len(edges), dtype=np.bool_))
+                return cls(
+                    ((),) * len(edges), np.zeros((0,) * len(edges), dtype=np.bool_)
+                )
             moved = np.moveaxis(mask, axis, 0)
             padded = np.pad(moved.reshape(len(moved), -1), ((1, 1), (0, 0)))
             needed = np.flatnonzero((padded[1:] != padded[:-1]).any(axis=1))
@@ -134,7 +154,9 @@ class Boxes:
         """Lebesgue measure, exact."""
         amounts: Any = self.mask.astype(object)
         for cuts in reversed(self.edges):
-            amounts = amounts @ np.array([b - a for a, b in pairwise(cuts)], dtype=object)
+            amounts = amounts @ np.array(
+                [b - a for a, b in pairwise(cuts)], dtype=object
+            )
         return Fraction(amounts)
 
     def _on(self, edges: Edges) -> Mask:
@@ -151,7 +173,10 @@ class Boxes:
                 f"regions of {len(self.edges)} and {len(other.edges)} coordinates cannot be combined; "
                 "give both the same coordinates"
             )
-        edges = tuple(tuple(sorted({*a, *b})) for a, b in zip(self.edges, other.edges, strict=True))
+        edges = tuple(
+            tuple(sorted({*a, *b}))
+            for a, b in zip(self.edges, other.edges, strict=True)
+        )
         _checked(edges)
         return self._simplified(edges, operation(self._on(edges), other._on(edges)))
 
@@ -169,7 +194,9 @@ class Boxes:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Boxes) and self.edges == other.edges and np.array_equal(self.mask, other.mask)
+            isinstance(other, Boxes)
+            and self.edges == other.edges
+            and np.array_equal(self.mask, other.mask)
         )
 
     def __hash__(self) -> int:

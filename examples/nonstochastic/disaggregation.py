@@ -57,7 +57,9 @@ def load(folder: Path, step: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """For each segment the appliances (readings, 3) and the whole house (readings,), in watts."""
     segments = []
     for k in range(3):
-        with (folder / "redd" / f"redd_house1_{k}.csv").open(newline="", encoding="utf-8") as stream:
+        with (folder / "redd" / f"redd_house1_{k}.csv").open(
+            newline="", encoding="utf-8"
+        ) as stream:
             rows = list(csv.DictReader(stream))[::step]
         parts = np.array([[float(row[name]) for name in APPLIANCES] for row in rows])
         segments.append((parts, np.array([float(row["main"]) for row in rows])))
@@ -70,7 +72,10 @@ def clusters(power: np.ndarray, number: int) -> np.ndarray:
     for _ in range(ROUNDS):
         nearest = np.abs(power[:, None] - centres).argmin(axis=1)
         moved = np.array(
-            [power[nearest == k].mean() if (nearest == k).any() else c for k, c in enumerate(centres)]
+            [
+                power[nearest == k].mean() if (nearest == k).any() else c
+                for k, c in enumerate(centres)
+            ]
         )
         if np.array_equal(moved, centres):
             break
@@ -96,7 +101,9 @@ def learn_and_guess(reports: np.ndarray, on: np.ndarray, new: np.ndarray) -> np.
     """Power (on: 2 ON) of each appliance: what was the case in most of the readings with the nearest report."""
     seen, place = np.unique(reports, return_inverse=True)
     counts = np.bincount(place)
-    mostly = np.stack([np.bincount(place, weights=column) * 2 > counts for column in on.T], axis=1)
+    mostly = np.stack(
+        [np.bincount(place, weights=column) * 2 > counts for column in on.T], axis=1
+    )
     middles = (seen[1:] + seen[:-1]) / 2
     return np.where(mostly[np.searchsorted(middles, new)], 2 * ON, 0.0)
 
@@ -120,17 +127,29 @@ def blocks(
 
 
 def attack(
-    learned: np.ndarray, known: np.ndarray, truth: np.ndarray, reports: np.ndarray, states: list[np.ndarray]
+    learned: np.ndarray,
+    known: np.ndarray,
+    truth: np.ndarray,
+    reports: np.ndarray,
+    states: list[np.ndarray],
 ) -> dict[str, float]:
     """Mean f-score of both adversaries, then that of combinatorial optimisation for each appliance."""
     combined = f_scores(truth, disaggregate(reports, states))
     trained = f_scores(truth, learn_and_guess(known, learned > ON, reports))
     named = dict(zip(APPLIANCES, combined.tolist(), strict=True))
-    return {"combinatorial": float(combined.mean()), "learned": float(trained.mean()), **named}
+    return {
+        "combinatorial": float(combined.mean()),
+        "learned": float(trained.mean()),
+        **named,
+    }
 
 
 def play(
-    learned: np.ndarray, known: np.ndarray, truth: np.ndarray, power: np.ndarray, states: list[np.ndarray]
+    learned: np.ndarray,
+    known: np.ndarray,
+    truth: np.ndarray,
+    power: np.ndarray,
+    states: list[np.ndarray],
 ) -> Table:
     """One row for the plain readings and one for each budget."""
     plain = attack(learned, np.rint(known), truth, np.rint(power), states)
@@ -140,7 +159,9 @@ def play(
         reports = (design.quantizer.release(each) for each in (known, power))
         said = dict(zip(("known", "reports"), reports, strict=True))
         found = attack(learned, truth=truth, states=states, **said)
-        rows.append({"epsilon": epsilon, "outputs": design.certificate.outputs, **found})
+        rows.append(
+            {"epsilon": epsilon, "outputs": design.certificate.outputs, **found}
+        )
     return rows
 
 
@@ -153,7 +174,12 @@ def picture(folder: Path, rows: Table) -> None:
     for k, name in enumerate(("combinatorial", "learned", *APPLIANCES)):
         line = [row[name] for row in rows]
         axis.plot(
-            EPSILONS, line[1:], marker="osv^D"[k], color=f"C{k}", label=name, linewidth=3 if k < 2 else 1
+            EPSILONS,
+            line[1:],
+            marker="osv^D"[k],
+            color=f"C{k}",
+            label=name,
+            linewidth=3 if k < 2 else 1,
         )
         axis.axhline(line[0], color=f"C{k}", linestyle="--", linewidth=0.8)
     axis.set(xlabel="epsilon (bits a reading)", ylabel="f-score", ylim=(0, 1))
@@ -176,7 +202,13 @@ def main(argv: Sequence[str] | None = None) -> Table:
     for name, found in zip((*APPLIANCES, "everything else"), states, strict=True):
         print(f"{name}: {', '.join(f'{watts:.0f} W' for watts in found)}")
     rows = play(learned, learned_main, truth, main_power, states)
-    alone = play(learned, learned.sum(axis=1), truth, truth.sum(axis=1), [*states[:-1], np.zeros(1)])
+    alone = play(
+        learned,
+        learned.sum(axis=1),
+        truth,
+        truth.sum(axis=1),
+        [*states[:-1], np.zeros(1)],
+    )
     for row, without in zip(rows, alone, strict=True):
         row["alone"] = without["combinatorial"]
     always = f_scores(truth, np.full_like(truth, 2 * ON))

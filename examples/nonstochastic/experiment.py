@@ -17,8 +17,12 @@ Table = list[dict[str, Any]]
 def options(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
     """``--full`` (minutes instead of seconds) and ``--out FOLDER``."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--full", action="store_true", help="more draws, as in the paper")
-    parser.add_argument("--out", type=Path, help="folder for the CSV file and the picture")
+    parser.add_argument(
+        "--full", action="store_true", help="more draws, as in the paper"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="folder for the CSV file and the picture"
+    )
     return parser.parse_args(argv)
 
 
@@ -26,7 +30,9 @@ def data_folder() -> Path:
     """The folder of real data, from MECHDESIGN_DATA."""
     folder = os.environ.get("MECHDESIGN_DATA")
     if not folder:
-        sys.exit("MECHDESIGN_DATA must name the folder of real data (smart-meter, redd, nyc-taxi)")
+        sys.exit(
+            "MECHDESIGN_DATA must name the folder of real data (smart-meter, redd, nyc-taxi)"
+        )
     return Path(folder)
 
 
@@ -35,7 +41,9 @@ def show(rows: Table) -> None:
     widths = {name: max(len(name), 9) for name in rows[0]}
     print("  ".join(f"{name:>{width}}" for name, width in widths.items()))
     for row in rows:
-        print("  ".join(f"{_text(row[name]):>{width}}" for name, width in widths.items()))
+        print(
+            "  ".join(f"{_text(row[name]):>{width}}" for name, width in widths.items())
+        )
 
 
 def _text(value: Any) -> str:

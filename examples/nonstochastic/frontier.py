@@ -49,7 +49,9 @@ def answers_weights(people: int) -> list[int]:
     return [sums[total] for total in sorted(sums)]
 
 
-def uniform_distortion(problem: GapProblem, epsilon: float, exact: CellLoss) -> tuple[int, float]:
+def uniform_distortion(
+    problem: GapProblem, epsilon: float, exact: CellLoss
+) -> tuple[int, float]:
     """Levels in use and distortion of equal cells (the corrected Theorem 8), released as well as can be."""
     quantizer = design_quantizer(problem.query, epsilon, layout="uniform").quantizer
     cells = [quantizer.cell(value) for value in problem.values]
@@ -59,19 +61,26 @@ def uniform_distortion(problem: GapProblem, epsilon: float, exact: CellLoss) -> 
 
 def quantizer_frontier(people: int) -> Table:
     """Levels and root mean square error against the budget."""
-    problem, weights = gap_problem(mean_query(people, finite(AMOUNTS))), answers_weights(people)
+    problem, weights = (
+        gap_problem(mean_query(people, finite(AMOUNTS))),
+        answers_weights(people),
+    )
     exact = CellLoss(problem.values, exact_weights(weights, len(problem.values)))
     rows: Table = []
     for epsilon in BUDGETS:
         used, uniform = uniform_distortion(problem, epsilon, exact)
         levels = most_levels(problem, epsilon, time_limit=TIME_LIMIT)
-        best = least_distortion(problem, epsilon, weights=weights, time_limit=TIME_LIMIT)
+        best = least_distortion(
+            problem, epsilon, weights=weights, time_limit=TIME_LIMIT
+        )
         rows.append(
             {
                 "epsilon": epsilon,
                 "outputs": levels.outputs_allowed,
                 "uniform_levels": used,
-                "earliest_levels": most_levels(problem, epsilon, method="earliest").levels,
+                "earliest_levels": most_levels(
+                    problem, epsilon, method="earliest"
+                ).levels,
                 "most_levels": levels.levels,
                 "at_most": int(levels.bound),
                 "by": levels.method,
@@ -87,13 +96,19 @@ def partition_frontier() -> Table:
     """Root mean square error of cells of at least n 2^-epsilon records: optimal, and equal counts."""
     rng = np.random.default_rng(0)
     # Pensions of two sizes and wages: clusters, and a long tail.
-    kinds = rng.normal(9_000, 300, 500), rng.normal(14_000, 400, 300), rng.lognormal(10.3, 0.7, 1_200)
+    kinds = (
+        rng.normal(9_000, 300, 500),
+        rng.normal(14_000, 400, 300),
+        rng.lognormal(10.3, 0.7, 1_200),
+    )
     incomes = np.sort(np.concatenate(kinds))
     rows: Table = []
     for epsilon in (1, 2, 3, 4, 5, 6, 7, 8):
         best = identifiable_partition(incomes, epsilon)
         equal = np.array_split(incomes, len(incomes) // best.smallest)
-        spread = math.sqrt(sum(((part - part.mean()) ** 2).sum() for part in equal) / len(incomes))
+        spread = math.sqrt(
+            sum(((part - part.mean()) ** 2).sum() for part in equal) / len(incomes)
+        )
         rows.append(
             {
                 "epsilon": epsilon,
@@ -119,10 +134,18 @@ def picture(folder: Path, people: int, thresholds: Table, partitions: Table) -> 
     ):
         budgets = [row["epsilon"] for row in rows]
         axis.plot(
-            budgets, [row[other] for row in rows], marker="s", linestyle="--", label=other.replace("_", " ")
+            budgets,
+            [row[other] for row in rows],
+            marker="s",
+            linestyle="--",
+            label=other.replace("_", " "),
         )
-        axis.plot(budgets, [row["least_rmse"] for row in rows], marker="o", label="least rmse")
-        axis.set(xlabel="epsilon (bits)", ylabel="root mean square error", ylim=(0, None))
+        axis.plot(
+            budgets, [row["least_rmse"] for row in rows], marker="o", label="least rmse"
+        )
+        axis.set(
+            xlabel="epsilon (bits)", ylabel="root mean square error", ylim=(0, None)
+        )
         axis.legend()
     axes[0].set_title(f"mean of {people} amounts, noiseless")
     axes[1].set_title("2,000 incomes, identifiable")
@@ -136,7 +159,9 @@ def main(argv: Sequence[str] | None = None) -> Table:
     asked = options(__doc__, argv)
     people = 5 if asked.full else 3
     thresholds, partitions = quantizer_frontier(people), partition_frontier()
-    print(f"Mean of {people} amounts of {', '.join(map(str, AMOUNTS))}, noiseless privacy:")
+    print(
+        f"Mean of {people} amounts of {', '.join(map(str, AMOUNTS))}, noiseless privacy:"
+    )
     show(thresholds)
     print("2,000 incomes in cells of at least n 2^-epsilon records:")
     show(partitions)

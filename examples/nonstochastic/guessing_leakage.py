@@ -20,7 +20,9 @@ HEIGHTS, WEIGHTS = range(150, 200), range(45, 125)
 def release(step: int) -> ns.JointRange:
     """Height and weight, each rounded down to a multiple of `step`."""
     people = [(h, w) for h in HEIGHTS for w in WEIGHTS]
-    return ns.JointRange.from_pairs(((h, w), (h // step * step, w // step * step)) for h, w in people)
+    return ns.JointRange.from_pairs(
+        ((h, w), (h // step * step, w // step * step)) for h, w in people
+    )
 
 
 def bmi_class(person: tuple[int, int]) -> int:
@@ -68,23 +70,35 @@ def composed_maximal_leakage(parts: Iterable[ns.JointRange]) -> float:
     given = list(parts)
     if not given:
         raise InputError("a composition needs at least one joint range")
-    return math.log2(math.prod(p.x_total for p in given) - math.prod(p.smallest_x for p in given) + 1)
+    return math.log2(
+        math.prod(p.x_total for p in given) - math.prod(p.smallest_x for p in given) + 1
+    )
 
 
 def main() -> None:
-    print("  step  outputs  L(BMI class)    L(X)      L*  identifiable from  epsilon against 'obese'")
+    print(
+        "  step  outputs  L(BMI class)    L(X)      L*  identifiable from  epsilon against 'obese'"
+    )
     for step, outputs, told, whole, worst, identifiable, epsilon in rounding_table():
-        print(f"{step:6g}{outputs:9g}{told:14.3f}{whole:8.3f}{worst:8.3f}{identifiable:19.3f}{epsilon:25.4f}")
+        print(
+            f"{step:6g}{outputs:9g}{told:14.3f}{whole:8.3f}{worst:8.3f}{identifiable:19.3f}{epsilon:25.4f}"
+        )
 
     part = ns.JointRange.from_pairs([(1, "a"), (2, "a"), (2, "b"), (3, "b")])
     both = composed_maximal_leakage([part, part])
-    print(f"\ntwo unrelated releases, each with L* = {ns.maximal_leakage(part):g}: together L* = {both:.4f},")
+    print(
+        f"\ntwo unrelated releases, each with L* = {ns.maximal_leakage(part):g}: together L* = {both:.4f},"
+    )
     print("more than the sum that Proposition 3(e) of the guessing paper claims")
 
-    pentagon = ns.JointRange.from_pairs((x, y % 5) for x in range(5) for y in (x, x + 1))
+    pentagon = ns.JointRange.from_pairs(
+        (x, y % 5) for x in range(5) for y in (x, x + 1)
+    )
     once, twice = ns.one_shot_code(pentagon), ns.one_shot_code(pentagon, uses=2)
     bounds = ns.capacity_bounds(pentagon)
-    print(f"\nthe pentagon: {once.size} inputs are never confused in one use, {twice.size} pairs in two;")
+    print(
+        f"\nthe pentagon: {once.size} inputs are never confused in one use, {twice.size} pairs in two;"
+    )
     print(
         f"zero-error capacity between {bounds.lower:.6f} and {bounds.upper:.6f} bits "
         f"(a code of {bounds.uses} uses, theta {bounds.theta:.6f}, cover {bounds.cover})"

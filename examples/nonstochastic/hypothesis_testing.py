@@ -16,7 +16,12 @@ from pathlib import Path
 import numpy as np
 from blurring import BlurringPolicy, blurred_measure, leakage_bound
 from boxes import Boxes, is_consistent, performance
-from indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
+from indistinguishability import (
+    averaging_leakage,
+    box_difference,
+    individual_leakage,
+    linear_levels,
+)
 
 from mechdesign import nonstochastic as ns
 
@@ -41,7 +46,8 @@ def examples_1_and_2() -> list[str]:
     ]
     for error, published in ((10, -0.1251), (20, -0.2364)):
         problem = ns.TestingProblem(
-            Boxes.interval(100 - error, 150 + error), Boxes.interval(150 - error, 250 + error)
+            Boxes.interval(100 - error, 150 + error),
+            Boxes.interval(150 - error, 250 + error),
         )
         at_150 = Boxes.interval(100 - error, 150)
         relative = performance(problem, at_150) - math.log(problem.outputs.measure)
@@ -70,7 +76,14 @@ def figure_6() -> Table:
         # One hypothesis possible everywhere, the other on a share epsilon / (1 + epsilon) of [0, 1].
         half = Boxes.interval(0, epsilon / (1 + epsilon))
         attained = ns.TestingProblem(Boxes.interval(0, 1), half).leakage
-        rows.append((epsilon, -math.log(1 - math.exp(-epsilon)), leakage_bound(epsilon), attained))
+        rows.append(
+            (
+                epsilon,
+                -math.log(1 - math.exp(-epsilon)),
+                leakage_bound(epsilon),
+                attained,
+            )
+        )
     return ("epsilon", "published", "corrected", "attained"), rows
 
 
@@ -81,8 +94,16 @@ def figure_7() -> Table:
         for epsilon in EPSILONS:
             published = max(1, math.floor(n * (2 ** (epsilon - 1) - 1)))
             levels = linear_levels(epsilon, [1] * n, (0, 1)).levels
-            rows.append((n, epsilon, published, levels, box_difference([1] * n, (0, 1), levels)))
-    return ("n", "epsilon", "published_levels", "tight_levels", "outputs_that_differ"), rows
+            rows.append(
+                (n, epsilon, published, levels, box_difference([1] * n, (0, 1), levels))
+            )
+    return (
+        "n",
+        "epsilon",
+        "published_levels",
+        "tight_levels",
+        "outputs_that_differ",
+    ), rows
 
 
 def figure_8() -> Table:
@@ -93,7 +114,9 @@ def figure_8() -> Table:
             published = max(1, n * (2 ** (epsilon - 1) - 1))
             tight = linear_levels(epsilon, [1] * n, (0, 1)).levels
             leaks = [
-                leak(n, q) for q in (published, tight) for leak in (averaging_leakage, individual_leakage)
+                leak(n, q)
+                for q in (published, tight)
+                for leak in (averaging_leakage, individual_leakage)
             ]
             rows.append((n, epsilon, published, tight, *leaks))
     header = ("n", "epsilon", "published_levels", "tight_levels")
@@ -163,7 +186,10 @@ def draw(folder: Path, tables: dict[str, Table]) -> None:
     ):
         leak = {(r[0], r[1]): r[column] for r in rows}
         picture = axis.imshow(
-            [[leak[n, e] for n in ns_] for e in epsilons], origin="lower", aspect="auto", cmap="gray"
+            [[leak[n, e] for n in ns_] for e in epsilons],
+            origin="lower",
+            aspect="auto",
+            cmap="gray",
         )
         axis.set(title=title + ", nats", xlabel="n", ylabel="epsilon, bits")
         axis.set_xticks(range(len(ns_)), [str(int(n)) for n in ns_])
@@ -178,10 +204,26 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Table]:
     parser.add_argument("--out", type=Path, help="folder for CSV files and pictures")
     options = parser.parse_args(argv)
     print("\n".join(examples_1_and_2()))
-    tables = {"figure_4": figure_4(), "figure_6": figure_6(), "figure_7": figure_7(), "figure_8": figure_8()}
-    show("Figure 4: privacy of the BMI policy against accuracy (Example 3)", tables["figure_4"])
-    show("Figure 6: leakage of an epsilon-private policy (nats)", tables["figure_6"], every=2)
-    show("Figure 7 and Example 4: levels of a quantised mean", tables["figure_7"], every=4)
+    tables = {
+        "figure_4": figure_4(),
+        "figure_6": figure_6(),
+        "figure_7": figure_7(),
+        "figure_8": figure_8(),
+    }
+    show(
+        "Figure 4: privacy of the BMI policy against accuracy (Example 3)",
+        tables["figure_4"],
+    )
+    show(
+        "Figure 6: leakage of an epsilon-private policy (nats)",
+        tables["figure_6"],
+        every=2,
+    )
+    show(
+        "Figure 7 and Example 4: levels of a quantised mean",
+        tables["figure_7"],
+        every=4,
+    )
     show("Figure 8: leakage of a quantised mean (nats)", tables["figure_8"])
     print(
         "\nAt the published levels L0(X;Y) of all values grows with n and that of one value does not depend on it;\n"

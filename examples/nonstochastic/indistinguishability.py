@@ -40,17 +40,32 @@ def _influences(coefficients: Iterable[Any], bounds: Any) -> list[Fraction]:
     if not weights:
         raise InputError("a linear query needs at least one coefficient")
     given: Sequence[Any] = list(bounds)
-    each = [given] * len(weights) if len(given) == 2 and not isinstance(given[0], tuple | list) else given
+    each = (
+        [given] * len(weights)
+        if len(given) == 2 and not isinstance(given[0], tuple | list)
+        else given
+    )
     if len(each) != len(weights):
-        raise InputError(f"bounds must be one (low, high) pair or {len(weights)} of them, not {len(each)}")
-    widths = [high - low for low, high in (read_interval(f"bounds {k + 1}", b) for k, b in enumerate(each))]
+        raise InputError(
+            f"bounds must be one (low, high) pair or {len(weights)} of them, not {len(each)}"
+        )
+    widths = [
+        high - low
+        for low, high in (
+            read_interval(f"bounds {k + 1}", b) for k, b in enumerate(each)
+        )
+    ]
     influences = [abs(c) * width for c, width in zip(weights, widths, strict=True)]
     if not any(influences):
-        raise InputError("the query is constant on these bounds: no individual can change it")
+        raise InputError(
+            "the query is constant on these bounds: no individual can change it"
+        )
     return influences
 
 
-def linear_levels(epsilon: object, coefficients: Iterable[Any], bounds: Any) -> LinearLevels:
+def linear_levels(
+    epsilon: object, coefficients: Iterable[Any], bounds: Any
+) -> LinearLevels:
     """The most levels by formula, for c.x on a product of intervals and equal cells over its range.
 
     With t = q d / w, at most floor(t) + ceil(t) - 1 outputs differ, so q < (w/d)
@@ -101,7 +116,10 @@ def _slide(shift: Fraction, levels: int) -> int:
     landings = (k - length for k in range(math.ceil(length), levels + 1))
     starts = sorted({shift, *map(Fraction, range(math.floor(shift) + 1)), *landings})
     spans = sorted(
-        {(min(math.floor(a), levels - 1), min(math.floor(a + length), levels - 1)) for a in starts}
+        {
+            (min(math.floor(a), levels - 1), min(math.floor(a + length), levels - 1))
+            for a in starts
+        }
     )
     counts = [last - first + 1 for first, last in spans]
     largest_after = [*itertools.accumulate(reversed(counts), max)][::-1]
@@ -124,7 +142,11 @@ def averaging_leakage(n: int, levels: int) -> float:
     """
     reach = Fraction(check_whole("n", n), check_whole("levels", levels))
     volume = sum(
-        ((-1) ** k * math.comb(n, k) * (reach - k) ** n for k in range(math.floor(reach) + 1)), Fraction(0)
+        (
+            (-1) ** k * math.comb(n, k) * (reach - k) ** n
+            for k in range(math.floor(reach) + 1)
+        ),
+        Fraction(0),
     )
     volume /= math.factorial(n)
     return math.log(volume.denominator) - math.log(volume.numerator)

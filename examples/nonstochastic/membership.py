@@ -34,9 +34,15 @@ POLICIES = ("correlation", "square_error", "peaks")
 
 def load(folder: Path) -> np.ndarray:
     """Consumption of the households without faulty readings: (households, days), kWh."""
-    lines = (folder / "smart-meter" / "clean_vids.txt").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (folder / "smart-meter" / "clean_vids.txt")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     clean = {line.strip() for line in lines if not line.startswith("#")}
-    with (folder / "smart-meter" / "daily_kwh_537x49.csv").open(newline="", encoding="utf-8") as stream:
+    with (folder / "smart-meter" / "daily_kwh_537x49.csv").open(
+        newline="", encoding="utf-8"
+    ) as stream:
         rows = [row for row in csv.reader(stream) if row[0] in clean]
     return np.array([[float(cell) for cell in row[1:]] for row in rows])
 
@@ -63,7 +69,9 @@ def _peaks(series: np.ndarray) -> np.ndarray:
     return (series[:, 1:-1] > series[:, :-2]) & (series[:, 1:-1] > series[:, 2:])
 
 
-def advantage(houses: tuple[np.ndarray, np.ndarray], released: np.ndarray) -> dict[str, float]:
+def advantage(
+    houses: tuple[np.ndarray, np.ndarray], released: np.ndarray
+) -> dict[str, float]:
     """Adv of each policy; the first household is the one in the group. A tie is a toss of a coin."""
     found: dict[str, float] = {}
     for name, policy in zip(POLICIES, (correlation, square_error, peaks), strict=True):
@@ -73,22 +81,36 @@ def advantage(houses: tuple[np.ndarray, np.ndarray], released: np.ndarray) -> di
     return found
 
 
-def play(homes: np.ndarray, size: int, games: int, seed: int, largest: float = LARGEST_DAY) -> Table:
+def play(
+    homes: np.ndarray, size: int, games: int, seed: int, largest: float = LARGEST_DAY
+) -> Table:
     """One row for the plain means and one for each budget, on the same games; a day is at most `largest` kWh."""
     rng = np.random.default_rng(seed)
-    drawn = rng.permuted(np.tile(np.arange(len(homes)), (games, 1)), axis=1)[:, : size + 1]
+    drawn = rng.permuted(np.tile(np.arange(len(homes)), (games, 1)), axis=1)[
+        :, : size + 1
+    ]
     houses = homes[drawn[:, 0]], homes[drawn[:, size]]
     means = homes[drawn[:, :size]].mean(axis=1)
     rows: Table = [
-        {"n": size, "epsilon": "none", "outputs": "all", "levels": "all", **advantage(houses, means)}
+        {
+            "n": size,
+            "epsilon": "none",
+            "outputs": "all",
+            "levels": "all",
+            **advantage(houses, means),
+        }
     ]
     for epsilon in EPSILONS:
         # The corrected Theorem 8, counted exactly; the published number of levels can break the budget.
-        design = design_quantizer(mean_query(size, interval(0, largest)), epsilon, layout="uniform")
+        design = design_quantizer(
+            mean_query(size, interval(0, largest)), epsilon, layout="uniform"
+        )
         cells = design.quantizer.cells(means)
         released = np.array([float(m) for m in design.quantizer.midpoints])[cells]
         row = {"n": size, "epsilon": epsilon, "outputs": design.certificate.outputs}
-        rows.append({**row, "levels": design.quantizer.levels, **advantage(houses, released)})
+        rows.append(
+            {**row, "levels": design.quantizer.levels, **advantage(houses, released)}
+        )
     return rows
 
 
@@ -101,9 +123,17 @@ def picture(folder: Path, rows: Table) -> None:
     for axis, policy in zip(axes, POLICIES, strict=True):
         for k, size in enumerate(SIZES):
             line = [row[policy] for row in rows if row["n"] == size]
-            axis.plot(EPSILONS, line[1:], marker="osv^D"[k], color=f"C{k}", label=f"n = {size}")
+            axis.plot(
+                EPSILONS,
+                line[1:],
+                marker="osv^D"[k],
+                color=f"C{k}",
+                label=f"n = {size}",
+            )
             axis.axhline(line[0], color=f"C{k}", linestyle="--", linewidth=0.8)
-        axis.set(title=policy.replace("_", " "), xlabel="epsilon (bits a day)", ylim=(0, 1))
+        axis.set(
+            title=policy.replace("_", " "), xlabel="epsilon (bits a day)", ylim=(0, 1)
+        )
     axes[0].set_ylabel("Adv")
     axes[0].legend()
     figure.tight_layout()
@@ -127,12 +157,16 @@ def main(argv: Sequence[str] | None = None) -> Table:
     for size, epsilon in ((4, 2), (8, 3)):
         row = next(r for r in rows if (r["n"], r["epsilon"]) == (size, epsilon))
         values = ", ".join(f"{policy} {row[policy]:.2f}" for policy in POLICIES)
-        print(f"n = {size}, epsilon = {epsilon}: {values} (the paper, on its own data: almost zero)")
+        print(
+            f"n = {size}, epsilon = {epsilon}: {values} (the paper, on its own data: almost zero)"
+        )
     for largest in WIDER:
         row = next(r for r in play(homes, 4, games, 4, largest) if r["epsilon"] == 2)
         values = ", ".join(f"{policy} {row[policy]:.2f}" for policy in POLICIES)
         print(f"n = 4, epsilon = 2, range 0 to {largest:,} kWh: {values}")
-    print("A release covers one day; the 49 days of one household add up to 49 epsilon.")
+    print(
+        "A release covers one day; the 49 days of one household add up to 49 epsilon."
+    )
     if asked.out is not None:
         write_csv(asked.out, "membership", rows)
         picture(asked.out, rows)

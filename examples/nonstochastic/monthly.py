@@ -30,7 +30,10 @@ RANGE = "0,200"
 
 def month(source: Path, target: Path, first: int) -> None:
     """`DAYS` days of the wide table of households by days, long: one record a household and day."""
-    with source.open(newline="", encoding="utf-8") as stream, target.open("w", encoding="utf-8") as sink:
+    with (
+        source.open(newline="", encoding="utf-8") as stream,
+        target.open("w", encoding="utf-8") as sink,
+    ):
         reader = csv.reader(stream)
         days = next(reader)[1 + first : 1 + first + DAYS]
         sink.write("household,day,kwh\n")
@@ -60,10 +63,16 @@ def main(argv: Sequence[str] | None = None) -> list[dict[str, Any]]:
             )
             made = folder / f"{total}.csv.mechanism.json"
             done = quantise_table(
-                folder / "0.csv", folder / f"{total}.csv", wanted, total_epsilon=total, mechanism_path=made
+                folder / "0.csv",
+                folder / f"{total}.csv",
+                wanted,
+                total_epsilon=total,
+                mechanism_path=made,
             )
             later = folder / f"{total}-next.csv"
-            again = apply_mechanism(made, folder / "1.csv", later, individual="household")
+            again = apply_mechanism(
+                made, folder / "1.csv", later, individual="household"
+            )
             for k, what, result, released in (
                 (0, "first", done, folder / f"{total}.csv"),
                 (1, "next", again, later),

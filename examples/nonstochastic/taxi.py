@@ -35,11 +35,15 @@ def load(folder: Path) -> tuple[np.ndarray, int]:
             for row in csv.DictReader(stream):
                 read += 1
                 trip = [
-                    float(row[f"{place}_{axis}"]) for place in PLACES for axis in ("latitude", "longitude")
+                    float(row[f"{place}_{axis}"])
+                    for place in PLACES
+                    for axis in ("latitude", "longitude")
                 ]
                 inside = all(
                     lo <= value <= hi
-                    for value, (lo, hi) in zip(trip, (LATITUDES, LONGITUDES) * 2, strict=True)
+                    for value, (lo, hi) in zip(
+                        trip, (LATITUDES, LONGITUDES) * 2, strict=True
+                    )
                 )
                 if inside:
                     trips.append(trip)
@@ -51,7 +55,9 @@ def cells_of(trips: np.ndarray, epsilon: int) -> tuple[np.ndarray, int]:
     cells = np.empty(trips.shape, dtype=np.int64)
     outputs = 1
     for column, (lo, hi) in enumerate((LATITUDES, LONGITUDES) * 2):
-        design = design_quantizer(identity_query(interval(lo, hi)), Fraction(epsilon, 2), layout="uniform")
+        design = design_quantizer(
+            identity_query(interval(lo, hi)), Fraction(epsilon, 2), layout="uniform"
+        )
         cells[:, column] = design.quantizer.cells(trips[:, column])
         outputs *= design.certificate.outputs
     return cells, outputs
@@ -71,7 +77,10 @@ def picture(folder: Path, rows: Table, sizes: Sequence[int]) -> None:
     figure, axis = plt.subplots(figsize=(6, 4))
     for k, size in enumerate(sizes):
         axis.plot(
-            EPSILONS, [row[f"unique_{size}"] for row in rows], marker="osv^D"[k], label=f"{size:,} trips"
+            EPSILONS,
+            [row[f"unique_{size}"] for row in rows],
+            marker="osv^D"[k],
+            label=f"{size:,} trips",
         )
     axis.set(
         xlabel="epsilon (bits a place; a trip costs twice as much)",
@@ -97,10 +106,19 @@ def main(argv: Sequence[str] | None = None) -> Table:
     rows: Table = []
     for epsilon in EPSILONS:
         cells, outputs = cells_of(trips, epsilon)
-        row = {"epsilon": epsilon, "cells": round(outputs**0.5), "outputs_of_a_trip": outputs}
+        row = {
+            "epsilon": epsilon,
+            "cells": round(outputs**0.5),
+            "outputs_of_a_trip": outputs,
+        }
         for size in sizes:
-            parts = [cells[np.roll(order, size * k)[:size]] for k in range(draws if size < len(trips) else 1)]
-            row[f"unique_{size}"] = float(np.mean([unique_share(part) for part in parts]))
+            parts = [
+                cells[np.roll(order, size * k)[:size]]
+                for k in range(draws if size < len(trips) else 1)
+            ]
+            row[f"unique_{size}"] = float(
+                np.mean([unique_share(part) for part in parts])
+            )
         rows.append(row)
     show(rows)
     print(

@@ -104,12 +104,24 @@ class Published:
 def arguments(number: int, doc: str | None) -> Run:
     """Read the options that every script has."""
     parser = argparse.ArgumentParser(description=doc)
-    parser.add_argument("--out", type=Path, default=Path("paper-figures"), help="folder for CSV and picture")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("paper-figures"),
+        help="folder for CSV and picture",
+    )
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="under 30 seconds (default)")
-    size.add_argument("--full", action="store_true", help="the paper's grid, at least 200 random tables")
+    size.add_argument(
+        "--full",
+        action="store_true",
+        help="the paper's grid, at least 200 random tables",
+    )
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="processes (default: all cores)",
     )
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -120,7 +132,9 @@ def table(key: Key) -> md.Joint:
     """The Adult counts, or a random table that the key alone determines."""
     if isinstance(key, tuple):
         sensitive, useful, draw = key
-        p = np.random.default_rng([SEED, sensitive, useful, draw]).random((sensitive, useful))
+        p = np.random.default_rng([SEED, sensitive, useful, draw]).random(
+            (sensitive, useful)
+        )
         return md.Joint.from_probabilities(p / p.sum())
     above = str(Path(__file__).parents[1])
     if above not in sys.path:
@@ -135,7 +149,9 @@ def spread(work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> li
     if workers == 1 or len(items) < 2 * workers:
         return [work(item) for item in items]
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(work, items, chunksize=max(1, len(items) // (8 * workers))))
+        return list(
+            pool.map(work, items, chunksize=max(1, len(items) // (8 * workers)))
+        )
 
 
 def curves(keys: Sequence[Key], plan: Plan, run: Run) -> list[Mean]:
@@ -158,7 +174,11 @@ class _Task:
             notions=plan.notions,
             time_limit=plan.time_limit,
         )
-        return [row for row in done.rows if plan.keep is None or (row.mechanism, *row.curve) in plan.keep]
+        return [
+            row
+            for row in done.rows
+            if plan.keep is None or (row.mechanism, *row.curve) in plan.keep
+        ]
 
 
 def _mean(rows: Sequence[md.ComparisonRow]) -> Mean:
@@ -170,10 +190,19 @@ def _mean(rows: Sequence[md.ComparisonRow]) -> Mean:
     nmi = [row.nmi for row in rows]
     means: dict[str, Any] = {
         name: average(getattr(row, name) for row in rows)
-        for name in ("nmi", "upper_bound_nmi", "max_log_lift", "min_log_lift", "seconds")
+        for name in (
+            "nmi",
+            "upper_bound_nmi",
+            "max_log_lift",
+            "min_log_lift",
+            "seconds",
+        )
     }
     row = replace(
-        rows[0], satisfied=all(r.satisfied for r in rows), repaired=any(r.repaired for r in rows), **means
+        rows[0],
+        satisfied=all(r.satisfied for r in rows),
+        repaired=any(r.repaired for r in rows),
+        **means,
     )
     error = statistics.stdev(nmi) / math.sqrt(len(nmi)) if len(nmi) > 1 else 0.0
     return Mean(row, len(rows), error, sum(r.repaired for r in rows) / len(rows))
@@ -196,7 +225,11 @@ def save(run: Run, means: Sequence[Mean], what: str) -> None:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*names, "draws", "standard_error_nmi", "repaired_share"])
         writer.writerows(
-            ["" if c is None else c for c in (*astuple(m.row), m.draws, m.error, m.repaired)] for m in means
+            [
+                "" if c is None else c
+                for c in (*astuple(m.row), m.draws, m.error, m.repaired)
+            ]
+            for m in means
         )
     figure = trade_off_figure([m.row for m in means])
     figure.suptitle(f"Figure {run.number}: {what}")
@@ -223,7 +256,12 @@ def print_published(means: Sequence[Mean], published: Sequence[Published]) -> No
 
 
 def print_order(
-    means: Sequence[Mean], better: Curve, worse: Curve, *, above: float = 0.0, below: float = math.inf
+    means: Sequence[Mean],
+    better: Curve,
+    worse: Curve,
+    *,
+    above: float = 0.0,
+    below: float = math.inf,
 ) -> None:
     """Where the first curve has more utility than the second, where less, and where as much."""
     first, second = of_curve(means, better), of_curve(means, worse)
@@ -237,11 +275,19 @@ def print_order(
             ("below", lambda g: g < -SAME),
         )
     ]
-    found = "; ".join(f"{word} at {intervals(where, budgets)}" for word, where in parts if where)
+    found = "; ".join(
+        f"{word} at {intervals(where, budgets)}" for word, where in parts if where
+    )
     extreme = max(budgets, key=lambda e: abs(gain[e]))
     print(
         f"  {curve_text(better)} against {curve_text(worse)}"
-        + (f", epsilon > {above:g}" if above else f", epsilon < {below:g}" if below < math.inf else "")
+        + (
+            f", epsilon > {above:g}"
+            if above
+            else f", epsilon < {below:g}"
+            if below < math.inf
+            else ""
+        )
         + f": {found} (largest difference {gain[extreme]:+.4f} at {extreme:g})"
     )
 
@@ -254,7 +300,9 @@ def intervals(chosen: Sequence[float], grid: Sequence[float]) -> str:
             runs[-1].append(value)
         else:
             runs.append([value])
-    return ", ".join(f"{run[0]:g}" if len(run) == 1 else f"{run[0]:g} to {run[-1]:g}" for run in runs)
+    return ", ".join(
+        f"{run[0]:g}" if len(run) == 1 else f"{run[0]:g} to {run[-1]:g}" for run in runs
+    )
 
 
 def print_lams(means: Sequence[Mean], mechanism: str, notion: str = "alip") -> None:
@@ -282,4 +330,6 @@ def main(number: int, doc: str | None, work: Callable[[Run], None]) -> None:
     run = arguments(number, doc)
     start = time.perf_counter()
     work(run)
-    print(f"  {time.perf_counter() - start:.1f} s; written to {run.path('.csv')} and {run.path('.png')}")
+    print(
+        f"  {time.perf_counter() - start:.1f} s; written to {run.path('.csv')} and {run.path('.png')}"
+    )

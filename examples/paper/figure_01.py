@@ -23,15 +23,21 @@ def draw(run: common.Run) -> None:
         "log Lambda": [np.log(lift.max(axis=0)) for lift in lifts],
     }
     found = {name: np.concatenate(values[:TABLES]) for name, values in extremes.items()}
-    print(f"Figure 1: asymmetry of the lift ({min(TABLES, len(lifts)):,} random tables)")
+    print(
+        f"Figure 1: asymmetry of the lift ({min(TABLES, len(lifts)):,} random tables)"
+    )
     figure = new_figure(figsize=(8.0, 3.4), layout="constrained")
     with run.path(".csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["quantity", "from", "to", "share"])
-        for axes, (name, values) in zip(figure.subplots(1, 2), found.items(), strict=True):
+        for axes, (name, values) in zip(
+            figure.subplots(1, 2), found.items(), strict=True
+        ):
             counts, edges = np.histogram(values, bins=BINS)
             shares = counts / len(values)
-            writer.writerows(zip([name] * BINS, edges[:-1], edges[1:], shares, strict=True))
+            writer.writerows(
+                zip([name] * BINS, edges[:-1], edges[1:], shares, strict=True)
+            )
             axes.stairs(shares, edges, fill=True, color="0.45")
             axes.set(xlabel=f"{name} (nats)", ylabel="share of symbols")
             low, high = PUBLISHED[name]
@@ -41,7 +47,10 @@ def draw(run: common.Run) -> None:
                 f"99% in [{ends[0]:.2f}, {ends[1]:.2f}]  tallest density {shares.max() / (edges[1] - edges[0]):.2f}"
             )
     if run.full:
-        smallest = [float(np.concatenate(extremes["log Psi"][k : k + TABLES]).min()) for k in STARTS]
+        smallest = [
+            float(np.concatenate(extremes["log Psi"][k : k + TABLES]).min())
+            for k in STARTS
+        ]
         print(
             f"  the smallest log Psi depends on the draw: from {min(smallest):.2f} to {max(smallest):.2f} over "
             f"{SETS} sets of {TABLES:,} tables"

@@ -9,7 +9,11 @@ import kinds
 def draw(run: common.Run) -> None:
     keys = run.draws(quick=25, full=1000)
     kinds.watchdog_figure(
-        run, "complete-merging", "complete merging, random tables", keys, {1.0: 0.17, 2.0: 0.52}
+        run,
+        "complete-merging",
+        "complete merging, random tables",
+        keys,
+        {1.0: 0.17, 2.0: 0.52},
     )
 
 

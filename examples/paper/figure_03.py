@@ -8,7 +8,11 @@ import kinds
 
 def draw(run: common.Run) -> None:
     kinds.watchdog_figure(
-        run, "complete-merging", "complete merging, Adult", [common.ADULT], {1.0: 0.28, 2.0: 0.73}
+        run,
+        "complete-merging",
+        "complete merging, Adult",
+        [common.ADULT],
+        {1.0: 0.28, 2.0: 0.73},
     )
 
 

@@ -8,7 +8,9 @@ import kinds
 
 def draw(run: common.Run) -> None:
     keys = run.draws(quick=25, full=1000)
-    kinds.watchdog_figure(run, "subset-merging", "subset merging, random tables", keys, {1.0: 0.73})
+    kinds.watchdog_figure(
+        run, "subset-merging", "subset merging, random tables", keys, {1.0: 0.73}
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ import kinds
 
 
 def draw(run: common.Run) -> None:
-    kinds.watchdog_figure(run, "subset-merging", "subset merging, Adult", [common.ADULT], {1.0: 0.73})
+    kinds.watchdog_figure(
+        run, "subset-merging", "subset merging, Adult", [common.ADULT], {1.0: 0.73}
+    )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,12 @@ def draw(run: common.Run) -> None:
     what = "|X| = 200, |S| = 15, lam 0.5"
     common.heading(run, what, means)
     by_name = [common.of_curve(means, (name, "alip", 0.5)) for name in MECHANISMS]
-    print("  epsilon  " + "  ".join(f"{name:>16}" for name in (*MECHANISMS[:1], "at most", *MECHANISMS[1:])))
+    print(
+        "  epsilon  "
+        + "  ".join(
+            f"{name:>16}" for name in (*MECHANISMS[:1], "at most", *MECHANISMS[1:])
+        )
+    )
     for epsilon in grid:
         optimum, *others = (curve[epsilon].row for curve in by_name)
         bound = optimum.upper_bound_nmi
@@ -28,7 +33,9 @@ def draw(run: common.Run) -> None:
         row.max_log_lift <= row.epsilon / 2 and -row.min_log_lift <= row.epsilon / 2
         for row in (m.row for m in means)
     )
-    print(f"  * repaired; every leakage is within its budget: {'yes' if inside else 'NO'}")
+    print(
+        f"  * repaired; every leakage is within its budget: {'yes' if inside else 'NO'}"
+    )
     common.save(run, means, what)
 
 

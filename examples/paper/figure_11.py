@@ -7,7 +7,9 @@ import kinds
 
 
 def draw(run: common.Run) -> None:
-    kinds.averages_figure(run, "l1 and chi2 privacy, random tables", run.draws(quick=6, full=200))
+    kinds.averages_figure(
+        run, "l1 and chi2 privacy, random tables", run.draws(quick=6, full=200)
+    )
 
 
 if __name__ == "__main__":

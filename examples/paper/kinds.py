@@ -23,7 +23,11 @@ from common import (
 
 
 def watchdog_figure(
-    run: Run, mechanism: str, what: str, keys: Sequence[Key], published: dict[float, float]
+    run: Run,
+    mechanism: str,
+    what: str,
+    keys: Sequence[Key],
+    published: dict[float, float],
 ) -> None:
     """Figures 2, 3, 6 and 7: a watchdog mechanism under LDP and ALIP with three values of lam."""
     means = curves(keys, Plan((mechanism,), run.grid, notions=("alip", "ldp")), run)
@@ -33,26 +37,41 @@ def watchdog_figure(
     print_repairs(means)
 
 
-def optimum_figure(run: Run, what: str, keys: Sequence[Key], published: dict[float, float]) -> None:
+def optimum_figure(
+    run: Run, what: str, keys: Sequence[Key], published: dict[float, float]
+) -> None:
     """Figures 4 and 5: the optimal channel under ALIP with three values of lam."""
-    _utilities(run, "optimal", what, curves(keys, Plan(("optimal",), run.grid), run), published)
+    _utilities(
+        run, "optimal", what, curves(keys, Plan(("optimal",), run.grid), run), published
+    )
 
 
 def _utilities(
-    run: Run, mechanism: str, what: str, means: Sequence[Mean], published: dict[float, float]
+    run: Run,
+    mechanism: str,
+    what: str,
+    means: Sequence[Mean],
+    published: dict[float, float],
 ) -> None:
     """`published` gives the utility at lam 0.5 by budget."""
     heading(run, what, means)
-    print_published(means, [Published((mechanism, "alip", 0.5), e, nmi) for e, nmi in published.items()])
+    print_published(
+        means,
+        [Published((mechanism, "alip", 0.5), e, nmi) for e, nmi in published.items()],
+    )
     print_lams(means, mechanism)
     save(run, means, what)
 
 
 def compared_mechanisms(run: Run, what: str, keys: Sequence[Key]) -> list[Mean]:
     """Figures 8 and 9: optimum, subset random response and subset merging at lam 0.65."""
-    means = curves(keys, Plan((*NEAR_OPTIMAL, "subset-merging"), run.grid, lams=(0.65,)), run)
+    means = curves(
+        keys, Plan((*NEAR_OPTIMAL, "subset-merging"), run.grid, lams=(0.65,)), run
+    )
     heading(run, what, means)
-    optimum, response, merging = ((m, "alip", 0.65) for m in (*NEAR_OPTIMAL, "subset-merging"))
+    optimum, response, merging = (
+        (m, "alip", 0.65) for m in (*NEAR_OPTIMAL, "subset-merging")
+    )
     print_order(means, response, merging)
     print_order(means, optimum, response)
     save(run, means, what)
@@ -75,7 +94,10 @@ def compared_notions(
 
 def averages_figure(run: Run, what: str, keys: Sequence[Key]) -> None:
     """Figures 11 and 12: l1 and chi2 privacy against ALIP, and whether lam 0.65 pays."""
-    kept = [("alip", 0.5), *((name, lam) for name in ("l1", "chi2") for lam in (0.5, 0.65))]
+    kept = [
+        ("alip", 0.5),
+        *((name, lam) for name in ("l1", "chi2") for lam in (0.5, 0.65)),
+    ]
     means = compared_notions(run, what, keys, kept)
     merging = "subset-merging"
     for name in ("l1", "chi2"):

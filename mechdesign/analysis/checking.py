@@ -86,13 +86,19 @@ def enumerated_test(counts: Counts, probabilities: Array) -> float:
     ratio = rel_entr(outcomes, n * probabilities).sum(axis=1)
     observed = float(rel_entr(counts, n * probabilities).sum())
     logs: Any = multinomial.logpmf(outcomes, n, probabilities)
-    return min(1.0, float(np.exp(logs[ratio >= observed - TIE * (1.0 + abs(observed))]).sum()))
+    return min(
+        1.0, float(np.exp(logs[ratio >= observed - TIE * (1.0 + abs(observed))]).sum())
+    )
 
 
 def _compositions(n: int, k: int) -> Array:
     """All k-tuples of non-negative integers that sum to n."""
-    bars = np.array(list(combinations(range(n + k - 1), k - 1)), dtype=np.int64).reshape(-1, k - 1)
-    ends = np.column_stack([np.full(len(bars), -1), bars, np.full(len(bars), n + k - 1)])
+    bars = np.array(
+        list(combinations(range(n + k - 1), k - 1)), dtype=np.int64
+    ).reshape(-1, k - 1)
+    ends = np.column_stack(
+        [np.full(len(bars), -1), bars, np.full(len(bars), n + k - 1)]
+    )
     return (np.diff(ends, axis=1) - 1).astype(np.float64)
 
 
@@ -169,7 +175,9 @@ def divergence_p_value(divergence: float, labels: int) -> float:
         return 1.0
     if math.isinf(divergence):
         return SMALLEST
-    return max(math.exp(-divergence + shape * (1.0 + math.log(divergence / shape))), SMALLEST)
+    return max(
+        math.exp(-divergence + shape * (1.0 + math.log(divergence / shape))), SMALLEST
+    )
 
 
 LEVEL = 0.001
@@ -241,7 +249,9 @@ def check_chance(level: float) -> float:
     return value
 
 
-def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: float = LEVEL) -> FrequencyTest:
+def check_pairs(
+    symbols: Sequence[str], matrix: Array, counts: Counts, level: float = LEVEL
+) -> FrequencyTest:
     """Test the labels of the records of each symbol against the row of the channel.
 
     The symbols' tests are independent. They are combined twice, each time at half the level: by Fisher's sum of
@@ -259,20 +269,35 @@ def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: fl
             part = multinomial_test(seen[possible], row[possible] / row[possible].sum())
             parts.append((name, records, part))
             methods[part.method] = methods.get(part.method, 0) + 1
-    together = fisher(np.concatenate([np.empty(0), *(part.pieces for *_, part in parts)]))
+    together = fisher(
+        np.concatenate([np.empty(0), *(part.pieces for *_, part in parts)])
+    )
     adjusted = holm([2.0 * part.p_value for *_, part in parts])
     overall = min(1.0, 2.0 * together, *adjusted) if parts else 1.0
-    suspects = [Suspect(name, n, p) for (name, n, _), p in zip(parts, adjusted, strict=True)]
-    return _verdict("originals", 0.0 if impossible else overall, level, suspects, counts, methods)
+    suspects = [
+        Suspect(name, n, p) for (name, n, _), p in zip(parts, adjusted, strict=True)
+    ]
+    return _verdict(
+        "originals", 0.0 if impossible else overall, level, suspects, counts, methods
+    )
 
 
 def _verdict(
-    against: str, p: float, level: float, suspects: list[Suspect], counts: Counts, methods: dict[str, int]
+    against: str,
+    p: float,
+    level: float,
+    suspects: list[Suspect],
+    counts: Counts,
+    methods: dict[str, int],
 ) -> FrequencyTest:
     """The test, with those of the suspects that are implausible on their own."""
     level = check_chance(level)
-    found = sorted((s for s in suspects if s.p_value <= level), key=lambda suspect: suspect.p_value)
-    return FrequencyTest(against, max(p, SMALLEST), level, tuple(found), int(counts.sum()), methods)
+    found = sorted(
+        (s for s in suspects if s.p_value <= level), key=lambda suspect: suspect.p_value
+    )
+    return FrequencyTest(
+        against, max(p, SMALLEST), level, tuple(found), int(counts.sum()), methods
+    )
 
 
 def check_table(
@@ -284,7 +309,14 @@ def check_table(
     of a population with its frequencies. Each label alone (Hoeffding's bound, Holm) and all together (relative
     entropy), each at half the level.
     """
-    return _shares("table", labels, counts, (expected, expected), _divergence(counts, expected), level)
+    return _shares(
+        "table",
+        labels,
+        counts,
+        (expected, expected),
+        _divergence(counts, expected),
+        level,
+    )
 
 
 def check_any_data(
@@ -301,7 +333,9 @@ def check_any_data(
     divergence = 0.0
     if counts.any():
         fit = maximum_likelihood(matrix, counts)
-        divergence = max(0.0, _divergence(counts, fit.frequencies @ matrix) - fit.deficit)
+        divergence = max(
+            0.0, _divergence(counts, fit.frequencies @ matrix) - fit.deficit
+        )
     ends = matrix.min(axis=0), matrix.max(axis=0)
     return _shares("any data", labels, counts, ends, divergence, level)
 
@@ -314,13 +348,25 @@ def _divergence(counts: Counts, expected: Array) -> float:
 
 
 def _shares(
-    against: str, labels: Sequence[str], counts: Counts, ends: tuple[Array, Array], nats: float, level: float
+    against: str,
+    labels: Sequence[str],
+    counts: Counts,
+    ends: tuple[Array, Array],
+    nats: float,
+    level: float,
 ) -> FrequencyTest:
     """Whether the shares of the labels lie between their ends, and are no more than so many nats from any expected."""
     n = int(counts.sum())
     shares = zip(counts.tolist(), *(end.tolist() for end in ends), strict=True)
-    adjusted = holm([2.0 * share_p_value(count, n, low, high) for count, low, high in shares])
+    adjusted = holm(
+        [2.0 * share_p_value(count, n, low, high) for count, low, high in shares]
+    )
     together = 2.0 * divergence_p_value(nats, len(labels))
-    suspects = [Suspect(label, int(n), p) for label, n, p in zip(labels, counts, adjusted, strict=True)]
+    suspects = [
+        Suspect(label, int(n), p)
+        for label, n, p in zip(labels, counts, adjusted, strict=True)
+    ]
     methods = {"Hoeffding bounds": len(labels), "relative entropy bound": 1}
-    return _verdict(against, min(1.0, together, *adjusted), level, suspects, counts, methods)
+    return _verdict(
+        against, min(1.0, together, *adjusted), level, suspects, counts, methods
+    )

@@ -61,7 +61,9 @@ class Released:
         if not self.escaped:
             return self.labels
         if table.kind != "CSV":
-            raise InputError(f"{table.name}: a Parquet file has no escaped formulas (--escape-formulas)")
+            raise InputError(
+                f"{table.name}: a Parquet file has no escaped formulas (--escape-formulas)"
+            )
         symbols = tuple(tuple(map(as_text, symbol)) for symbol in self.labels.symbols)
         return replace(self.labels, symbols=symbols)
 
@@ -75,7 +77,9 @@ class CountedFile:
     findings: tuple[Finding, ...]
 
 
-def slices(table: Source, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[Any]:
+def slices(
+    table: Source, symbols: Sequence[str], read: Sequence[str] = ()
+) -> Iterator[Any]:
     """All records in order, these columns of them as arrow batches; the file must have them."""
     import pyarrow as pa
 
@@ -83,9 +87,13 @@ def slices(table: Source, symbols: Sequence[str], read: Sequence[str] = ()) -> I
         for name in (*symbols, *read):
             require_column(name, table.header)
     names = list(dict.fromkeys((*symbols, *read)))
-    for batch in table.batches(encode=symbols, read=[n for n in read if n not in symbols], whole=False):
+    for batch in table.batches(
+        encode=symbols, read=[n for n in read if n not in symbols], whole=False
+    ):
         if batch.num_rows:
-            yield pa.RecordBatch.from_arrays([batch.column(name) for name in names], names)
+            yield pa.RecordBatch.from_arrays(
+                [batch.column(name) for name in names], names
+            )
 
 
 def cells_of(batch: Any, names: Sequence[str]) -> list[Encoded]:
@@ -120,7 +128,9 @@ class Counting:
         """Note that something of this kind is wrong, so many times, first at a position of the batch."""
         # Finding the line of a record may read the file again, so it is done for the first offender only.
         at = self.records + position
-        first = self.offenders.get(kind) or Finding(kind, f"{self.table.where(at)}: {what}")
+        first = self.offenders.get(kind) or Finding(
+            kind, f"{self.table.where(at)}: {what}"
+        )
         self.offenders[kind] = replace(first, records=first.records + times)
 
     def label_codes(self, batch: Any) -> Counts:
@@ -129,9 +139,16 @@ class Counting:
         codes = positions_of(cells, self.labels)
         if codes.size and codes.min() < 0:
             at = np.flatnonzero(codes < 0)
-            text = ", ".join([*column.texts, ""][column.codes[at[0]]] for column in cells)
+            text = ", ".join(
+                [*column.texts, ""][column.codes[at[0]]] for column in cells
+            )
             what = f"{quoted(text)} is nothing that the channel can give"
-            self.offend("label", int(at[0]), what if text else "an empty cell, as no channel gives", len(at))
+            self.offend(
+                "label",
+                int(at[0]),
+                what if text else "an empty cell, as no channel gives",
+                len(at),
+            )
         return codes
 
     def add(self, batch: Any, xs: Counts, ys: Counts) -> None:
@@ -139,14 +156,24 @@ class Counting:
         known = np.flatnonzero(ys >= 0)
         codes = xs[known] * len(self.labels) + ys[known]
         if identity := self.file.identity:
-            cells = [Encoded(c.codes[known], c.texts, c.is_float) for c in cells_of(batch, identity)]
+            cells = [
+                Encoded(c.codes[known], c.texts, c.is_float)
+                for c in cells_of(batch, identity)
+            ]
             first, own = self._identities.look(_HASHER.identifiers(cells), codes)
             other = np.flatnonzero(own != codes)
             if other.size:
                 at = int(other[0])
                 name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)
-                what = f"the identifier {quoted(name)} had another symbol or label before"
-                self.offend("identity", int(known[at]), f"{what}; the same record gets one draw", len(other))
+                what = (
+                    f"the identifier {quoted(name)} had another symbol or label before"
+                )
+                self.offend(
+                    "identity",
+                    int(known[at]),
+                    f"{what}; the same record gets one draw",
+                    len(other),
+                )
             codes = codes[first]
         np.add.at(self.counts.reshape(-1), codes, 1)
         self.records += len(ys)
@@ -166,15 +193,29 @@ def count_release(file: Released) -> CountedFile:
 
 
 def count_pairs(
-    file: Released, original: PathLike, useful: Variable, possible: NDArray[np.bool_], policy: Policy = STRICT
+    file: Released,
+    original: PathLike,
+    useful: Variable,
+    possible: NDArray[np.bool_],
+    policy: Policy = STRICT,
 ) -> CountedFile:
     """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
     useful = replace(normalised(useful, policy.normalise), columns=file.useful)
-    with open_source(file.path, file.text) as after, open_source(original, file.text) as before:
+    with (
+        open_source(file.path, file.text) as after,
+        open_source(original, file.text) as before,
+    ):
         counting = Counting(file, after, len(useful) + 2)
         left_out = {*file.columns, *file.ignored}
-        common = [name for name in after.header if name in before.header and name not in left_out]
-        findings = [*private_columns(after, file), *header_changes(before, after, file, common)]
+        common = [
+            name
+            for name in after.header
+            if name in before.header and name not in left_out
+        ]
+        findings = [
+            *private_columns(after, file),
+            *header_changes(before, after, file, common),
+        ]
         olds = slices(before, file.useful, common)
         news = slices(after, file.columns, [*common, *file.identity])
         gone, come = 0, 0
@@ -183,7 +224,10 @@ def count_pairs(
                 gone, come = gone + len(old or ()), come + len(new or ())
                 continue
             ys = counting.label_codes(new)
-            cells = [normalised_cells(cells, policy.normalise) for cells in cells_of(old, file.useful)]
+            cells = [
+                normalised_cells(cells, policy.normalise)
+                for cells in cells_of(old, file.useful)
+            ]
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
             if wrong.size:
@@ -191,22 +235,35 @@ def count_pairs(
                 names = (*useful.names, "an empty cell", "an unknown symbol")
                 what = f"the channel never gives {quoted(counting.labels.names[ys[at]])} for {quoted(names[xs[at]])}"
                 counting.offend("pair", at, what, len(wrong))
-            found = first_difference(old, new, common, before.kind != after.kind, file.escaped)
+            found = first_difference(
+                old, new, common, before.kind != after.kind, file.escaped
+            )
             if found is not None:
                 position, name, was, now = found
                 what = f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}"
-                counting.offend("cells", position, f"{what}; a release leaves other columns as they are", 1)
+                counting.offend(
+                    "cells",
+                    position,
+                    f"{what}; a release leaves other columns as they are",
+                    1,
+                )
             counting.add(new, xs, ys)
     records = counting.records + come
     if gone or come:
         what = f"{after.name} has {records:,} records and the original {counting.records + gone:,}"
         findings.insert(0, Finding("rows", f"{what}; a release has the same, in order"))
         counting.counts[:] = 0
-    return CountedFile(records, counting.counts, (*findings, *counting.offenders.values()))
+    return CountedFile(
+        records, counting.counts, (*findings, *counting.offenders.values())
+    )
 
 
 def symbol_codes(
-    table: Source, cells: list[Encoded], useful: Variable, before: int, policy: Policy = STRICT
+    table: Source,
+    cells: list[Encoded],
+    useful: Variable,
+    before: int,
+    policy: Policy = STRICT,
 ) -> Counts:
     """Positions of the symbols; missing and unknown ones come behind them, or the first that is refused is named."""
     codes = positions_of(cells, useful)
@@ -217,7 +274,9 @@ def symbol_codes(
         if wrong.size:
             error = unknown_at(int(wrong[0]), cells, useful)
             raise InputError(f"{table.where(before + error.position)}: {error.what}")
-        codes = np.where(codes < 0, np.where(missing, len(useful), len(useful) + 1), codes)
+        codes = np.where(
+            codes < 0, np.where(missing, len(useful), len(useful) + 1), codes
+        )
     return codes
 
 
@@ -242,13 +301,20 @@ def _first_unequal(was: Any, now: Any, name: str, loose: bool) -> int | None:
     import pyarrow as pa
 
     if loose:
-        was, now = (encode(column, name).expanded().fill_null("") for column in (was, now))
+        was, now = (
+            encode(column, name).expanded().fill_null("") for column in (was, now)
+        )
     else:
-        was, now = (c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in (was, now))
+        was, now = (
+            c.dictionary_decode() if pa.types.is_dictionary(c.type) else c
+            for c in (was, now)
+        )
     if was.type == now.type and was.equals(now):
         return None
     pairs = enumerate(zip(was.to_pylist(), now.to_pylist(), strict=True))
-    return next((i for i, (a, b) in pairs if a != b and not _same_value(a, b, loose)), None)
+    return next(
+        (i for i, (a, b) in pairs if a != b and not _same_value(a, b, loose)), None
+    )
 
 
 def _same_value(one: Any, other: Any, loose: bool) -> bool:
@@ -272,14 +338,24 @@ def private_columns(table: Source, file: Released) -> list[Finding]:
         f"the column {quoted(name)}, which looks like the sensitive column {quoted(like)},"
         for name, like in lookalikes(table.header, file.private, known)
     ]
-    return [Finding("private column", f"{table.name}: {what} is in the released file") for what in found]
+    return [
+        Finding("private column", f"{table.name}: {what} is in the released file")
+        for what in found
+    ]
 
 
-def header_changes(before: Source, after: Source, file: Released, common: list[str]) -> list[Finding]:
+def header_changes(
+    before: Source, after: Source, file: Released, common: list[str]
+) -> list[Finding]:
     """Columns that have gone, come, moved, or have another type (a CSV has none to compare)."""
     special = {*file.useful, *file.columns, *file.private, *file.ignored}
-    old, new = ([name for name in table.header if name not in special] for table in (before, after))
-    gone, come = ([n for n in one if n not in other] for one, other in ((old, new), (new, old)))
+    old, new = (
+        [name for name in table.header if name not in special]
+        for table in (before, after)
+    )
+    gone, come = (
+        [n for n in one if n not in other] for one, other in ((old, new), (new, old))
+    )
     wrong: list[str] = []
     if gone:
         wrong.append(f"the column {listed(gone)} of the original is not there")
@@ -291,5 +367,7 @@ def header_changes(before: Source, after: Source, file: Released, common: list[s
         for name in common:
             was, now = (str(table.schema.field(name).type) for table in (before, after))
             if was != now:
-                wrong.append(f"the column {quoted(name)} has the type {now}, but {was} in the original")
+                wrong.append(
+                    f"the column {quoted(name)} has the type {now}, but {was} in the original"
+                )
     return [Finding("columns", f"{after.name}: {what}") for what in wrong]

@@ -90,12 +90,20 @@ def check_release(
     channel, released = _in_order(channel, released)
     level, policy = checking.check_chance(level), policy or counting.STRICT
     hidden = None if keep_sensitive else correlated
-    own: dict[str, Any] = {"ignored": tuple(ignored), "identity": tuple(identity), "escaped": escape_formulas}
+    own: dict[str, Any] = {
+        "ignored": tuple(ignored),
+        "identity": tuple(identity),
+        "escaped": escape_formulas,
+    }
     own |= {"text": text, "advance": advance}
-    file = released_file(channel, released, columns, released_columns, form, hidden, **own)
+    file = released_file(
+        channel, released, columns, released_columns, form, hidden, **own
+    )
     model = release_model(channel, form)
     rules = {"null": policy.null, "unknown": policy.unknown}
-    rows = np.vstack([model.matrix, *(_policy_row(channel, form, *rule) for rule in rules.items())])
+    rows = np.vstack(
+        [model.matrix, *(_policy_row(channel, form, *rule) for rule in rules.items())]
+    )
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
     if original is not None and _is_shuffled(released):
         original, any_data = None, True
@@ -103,13 +111,23 @@ def check_release(
     if original is None:
         counted = counting.count_release(file)
         fixed = any(rule.startswith(OUTPUT) for rule in rules.values())
-        test, also, told = _tested_labels(model, rows, counted.counts[0], level, fixed, any_data)
+        test, also, told = _tested_labels(
+            model, rows, counted.counts[0], level, fixed, any_data
+        )
     else:
-        counted = counting.count_pairs(file, original, channel.useful, rows > 0.0, policy)
+        counted = counting.count_pairs(
+            file, original, channel.useful, rows > 0.0, policy
+        )
         names = (*model.symbols, "(missing)", "(unknown)")
         test, also = checking.check_pairs(names, rows, counted.counts, level), None
-        told = [_NOT_PAIRED] if any(found.kind == "rows" for found in counted.findings) else []
-    return checking.ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *told))
+        told = (
+            [_NOT_PAIRED]
+            if any(found.kind == "rows" for found in counted.findings)
+            else []
+        )
+    return checking.ReleaseCheck(
+        counted.records, counted.findings, test, also, (*notices, *told)
+    )
 
 
 def _is_shuffled(released: PathLike) -> bool:
@@ -125,7 +143,9 @@ def _in_order(first: object, second: object) -> tuple[Channel, PathLike]:
     channel, path = (second, first) if isinstance(second, Channel) else (first, second)
     expected("channel", channel, Channel)
     if not isinstance(path, str | os.PathLike):
-        raise InputError(f"released must be the path of a CSV or Parquet file, not {type(path).__name__}")
+        raise InputError(
+            f"released must be the path of a CSV or Parquet file, not {type(path).__name__}"
+        )
     return cast("Channel", channel), cast("PathLike", path)
 
 
@@ -147,40 +167,69 @@ def released_file(
     sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
     known = [*channel.useful.columns, *sensitive]
     if unknown := [name for name in names if name not in known]:
-        raise InputError(f"the channel has no column {listed(unknown)} to rename (it has {listed(known)})")
+        raise InputError(
+            f"the channel has no column {listed(unknown)} to rename (it has {listed(known)})"
+        )
     useful = tuple(names.get(name, name) for name in channel.useful.columns)
     usual = (",".join(useful),) if form == LABEL else useful
     published = usual if released_columns is None else tuple(released_columns)
     if len(published) != len(usual):
-        raise InputError(f"the channel releases {len(usual)} column(s), not {listed(list(published))}")
-    private = () if hidden is None else (*(names.get(name, name) for name in sensitive), *hidden)
+        raise InputError(
+            f"the channel releases {len(usual)} column(s), not {listed(list(published))}"
+        )
+    private = (
+        ()
+        if hidden is None
+        else (*(names.get(name, name) for name in sensitive), *hidden)
+    )
     labels = replace(released_variable(channel, form), columns=published)
-    return counting.Released(path=path, labels=labels, useful=useful, private=private, **more)
+    return counting.Released(
+        path=path, labels=labels, useful=useful, private=private, **more
+    )
 
 
 def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
     """Chances of the labels for a missing or an unknown symbol; none where it is refused."""
-    masses = [0] * len(channel.outputs) if rule == REFUSE else policy_row(channel, rule, name)
+    masses = (
+        [0] * len(channel.outputs)
+        if rule == REFUSE
+        else policy_row(channel, rule, name)
+    )
     total = sum(masses) or 1
     row = np.array([mass / total for mass in masses])
     return row if form == LABEL else row @ by_output(channel, form)
 
 
 def _tested_labels(
-    model: ReleaseModel, rows: Array, counts: counting.Counts, level: float, fixed: bool, any_data: bool
+    model: ReleaseModel,
+    rows: Array,
+    counts: counting.Counts,
+    level: float,
+    fixed: bool,
+    any_data: bool,
 ) -> tuple[checking.FrequencyTest, checking.FrequencyTest | None, list[str]]:
     """The test of labels without their symbols, a second one that holds for any data, and what is said of them."""
-    anything = checking.check_any_data(model.labels, rows[rows.any(axis=1)], counts, level)
+    anything = checking.check_any_data(
+        model.labels, rows[rows.any(axis=1)], counts, level
+    )
     if any_data:
         return anything, None, [_ANY_DATA]
     if model.prior is None or fixed:
         return anything, None, [_PUBLIC if model.prior is None else _FIXED, _ANY_DATA]
-    return checking.check_table(model.labels, model.reference, counts, level), anything, [_TABLE]
+    return (
+        checking.check_table(model.labels, model.reference, counts, level),
+        anything,
+        [_TABLE],
+    )
 
 
-_NO_SENSITIVE = "the channel does not say which columns are sensitive: see that none is in the file"
+_NO_SENSITIVE = (
+    "the channel does not say which columns are sensitive: see that none is in the file"
+)
 _SHUFFLED = "its manifest says that the records are in random order: it is checked without the original"
-_NOT_PAIRED = "the records do not match those of the original, so frequencies were not tested"
+_NOT_PAIRED = (
+    "the records do not match those of the original, so frequencies were not tested"
+)
 _TABLE = (
     "without the original the frequencies are compared with those that the channel's own table predicts; data of "
     "another origin may differ from them (--any-data)"
@@ -217,10 +266,14 @@ def estimate_file(
                 "joint frequencies (--by) count every record: leave the identity (--identity) out"
             )
         if by in file.columns:
-            raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
+            raise InputError(
+                f"--by {by!r} is the released column itself; name a column that was kept"
+            )
         return estimate_joint(channel, _crossed(file, by), form=form, **how)
     counted = counting.count_release(file)
-    wrong = [finding for finding in counted.findings if finding.kind in ("label", "identity")]
+    wrong = [
+        finding for finding in counted.findings if finding.kind in ("label", "identity")
+    ]
     if wrong:
         raise InputError(wrong[0].text)
     counts = dict(zip(file.labels.names, counted.counts[0].tolist(), strict=True))
@@ -233,10 +286,14 @@ def _crossed(file: counting.Released, by: str) -> dict[tuple[str, str], int]:
     with open_source(file.path, file.text) as table:
         records, written = 0, file.written(table)
         for batch in counting.slices(table, [*file.columns, by]):
-            codes = counting.symbol_codes(table, counting.cells_of(batch, file.columns), written, records)
+            codes = counting.symbol_codes(
+                table, counting.cells_of(batch, file.columns), written, records
+            )
             (kept,) = counting.cells_of(batch, (by,))
             texts = [*kept.texts, ""]
-            flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)
+            flat = codes * len(texts) + np.where(
+                kept.codes < 0, len(texts) - 1, kept.codes
+            )
             seen, times = np.unique(flat, return_counts=True)
             for pair, n in zip(seen.tolist(), times.tolist(), strict=True):
                 key = file.labels.names[pair // len(texts)], texts[pair % len(texts)]

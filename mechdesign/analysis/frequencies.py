@@ -73,7 +73,10 @@ class Estimated(Displayed):
         keys = ("estimate", "standard_error", "lower", "upper")
         columns = (self.estimates, self.standard_errors, self.lower, self.upper)
         rows = zip(*(values.ravel().tolist() for values in columns), strict=True)
-        return [name | dict(zip(keys, row, strict=True)) for name, row in zip(names, rows, strict=True)]
+        return [
+            name | dict(zip(keys, row, strict=True))
+            for name, row in zip(names, rows, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -98,11 +101,18 @@ class Spread:
     def deviation(self, theta: Array, records: int) -> Array:
         """Standard deviation of a mean of so many weights at theta (m,)."""
         above, (least, middle, most) = theta > self.middle, self._seconds
-        start, stop = np.where(above, self.middle, self.least), np.where(above, self.most, self.middle)
+        start, stop = (
+            np.where(above, self.middle, self.least),
+            np.where(above, self.most, self.middle),
+        )
         first, last = np.where(above, middle, least), np.where(above, most, middle)
         width = stop - start
-        share = np.divide(theta - start, width, out=np.ones_like(theta), where=width > 0.0)
-        second = first + share * (last - first) - (theta**2 if self.fixed is None else 0.0)
+        share = np.divide(
+            theta - start, width, out=np.ones_like(theta), where=width > 0.0
+        )
+        second = (
+            first + share * (last - first) - (theta**2 if self.fixed is None else 0.0)
+        )
         return np.sqrt(np.maximum(second, 0.0) / records)
 
 
@@ -110,7 +120,9 @@ def check_level(level: float) -> float:
     """The confidence level as a float."""
     value = number("level", level, "between 0 and 1, such as 0.95")
     if not 0.0 < value < 1.0:
-        raise InputError(f"the level ({value:g}) must be strictly between 0 and 1, such as 0.95")
+        raise InputError(
+            f"the level ({value:g}) must be strictly between 0 and 1, such as 0.95"
+        )
     return value
 
 
@@ -229,7 +241,9 @@ def estimate_frequencies(
     if method == "ml":
         fit = ml.maximum_likelihood(model.matrix, counts)
         estimate = cells.functionals.T @ fit.frequencies
-        covariance = _likely_covariance(estimator, fit.frequencies, estimate, records, target)
+        covariance = _likely_covariance(
+            estimator, fit.frequencies, estimate, records, target
+        )
         if not fit.converged:
             notice = f"the likelihood is only known to be within {fit.deficit:.2g} nats of its maximum"
     elif target == "population":
@@ -239,7 +253,9 @@ def estimate_frequencies(
         covariance = covariance_of(estimator.weights, shares, records, products)
         if not exact:
             notice = "some variances are upper bounds: squares of these functionals are not identified"
-    ends = score_interval(centre, *spread_of(estimator, counts, target), records, asked["level"])
+    ends = score_interval(
+        centre, *spread_of(estimator, counts, target), records, asked["level"]
+    )
     return Frequencies(
         names=cells.names,
         estimates=estimate,
@@ -248,7 +264,11 @@ def estimate_frequencies(
         upper=np.clip(np.maximum(ends[1], estimate), *cells.bounds),
         covariance=covariance,
         records=records,
-        notices=(*cells.notices, *filter(None, [notice]), *_invariant(channel, records)),
+        notices=(
+            *cells.notices,
+            *filter(None, [notice]),
+            *_invariant(channel, records),
+        ),
         likelihood=fit,
         **asked,
     )
@@ -268,7 +288,11 @@ def _invariant(channel: Channel, records: int) -> tuple[str, ...]:
     if objective is None or not objective.keep_frequencies:
         return ()
     variances = channel.matrix * (1.0 - channel.matrix)
-    prior = variances.max(axis=0) if channel.joint is None else channel.joint.p_x @ variances
+    prior = (
+        variances.max(axis=0)
+        if channel.joint is None
+        else channel.joint.p_x @ variances
+    )
     error = float(np.sqrt(prior.max() / records))
     return (
         "this channel keeps expected frequencies: if these records are distributed as in its table, the released "
@@ -286,16 +310,22 @@ def check_estimate(method: str, level: float, target: str) -> dict[str, Any]:
     return {"method": method, "level": check_level(level), "target": target}
 
 
-def _likely_covariance(estimator: Estimator, fit: Array, estimate: Array, records: int, target: str) -> Array:
+def _likely_covariance(
+    estimator: Estimator, fit: Array, estimate: Array, records: int, target: str
+) -> Array:
     c, rank = estimator.cells.functionals, estimator.known.rank
-    covariance = ml.information_covariance(estimator.model.matrix, c, fit, records, rank)
+    covariance = ml.information_covariance(
+        estimator.model.matrix, c, fit, records, rank
+    )
     if target == "records":
         second: Array = (c.T * fit) @ c
         covariance = covariance - (second - np.outer(estimate, estimate)) / records
     return covariance
 
 
-def spread_of(estimator: Estimator, counts: NDArray[np.int64], target: str) -> tuple[Spread, Array]:
+def spread_of(
+    estimator: Estimator, counts: NDArray[np.int64], target: str
+) -> tuple[Spread, Array]:
     """The mean square of the weights at every value of the cells (all else as fitted), and how far apart two can be."""
     weights, c = estimator.weights, estimator.cells.functionals
     squares = estimator.model.matrix @ weights**2
@@ -307,6 +337,11 @@ def spread_of(estimator: Estimator, counts: NDArray[np.int64], target: str) -> t
         return inside / inside.sum(axis=-2, keepdims=True)
 
     shares = given(c == least), fit, given(c == most)
-    mean, low, high = ([(share * values).sum(axis=-2) for share in shares] for values in (squares, c, c**2))
+    mean, low, high = (
+        [(share * values).sum(axis=-2) for share in shares]
+        for values in (squares, c, c**2)
+    )
     fixed = (high[0], high[1], high[2]) if target == "records" else None
-    return Spread(least, low[1], most, (mean[0], mean[1], mean[2]), fixed), np.ptp(weights, axis=0)
+    return Spread(least, low[1], most, (mean[0], mean[1], mean[2]), fixed), np.ptp(
+        weights, axis=0
+    )

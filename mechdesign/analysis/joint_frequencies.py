@@ -38,7 +38,11 @@ class JointFrequencies(Estimated):
 
     def rows(self) -> list[dict[str, Any]]:
         """One record a cell: name, other, estimate, standard_error, lower, upper."""
-        return self._rows({"name": name, "other": other} for name in self.names for other in self.others)
+        return self._rows(
+            {"name": name, "other": other}
+            for name in self.names
+            for other in self.others
+        )
 
 
 def estimate_joint(
@@ -73,8 +77,15 @@ def estimate_joint(
     first = Estimator.of(release_model(channel, form), functionals)
     counts, values = crossed_counts(first.model.labels, released, other)
     records = f.record_count(counts)
-    fitted = _likely_joint(first, counts) if method == "ml" else _unbiased_joint(first, counts / records)
-    estimates, variances = fitted.estimates, (fitted.second - fitted.estimates**2) / (records - 1)
+    fitted = (
+        _likely_joint(first, counts)
+        if method == "ml"
+        else _unbiased_joint(first, counts / records)
+    )
+    estimates, variances = (
+        fitted.estimates,
+        (fitted.second - fitted.estimates**2) / (records - 1),
+    )
     if target == "records":
         variances = (fitted.second - fitted.products) / records
     lower, upper = _joint_interval(first, fitted, counts, target, asked["level"])
@@ -92,7 +103,11 @@ def estimate_joint(
 
 
 def _joint_interval(
-    first: Estimator, fitted: _Fitted, counts: NDArray[np.int64], target: str, level: float
+    first: Estimator,
+    fitted: _Fitted,
+    counts: NDArray[np.int64],
+    target: str,
+    level: float,
 ) -> tuple[Array, Array]:
     """Score intervals of the cells; weights are those of the label, or 0 for records of another value."""
     one, records = f.spread_of(first, counts.sum(axis=1), target)[0], int(counts.sum())
@@ -105,7 +120,9 @@ def _joint_interval(
     fixed = (every, fitted.products, top**2) if target == "records" else None
     spread = f.Spread(least, np.clip(fitted.estimates, least, top), top, squares, fixed)
     low, high = _with_zero(first.weights.min(axis=0), first.weights.max(axis=0))
-    lower, upper = f.score_interval(fitted.estimates, spread, (high - low)[:, None], records, level)
+    lower, upper = f.score_interval(
+        fitted.estimates, spread, (high - low)[:, None], records, level
+    )
     return np.minimum(lower, fitted.estimates), np.maximum(upper, fitted.estimates)
 
 
@@ -152,5 +169,7 @@ def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:
         share = n / records
         second = share * (n * variance + inside**2)
         parts.append((share * inside, second, share * ((c**2).T @ fit)))
-    estimates, second, products = (np.column_stack(part) for part in zip(*parts, strict=True))
+    estimates, second, products = (
+        np.column_stack(part) for part in zip(*parts, strict=True)
+    )
     return _Fitted(estimates, second, products)

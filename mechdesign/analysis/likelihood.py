@@ -86,7 +86,9 @@ def maximum_likelihood(
     if numbers.sum() <= 0:
         raise InputError("there are no released records to estimate from")
     if (matrix[:, numbers > 0].max(axis=0) <= 0.0).any():
-        raise InputError("a label occurs that no symbol can give: the data are not of this channel")
+        raise InputError(
+            "a label occurs that no symbol can give: the data are not of this channel"
+        )
     problem = _Likelihood(matrix, numbers)
     p = np.full(len(matrix), 1.0 / len(matrix))
     goal = max(DEFICIT / problem.records, ROUNDING)
@@ -101,7 +103,9 @@ def maximum_likelihood(
         if (new := _gap(problem, p)) < gap:
             best, gap, best_cycle = p, new, cycle
     n = problem.records
-    return MaximumLikelihood(best, n * problem.value(best), n * (gap + SLACK), cycle, gap <= goal)
+    return MaximumLikelihood(
+        best, n * problem.value(best), n * (gap + SLACK), cycle, gap <= goal
+    )
 
 
 SMOOTH = 50
@@ -113,7 +117,10 @@ def smoothed_fit(matrix: Array, counts: NDArray[np.int64]) -> Array:
     shares: Array = counts / counts.sum(axis=-1, keepdims=True)
     p = np.full((*counts.shape[:-1], len(matrix)), 1.0 / len(matrix))
     for _ in range(SMOOTH):
-        p = p * (np.divide(shares, p @ matrix, out=shares * 0.0, where=shares > 0.0) @ matrix.T)
+        p = p * (
+            np.divide(shares, p @ matrix, out=shares * 0.0, where=shares > 0.0)
+            @ matrix.T
+        )
         p /= p.sum(axis=-1, keepdims=True)
     return p
 
@@ -132,7 +139,10 @@ def _newton(problem: _Likelihood, p: Array) -> Array:
     root = np.sqrt(problem.shares)
     rows = (root / (p @ problem.matrix))[:, None] * problem.matrix.T
     try:
-        target, _ = nnls(np.vstack([rows, np.full((1, len(p)), CLOSED)]), np.append(2.0 * root, CLOSED))
+        target, _ = nnls(
+            np.vstack([rows, np.full((1, len(p)), CLOSED)]),
+            np.append(2.0 * root, CLOSED),
+        )
     except RuntimeError:  # it cycled: the next updates bring another point
         return p
     if target.sum() <= 0.0:
@@ -143,7 +153,9 @@ def _newton(problem: _Likelihood, p: Array) -> Array:
         new = p + step * (target - p)
         new /= new.sum()
         there = problem.value(new)
-        if there > here or (there > here - EQUAL and _gap(problem, new) < _gap(problem, p)):
+        if there > here or (
+            there > here - EQUAL and _gap(problem, new) < _gap(problem, p)
+        ):
             return new
         step *= STEP_FACTOR
     return p
@@ -161,7 +173,9 @@ def _polished(rows: Array, wanted: Array, target: Array) -> Array:
     return polished if polished.min() >= 0.0 else target
 
 
-def information_covariance(matrix: Array, functionals: Array, fit: Array, records: int, rank: int) -> Array:
+def information_covariance(
+    matrix: Array, functionals: Array, fit: Array, records: int, rank: int
+) -> Array:
     """Asymptotic covariance of maximum-likelihood functionals, records being draws of a population.
 
     The inverse of the expected information at the fit, on the plane where frequencies sum to 1. That a frequency cannot

@@ -61,7 +61,11 @@ class Identification:
             return f"the frequencies of all {size} symbols can be estimated (the channel has rank {size})"
         joined = [group_name(group) for group in self.group_names if len(group) > 1]
         shown = "; ".join(joined[:MOST_SHOWN])
-        more = f" and {len(joined) - MOST_SHOWN} more such groups" if len(joined) > MOST_SHOWN else ""
+        more = (
+            f" and {len(joined) - MOST_SHOWN} more such groups"
+            if len(joined) > MOST_SHOWN
+            else ""
+        )
         return (
             f"the channel has rank {self.rank} for {size} symbols: released data cannot tell apart the frequencies "
             f"within {shown}{more}, only their sum"
@@ -104,14 +108,18 @@ def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
     at, dependent = np.nonzero(np.abs(shares) > SUPPORT_TOLERANCE)
     graph = np.zeros((size, size), dtype=np.bool_)
     graph[order[at], order[rank:][dependent]] = True
-    labels: list[int] = import_module("scipy.sparse.csgraph").connected_components(graph)[1].tolist()
+    labels: list[int] = (
+        import_module("scipy.sparse.csgraph").connected_components(graph)[1].tolist()
+    )
     parts: dict[int, list[int]] = {}
     for x, label in enumerate(labels):
         parts.setdefault(label, []).append(x)
     return tuple(tuple(part) for part in parts.values())
 
 
-def coefficients(matrix: Array, functionals: Array, reference: Array, rank: int) -> Array:
+def coefficients(
+    matrix: Array, functionals: Array, reference: Array, rank: int
+) -> Array:
     """b with ``W b = c`` for each functional c, of least variance where the labels have the frequencies `reference`.
 
     For functionals outside the column space the same formula gives the nearest ones inside it (minimum norm).
@@ -123,7 +131,9 @@ def coefficients(matrix: Array, functionals: Array, reference: Array, rank: int)
     return solution
 
 
-def covariance_of(weights: Array, frequencies: Array, records: int, products: Array | None = None) -> Array:
+def covariance_of(
+    weights: Array, frequencies: Array, records: int, products: Array | None = None
+) -> Array:
     """Unbiased covariance of ``weights.T @ frequencies``, for records that are independent draws of a population.
 
     With `products`, over the draws of the channel alone, the symbols of the records fixed:

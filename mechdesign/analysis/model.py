@@ -16,7 +16,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.linear import Identification, coefficients, group_name, identify
+from mechdesign.analysis.linear import (
+    Identification,
+    coefficients,
+    group_name,
+    identify,
+)
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import listed, quoted
@@ -55,11 +60,17 @@ class ReleaseModel:
 
 def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
     """The model of a column released by `channel`."""
-    expected("channel", channel, Channel, "; the channel comes first, then what was released")
+    expected(
+        "channel", channel, Channel, "; the channel comes first, then what was released"
+    )
     if form not in FORMS:
-        raise InputError(f"the form of the release ({quoted(form)}) must be one of {listed(FORMS)}")
+        raise InputError(
+            f"the form of the release ({quoted(form)}) must be one of {listed(FORMS)}"
+        )
     prior = None if channel.joint is None else channel.joint.p_x
-    matrix = channel.matrix if form == LABEL else channel.matrix @ by_output(channel, form)
+    matrix = (
+        channel.matrix if form == LABEL else channel.matrix @ by_output(channel, form)
+    )
     released = released_variable(channel, form)
     bins = released.bins[0] if len(released.bins) == 1 else None
     return ReleaseModel(channel.useful.names, released.names, matrix, prior, bins)
@@ -78,7 +89,9 @@ def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
         given = cast("Mapping[str, Any]", prior)
         unknown = [str(name) for name in given if name not in model.position]
         if unknown:
-            raise InputError(f"the prior names {listed(unknown)}, which the channel does not know")
+            raise InputError(
+                f"the prior names {listed(unknown)}, which the channel does not know"
+            )
         absent = [name for name in model.symbols if name not in given]
         if absent:
             raise InputError(
@@ -90,8 +103,14 @@ def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
     except (TypeError, ValueError):
         raise InputError("the prior must be numbers, one for each symbol") from None
     if values.shape != (len(model.symbols),):
-        raise InputError(f"the prior must have one entry for each of the {len(model.symbols)} symbols")
-    if not np.isfinite(values).all() or (values < 0.0).any() or abs(values.sum() - 1.0) > SUM_TOLERANCE:
+        raise InputError(
+            f"the prior must have one entry for each of the {len(model.symbols)} symbols"
+        )
+    if (
+        not np.isfinite(values).all()
+        or (values < 0.0).any()
+        or abs(values.sum() - 1.0) > SUM_TOLERANCE
+    ):
         raise InputError(
             "the prior must be probabilities that sum to 1; unbiased estimates can be negative: "
             "use those of method='ml'"
@@ -105,30 +124,40 @@ LARGEST_COUNT = 2**53
 """Counts above this would not be exact as doubles."""
 
 
-def label_codes(labels: Sequence[str], released: Any, bins: Bins | None = None) -> Codes:
+def label_codes(
+    labels: Sequence[str], released: Any, bins: Bins | None = None
+) -> Codes:
     """Position in `labels` of every entry of a released column, or of its bin."""
     cells = encode(released, "released")
     cells = cells if bins is None else bins.sorted_in(cells)
     index = {label: y for y, label in enumerate(labels)}
-    known = np.array([index.get(text, -1) for text in cells.texts] + [-1], dtype=np.int64)
+    known = np.array(
+        [index.get(text, -1) for text in cells.texts] + [-1], dtype=np.int64
+    )
     codes = known[cells.codes]
     if codes.size and codes.min() < 0:
         at = int(np.argmax(codes < 0))
         code = int(cells.codes[at])
         if code < 0:
-            raise InputError(f"entry {at} of the released column is missing; a channel never releases that")
+            raise InputError(
+                f"entry {at} of the released column is missing; a channel never releases that"
+            )
         said = f"the channel has no output {quoted(cells.texts[code])}"
         raise InputError(f"entry {at} of the released column: {said}")
     return codes
 
 
-def label_counts(labels: Sequence[str], released: Any, bins: Bins | None = None) -> Codes:
+def label_counts(
+    labels: Sequence[str], released: Any, bins: Bins | None = None
+) -> Codes:
     """How often each label occurs."""
     times: list[int] | None = None
     if isinstance(released, Mapping):
         times = [_whole(label, value) for label, value in released.items()]
         released, bins = [str(label) for label in released], None
-    return np.bincount(label_codes(labels, released, bins), times, len(labels)).astype(np.int64)
+    return np.bincount(label_codes(labels, released, bins), times, len(labels)).astype(
+        np.int64
+    )
 
 
 def _whole(label: object, value: Any) -> int:
@@ -138,7 +167,9 @@ def _whole(label: object, value: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         number, whole = 0, False
     if not whole or not 0 <= number <= LARGEST_COUNT:
-        raise InputError(f"the count of {quoted(label)} ({quoted(value)}) must be a whole number of records")
+        raise InputError(
+            f"the count of {quoted(label)} ({quoted(value)}) must be a whole number of records"
+        )
     return number
 
 
@@ -151,7 +182,9 @@ def crossed_counts(
         if kept is not None:
             raise InputError("counts of (label, value) take no second column")
         if not all(isinstance(key, tuple) and len(key) == 2 for key in released):
-            raise InputError("joint counts must be a mapping of (label, value) to count")
+            raise InputError(
+                "joint counts must be a mapping of (label, value) to count"
+            )
         times = [_whole(label, number) for (label, _), number in released.items()]
         released, kept = ([str(key[k]) for key in released] for k in (0, 1))
     codes = label_codes(labels, released)
@@ -159,7 +192,9 @@ def crossed_counts(
     texts = [*cells.texts, ""]
     values = tuple(sorted({texts[code] for code in np.unique(cells.codes).tolist()}))
     index = {text: z for z, text in enumerate(values)}
-    others = np.array([index.get(text, 0) for text in texts], dtype=np.int64)[cells.codes]
+    others = np.array([index.get(text, 0) for text in texts], dtype=np.int64)[
+        cells.codes
+    ]
     if len(codes) != len(others):
         raise InputError(
             f"the two columns have {len(codes)} and {len(others)} records; they must be of one file"
@@ -183,10 +218,14 @@ class Cells:
         return self.functionals.min(axis=0), self.functionals.max(axis=0)
 
 
-def choose_cells(model: ReleaseModel, known: Identification, wanted: Any, unidentified: str) -> Cells:
+def choose_cells(
+    model: ReleaseModel, known: Identification, wanted: Any, unidentified: str
+) -> Cells:
     """What to estimate."""
     if unidentified not in ("groups", "refuse"):
-        raise InputError(f"unidentified ({quoted(unidentified)}) must be groups or refuse")
+        raise InputError(
+            f"unidentified ({quoted(unidentified)}) must be groups or refuse"
+        )
     if wanted is not None:
         return _asked(model, known, wanted)
     size = len(model.symbols)
@@ -205,11 +244,19 @@ def choose_cells(model: ReleaseModel, known: Identification, wanted: Any, uniden
 
 def _asked(model: ReleaseModel, known: Identification, wanted: Any) -> Cells:
     if not isinstance(wanted, Mapping) or not wanted:
-        raise InputError("the functionals must be a mapping of name to symbol, symbols or coefficients")
+        raise InputError(
+            "the functionals must be a mapping of name to symbol, symbols or coefficients"
+        )
     asked = cast("Mapping[Any, Any]", wanted)
     names = tuple(str(name) for name in asked)
-    functionals = np.column_stack([_functional(model, name, what) for name, what in asked.items()])
-    hidden = [name for name, seen in zip(names, known.identifies(functionals), strict=True) if not seen]
+    functionals = np.column_stack(
+        [_functional(model, name, what) for name, what in asked.items()]
+    )
+    hidden = [
+        name
+        for name, seen in zip(names, known.identifies(functionals), strict=True)
+        if not seen
+    ]
     if hidden:
         raise InputError(f"{listed(hidden)} cannot be estimated: {known.statement()}")
     zero_or_one = bool(np.isin(functionals, (0.0, 1.0)).all())
@@ -242,7 +289,9 @@ def _functional(model: ReleaseModel, name: Any, what: Any) -> Array:
                 f"the coefficient of {quoted(symbol)} in {quoted(name)} must be a number"
             ) from None
     if not np.isfinite(c).all() or not c.any():
-        raise InputError(f"the functional {quoted(name)} must have finite coefficients, not all zero")
+        raise InputError(
+            f"the functional {quoted(name)} must have finite coefficients, not all zero"
+        )
     return c
 
 
@@ -263,7 +312,9 @@ class Estimator:
     cells: Cells
 
     @classmethod
-    def of(cls, model: ReleaseModel, wanted: Any = None, unidentified: str = "groups") -> Estimator:
+    def of(
+        cls, model: ReleaseModel, wanted: Any = None, unidentified: str = "groups"
+    ) -> Estimator:
         """Choose the cells; raises as `choose_cells`."""
         known = identify(model.symbols, model.matrix)
         return cls(model, known, choose_cells(model, known, wanted, unidentified))

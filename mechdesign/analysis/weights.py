@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.frequencies import check_level
-from mechdesign.analysis.model import Codes, Estimator, ReleaseModel, label_codes, prior_of, release_model
+from mechdesign.analysis.model import (
+    Codes,
+    Estimator,
+    ReleaseModel,
+    label_codes,
+    prior_of,
+    release_model,
+)
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
@@ -70,7 +77,9 @@ class ExpandedRecords:
         return len(self.record)
 
 
-def posterior_table(channel: Channel, prior: Any = None, *, form: str = "label") -> PosteriorTable:
+def posterior_table(
+    channel: Channel, prior: Any = None, *, form: str = "label"
+) -> PosteriorTable:
     """P(x | label) for every label.
 
     Parameters
@@ -127,14 +136,21 @@ def record_weights(
     if kind == "posterior":
         return _posteriors(model, prior)
     if kind != "unbiased":
-        raise InputError(f"the kind of weights ({quoted(kind)}) must be unbiased or posterior")
+        raise InputError(
+            f"the kind of weights ({quoted(kind)}) must be unbiased or posterior"
+        )
     if prior is not None:
         raise InputError("unbiased weights take no prior: they hold for every one")
     return Estimator.of(model, unidentified="refuse").weights
 
 
 def expand_records(
-    channel: Channel, released: Any, *, kind: Kind = "unbiased", prior: Any = None, form: str = "label"
+    channel: Channel,
+    released: Any,
+    *,
+    kind: Kind = "unbiased",
+    prior: Any = None,
+    form: str = "label",
 ) -> ExpandedRecords:
     """One row for every released record and symbol of X with a weight other than 0.
 
@@ -231,7 +247,10 @@ def corrected_regression(
     codes = label_codes(model.labels, released, bins=model.bins)
     size, kept = len(codes), covariates or {}
     target = _numbers("the outcome", outcome, size)
-    columns = {name: _numbers(f"the covariate {quoted(name)}", v, size) for name, v in kept.items()}
+    columns = {
+        name: _numbers(f"the covariate {quoted(name)}", v, size)
+        for name, v in kept.items()
+    }
     first, second = estimator.weights, _products(estimator)
     others = np.column_stack([*columns.values(), np.zeros((size, 0))])
     normal, right = _sums(first, second, codes, others, target)
@@ -247,7 +266,9 @@ def corrected_regression(
     errors = np.sqrt(np.diag(covariance))
     reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
     names = (*estimator.cells.names, *columns)
-    return Regression(names, beta, errors, beta - reach, beta + reach, covariance, size, level)
+    return Regression(
+        names, beta, errors, beta - reach, beta + reach, covariance, size, level
+    )
 
 
 def _numbers(what: str, values: Any, size: int) -> Array:
@@ -256,7 +277,9 @@ def _numbers(what: str, values: Any, size: int) -> Array:
     except (TypeError, ValueError):
         raise InputError(f"{what} must be numbers") from None
     if numbers.shape != (size,):
-        raise InputError(f"{what} must have one number for each of the {size} released records")
+        raise InputError(
+            f"{what} must have one number for each of the {size} released records"
+        )
     if not np.isfinite(numbers).all():
         raise InputError(f"{what} has a missing or infinite value; drop these records")
     return numbers

@@ -62,7 +62,11 @@ class Demand:
         """Symbols with the same budget, by side; all of them have one for their quotients."""
         found: dict[tuple[str, float], list[int]] = {}
         ratios = [self.ratio] * len(self.sums)
-        for side, budgets in (("eps_l", self.lower), ("eps_u", self.upper), ("eps_ldp", ratios)):
+        for side, budgets in (
+            ("eps_l", self.lower),
+            ("eps_u", self.upper),
+            ("eps_ldp", ratios),
+        ):
             for s, budget in enumerate(budgets):
                 found.setdefault((side, budget), []).append(s)
         return [(*key, rows) for key, rows in found.items()]
@@ -95,7 +99,9 @@ class Extreme:
         return self.used <= self.budget
 
 
-def extreme_lifts(columns: Iterable[Entries], demands: Sequence[Demand]) -> list[Extreme]:
+def extreme_lifts(
+    columns: Iterable[Entries], demands: Sequence[Demand]
+) -> list[Extreme]:
     """For every side and every different budget the largest quotient, of all outputs and tables.
 
     Found by exact comparison of every cell; of equal ones the first. Outputs that never occur demand nothing.
@@ -104,7 +110,9 @@ def extreme_lifts(columns: Iterable[Entries], demands: Sequence[Demand]) -> list
     for y, (at, values) in enumerate(columns):
         for demand in demands:
             sums, names = demand.sums, demand.names
-            masses = [sum(map(mul, [row[x] for x in at], values)) for row in demand.counts]
+            masses = [
+                sum(map(mul, [row[x] for x in at], values)) for row in demand.counts
+            ]
             output = sum(masses)
             if not output:
                 continue
@@ -119,11 +127,15 @@ def extreme_lifts(columns: Iterable[Entries], demands: Sequence[Demand]) -> list
                 key = side, budget
                 best = most.get(key)
                 if best is None or over[0] * best.over[1] > best.over[0] * over[1]:
-                    most[key] = Extreme(*key, over, lift, names[s], y, against, demand.before)
+                    most[key] = Extreme(
+                        *key, over, lift, names[s], y, against, demand.before
+                    )
     return list(most.values())
 
 
-def _extreme(rows: Sequence[int], masses: Sequence[int], sums: Sequence[int], *, largest: bool) -> int:
+def _extreme(
+    rows: Sequence[int], masses: Sequence[int], sums: Sequence[int], *, largest: bool
+) -> int:
     """The symbol with the largest or the smallest lift among some."""
     best = rows[0]
     for s in rows[1:]:
@@ -141,7 +153,11 @@ def log_upper(numerator: int, denominator: int) -> float:
     """
     if numerator <= denominator:
         return 0.0
-    return double_above(lambda: arb(fmpq(numerator, denominator)).log()) if denominator else math.inf
+    return (
+        double_above(lambda: arb(fmpq(numerator, denominator)).log())
+        if denominator
+        else math.inf
+    )
 
 
 def rows_on(useful: Variable, joint: Joint) -> list[int]:
@@ -149,24 +165,38 @@ def rows_on(useful: Variable, joint: Joint) -> list[int]:
     columns, whole = useful.columns, joint.useful
     if set(columns) <= set(whole.columns):
         at = [whole.columns.index(column) for column in columns]
-    elif len(columns) == len(whole.columns):  # a wide table need not say how its column is called
+    elif len(columns) == len(
+        whole.columns
+    ):  # a wide table need not say how its column is called
         at = list(range(len(columns)))
     else:
         missing = [column for column in columns if column not in whole.columns]
-        raise InputError(f"the table has no useful column {listed(missing)}, which the channel releases")
+        raise InputError(
+            f"the table has no useful column {listed(missing)}, which the channel releases"
+        )
     symbols = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
     present, named = {*symbols}, zip(useful.names, useful.symbols, strict=True)
     if unknown := [name for name, symbol in named if symbol not in present]:
-        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
-    if missing := [", ".join(symbol) for symbol in dict.fromkeys(symbols) if symbol not in useful.index]:
-        raise InputError(f"the channel has no row for the useful symbol {listed(missing)} of the table")
+        raise InputError(
+            f"the table has no useful symbol {listed(unknown)}, which the channel has"
+        )
+    if missing := [
+        ", ".join(symbol)
+        for symbol in dict.fromkeys(symbols)
+        if symbol not in useful.index
+    ]:
+        raise InputError(
+            f"the channel has no row for the useful symbol {listed(missing)} of the table"
+        )
     return [useful.index[symbol] for symbol in symbols]
 
 
 def released_part(channel: Channel, joint: Joint) -> Joint:
     """The table of the useful columns that a channel releases, of one that may have more."""
     columns = channel.useful.columns
-    return joint.releasing(columns) if set(columns) < set(joint.useful.columns) else joint
+    return (
+        joint.releasing(columns) if set(columns) < set(joint.useful.columns) else joint
+    )
 
 
 def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
@@ -178,7 +208,11 @@ def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
         places[row].append(x)
     columns: list[Entries] = []
     for rows, values in channel.integers.columns:
-        pairs = sorted((x, value) for row, value in zip(rows, values, strict=True) for x in places[row])
+        pairs = sorted(
+            (x, value)
+            for row, value in zip(rows, values, strict=True)
+            for x in places[row]
+        )
         columns.append(([x for x, _ in pairs], [value for _, value in pairs]))
     return columns
 
@@ -189,22 +223,34 @@ def everything(joint: Joint) -> list[Direction]:
     return [((range(n), [1] * n), ())]
 
 
-def directions(found: Iterable[Direction], columns: Sequence[Entries]) -> list[Direction]:
+def directions(
+    found: Iterable[Direction], columns: Sequence[Entries]
+) -> list[Direction]:
     """Products of every direction and column, each direction once; tuples that never occur are left out."""
     seen: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
     lookup = [dict(zip(*column, strict=True)) for column in columns]
     for (at, values), outputs in found:
         for y, column in enumerate(lookup):
-            pairs = [(x, value * column[x]) for x, value in zip(at, values, strict=True) if x in column]
+            pairs = [
+                (x, value * column[x])
+                for x, value in zip(at, values, strict=True)
+                if x in column
+            ]
             if pairs:
                 divisor = math.gcd(*(value for _, value in pairs))
-                key = tuple(x for x, _ in pairs), tuple(value // divisor for _, value in pairs)
+                key = (
+                    tuple(x for x, _ in pairs),
+                    tuple(value // divisor for _, value in pairs),
+                )
                 seen.setdefault(key, (*outputs, y))
     return [((at, values), outputs) for (at, values), outputs in seen.items()]
 
 
 def demands_of(
-    joint: Joint, notion: Notion, after: Sequence[Channel] = (), useful: Joint | None = None
+    joint: Joint,
+    notion: Notion,
+    after: Sequence[Channel] = (),
+    useful: Joint | None = None,
 ) -> list[Demand]:
     """What the notion asks of a channel on the table `useful` (this one by default) after earlier releases."""
     found = everything(joint)
@@ -215,20 +261,27 @@ def demands_of(
                 f"the earlier channels have more than {MOST_TUPLES:,} different combinations of outputs; merge outputs"
             )
     target = joint if useful is None else useful
-    place = range(len(joint.useful)) if target is joint else rows_on(target.useful, joint)
+    place = (
+        range(len(joint.useful)) if target is joint else rows_on(target.useful, joint)
+    )
     demands: list[Demand] = []
     for (at, values), outputs in found:
         counts = [[0] * len(target.useful) for _ in joint.counts]
         for row, whole in zip(counts, joint.counts, strict=True):
             for x, value in zip(at, values, strict=True):
                 row[place[x]] += whole[x] * value
-        before = tuple(channel.outputs[y] for channel, y in zip(after, outputs, strict=True))
+        before = tuple(
+            channel.outputs[y] for channel, y in zip(after, outputs, strict=True)
+        )
         demands += stacked(counts, joint, notion, before)
     return demands
 
 
 def stacked(
-    counts: Sequence[Sequence[int]], joint: Joint, notion: Notion, before: tuple[str, ...] = ()
+    counts: Sequence[Sequence[int]],
+    joint: Joint,
+    notion: Notion,
+    before: tuple[str, ...] = (),
 ) -> list[Demand]:
     """What the notion asks of each secret of the table, on counts with a row for each sensitive symbol of it."""
     limits = notion.limits
@@ -239,10 +292,19 @@ def stacked(
         )
     own, sensitive = _own(joint.sensitive, limits.own), joint.sensitive
     demands: list[Demand] = []
-    parts = zip(joint.secrets, sensitive.secret_names, sensitive.added(counts), strict=True)
+    parts = zip(
+        joint.secrets, sensitive.secret_names, sensitive.added(counts), strict=True
+    )
     for secret, names, rows in parts:
-        lower, upper = zip(*(own.get(name, (limits.lower, limits.upper)) for name in names), strict=True)
-        demands.append(Demand(rows, secret.sensitive_counts, names, lower, upper, limits.ratio, before))
+        lower, upper = zip(
+            *(own.get(name, (limits.lower, limits.upper)) for name in names),
+            strict=True,
+        )
+        demands.append(
+            Demand(
+                rows, secret.sensitive_counts, names, lower, upper, limits.ratio, before
+            )
+        )
     return demands
 
 
@@ -251,8 +313,14 @@ def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
     own, found = _own(joint.sensitive, notion.own), list[SymbolBudgets]()
     for column, symbol, name in joint.sensitive.protected:
         if name in own:
-            sides: list[float | Literal["inf"]] = [side if side < math.inf else "inf" for side in own[name]]
-            found.append(SymbolBudgets(symbol=symbol, column=column, eps_l=sides[0], eps_u=sides[1]))
+            sides: list[float | Literal["inf"]] = [
+                side if side < math.inf else "inf" for side in own[name]
+            ]
+            found.append(
+                SymbolBudgets(
+                    symbol=symbol, column=column, eps_l=sides[0], eps_u=sides[1]
+                )
+            )
     return tuple(found)
 
 
@@ -262,17 +330,23 @@ def allowed_sides(sensitive: Variable, notion: Notion) -> list[tuple[float, floa
     return [own.get(name, both) for _, _, name in sensitive.protected]
 
 
-def _own(sensitive: Variable, budgets: Sequence[OwnBudget]) -> dict[str, tuple[float, float]]:
+def _own(
+    sensitive: Variable, budgets: Sequence[OwnBudget]
+) -> dict[str, tuple[float, float]]:
     """Own budgets by the name of the symbol (`Variable.protected`)."""
     found: dict[str, tuple[float, float]] = {}
     for symbol, lower, upper in budgets:
         match sensitive.meant(symbol):
             case []:
-                raise InputError(f"a budget is given for {quoted(symbol)}, which is no sensitive symbol")
+                raise InputError(
+                    f"a budget is given for {quoted(symbol)}, which is no sensitive symbol"
+                )
             case [name] if name not in found:
                 found[name] = lower, upper
             case [_]:
-                raise InputError(f"a budget for the symbol {quoted(symbol)} is given twice")
+                raise InputError(
+                    f"a budget for the symbol {quoted(symbol)} is given twice"
+                )
             case several:
                 raise InputError(
                     f"a budget for the symbol {quoted(symbol)} stands in two columns: write COLUMN=SYMBOL "

@@ -18,7 +18,13 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Direction, Entries, columns_on, directions, everything
+from mechdesign.auditing.demands import (
+    Direction,
+    Entries,
+    columns_on,
+    directions,
+    everything,
+)
 from mechdesign.auditing.measures import ROUNDOFF
 from mechdesign.auditing.verdict import Achieved, audit_columns
 from mechdesign.channel.channel import Array, Channel
@@ -66,7 +72,9 @@ class Composition(Achieved, Displayed):
     alone: tuple[Achieved, ...]
 
     def __repr__(self) -> str:
-        sides = ", ".join(f"{name} {at_most(value)}" for name, value in vars(self.achieved).items())
+        sides = ", ".join(
+            f"{name} {at_most(value)}" for name, value in vars(self.achieved).items()
+        )
         return f"Composition({len(self.alone)} releases: {sides})"
 
     @property
@@ -80,7 +88,9 @@ class Composition(Achieved, Displayed):
         return self.achieved == self.at_least
 
 
-def compose(channels: Sequence[Channel], joint: Joint | None = None, *, most: int = FOLLOWED) -> Composition:
+def compose(
+    channels: Sequence[Channel], joint: Joint | None = None, *, most: int = FOLLOWED
+) -> Composition:
     """What independent releases of one record through all of the channels tell together, exactly.
 
     Parameters
@@ -103,7 +113,10 @@ def compose(channels: Sequence[Channel], joint: Joint | None = None, *, most: in
     columns = [columns_on(channel, table) for channel in channels]
     lip = LIP(1.0)  # equal budgets, so that the worst cell is that of the larger side
     pairs = zip(channels, columns, strict=True)
-    alone = tuple(audit_columns(each, channel.outputs, table, lip).achieved for channel, each in pairs)
+    alone = tuple(
+        audit_columns(each, channel.outputs, table, lip).achieved
+        for channel, each in pairs
+    )
     # The channel with most outputs comes last: its tuples are the cheapest.
     order = sorted(range(len(columns)), key=lambda k: len(columns[k]))
     found, left_out = everything(table), np.zeros(3)
@@ -114,7 +127,9 @@ def compose(channels: Sequence[Channel], joint: Joint | None = None, *, most: in
             found, bounds = _followed(table, found, rest, most)
             left_out = np.maximum(left_out, bounds)
     last = columns[order[-1]]
-    candidates = [each for secret in table.secrets for each in _candidates(secret, found, last)]
+    candidates = [
+        each for secret in table.secrets for each in _candidates(secret, found, last)
+    ]
     labels = [str(k) for k in range(len(candidates))]
     verdict = audit_columns([column for column, _ in candidates], labels, table, lip)
     at_least, worst = verdict.achieved, verdict.worst
@@ -124,7 +139,9 @@ def compose(channels: Sequence[Channel], joint: Joint | None = None, *, most: in
         *map(max, astuple(at_least), left_out.tolist()),
         at_least=at_least,
         worst=WorstTuple(worst.sensitive, tuples, worst.lift),
-        sum=Achieved(*(sum_above(side) for side in zip(*map(astuple, alone), strict=True))),
+        sum=Achieved(
+            *(sum_above(side) for side in zip(*map(astuple, alone), strict=True))
+        ),
         alone=alone,
     )
 
@@ -142,17 +159,31 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
         raise InputError("there is no channel to compose: give at least one")
     for channel in several("channels", channels, "channels"):
         expected("each of the channels", channel, Channel)
-    crossed = any(channel.sensitive is not None and not channel.sensitive.each for channel in channels)
+    crossed = any(
+        channel.sensitive is not None and not channel.sensitive.each
+        for channel in channels
+    )
     if joint is not None:
         return joint
-    if len(hidden := {each.sensitive.columns for each in channels if each.sensitive is not None}) > 1:
+    if (
+        len(
+            hidden := {
+                each.sensitive.columns
+                for each in channels
+                if each.sensitive is not None
+            }
+        )
+        > 1
+    ):
         raise InputError(
             f"the channels protect different columns ({listed(sorted(map(','.join, hidden)))}): give the table "
             "(--table), with the one that you ask about as sensitive"
         )
     tables = [channel.joint for channel in channels if channel.joint is not None]
     if not tables:
-        raise InputError("the channels are public ones without their table: give the table (--table)")
+        raise InputError(
+            "the channels are public ones without their table: give the table (--table)"
+        )
     widest = max(tables, key=lambda table: len(table.useful.columns))
     for channel in channels:
         if not set(channel.useful.columns) <= set(widest.useful.columns):
@@ -161,11 +192,19 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
                 f"the channels release different columns ({listed(names)}): give the table of all (--table)"
             )
         own = channel.joint
-        if own is not None and own is not widest and _cells(own, own.useful) != _cells(widest, own.useful):
+        if (
+            own is not None
+            and own is not widest
+            and _cells(own, own.useful) != _cells(widest, own.useful)
+        ):
             raise InputError(
                 "the channels were designed for different tables: give the one that the record comes from (--table)"
             )
-    return replace(widest, sensitive=replace(widest.sensitive, each=False)) if crossed else widest
+    return (
+        replace(widest, sensitive=replace(widest.sensitive, each=False))
+        if crossed
+        else widest
+    )
 
 
 def _cells(joint: Joint, useful: Variable) -> Counter[tuple[Symbol, Symbol]]:
@@ -187,11 +226,16 @@ def _dense(columns: Sequence[Entries], n: int) -> Array:
     return dense
 
 
-def _candidates(table: Joint, found: Sequence[Direction], columns: Sequence[Entries]) -> list[Direction]:
+def _candidates(
+    table: Joint, found: Sequence[Direction], columns: Sequence[Entries]
+) -> list[Direction]:
     """Every tuple that may be extreme: in its largest lift, its smallest, or their quotient."""
     n, size = len(table.useful), len(table.sensitive)
     last, first = _dense(columns, n), _dense([column for column, _ in found], n)
-    if math.prod(float(part[part > 0.0].min()) for part in (table.p, last, first)) < LEAST_PRODUCT:
+    if (
+        math.prod(float(part[part > 0.0].min()) for part in (table.p, last, first))
+        < LEAST_PRODUCT
+    ):
         return directions(found, columns)
     # Nothing underflows, so zeros are exact. A lift is wrong by n + 5 roundings in P(s, y) and |S| more in P(y).
     slack = 8.0 * (2 * n + size + 20) * ROUNDOFF
@@ -199,7 +243,9 @@ def _candidates(table: Joint, found: Sequence[Direction], columns: Sequence[Entr
     step = max(1, BLOCK // (size * max(n, len(last))))
     for start in range(0, len(first), step):
         block = first[start : start + step]
-        masses = ((block[:, None, :] * table.p).reshape(-1, n) @ last.T).reshape(len(block), size, -1)
+        masses = ((block[:, None, :] * table.p).reshape(-1, n) @ last.T).reshape(
+            len(block), size, -1
+        )
         at = np.argwhere(masses.any(axis=1))
         masses = masses[at[:, 0], :, at[:, 1]]
         at[:, 0] += start
@@ -210,8 +256,12 @@ def _candidates(table: Joint, found: Sequence[Direction], columns: Sequence[Entr
             values = np.append(kept[k][0], found_here)
             places = np.concatenate([kept[k][1], at])
             best = float(values.max(initial=0.0))
-            near = np.flatnonzero(values >= best - slack * (1.0 + min(best, math.log(1e300))))
-            near = near[:1] if math.isinf(best) else near  # of lifts of zero one is enough
+            near = np.flatnonzero(
+                values >= best - slack * (1.0 + min(best, math.log(1e300)))
+            )
+            near = (
+                near[:1] if math.isinf(best) else near
+            )  # of lifts of zero one is enough
             kept[k] = values[near], places[near]
     chosen = {(int(i), int(y)) for _, places in kept for i, y in places}
     pairs = ((i, y, directions([found[i]], [columns[y]])) for i, y in sorted(chosen))
@@ -236,18 +286,24 @@ def _followed(
             order = np.argsort(sign * lifts)
             below = masses[:, order]
             top, bottom = (
-                (1.0 - least) * part.cumsum(axis=1) + least * part.sum(axis=1, keepdims=True)
+                (1.0 - least) * part.cumsum(axis=1)
+                + least * part.sum(axis=1, keepdims=True)
                 for part in (below * lifts[order], below)
             )
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = -sign * np.log(np.where(below > 0.0, top / bottom, 1.0))
             bounds[:, side] = np.maximum(bounds[:, side], logs.max(axis=1))
     every = np.column_stack([bounds, bounds.sum(axis=1)]) * OUTWARDS + (OUTWARDS - 1.0)
-    if min(min(v) / max(v) for (_, v), _ in found) * float(table.p_x.min()) < LEAST_PRODUCT:
+    if (
+        min(min(v) / max(v) for (_, v), _ in found) * float(table.p_x.min())
+        < LEAST_PRODUCT
+    ):
         every[:] = math.inf  # entries are lost, or known too badly
     rank = np.argsort(np.argsort(-every, axis=0, kind="stable"), axis=0).min(axis=1)
     chosen = np.argsort(rank, kind="stable")
-    return [found[i] for i in sorted(chosen[:most].tolist())], every[chosen[most:]].max(axis=0)
+    return [found[i] for i in sorted(chosen[:most].tolist())], every[chosen[most:]].max(
+        axis=0
+    )
 
 
 def _stretches(support: NDArray[np.bool_], rest: Sequence[Sequence[Entries]]) -> Array:
@@ -257,8 +313,12 @@ def _stretches(support: NDArray[np.bool_], rest: Sequence[Sequence[Entries]]) ->
     for columns in rest:
         largest = np.full((n, n), -math.inf)
         with np.errstate(divide="ignore", invalid="ignore"):
-            for logs in np.log(_dense(columns, n)):  # what neither symbol gives is no number, and no matter
+            for logs in np.log(
+                _dense(columns, n)
+            ):  # what neither symbol gives is no number, and no matter
                 largest = np.fmax(largest, logs[:, None] - logs)
         total += largest
     patterns, which = np.unique(support, axis=0, return_inverse=True)
-    return np.array([total[np.ix_(each, each)].max() for each in patterns])[which.ravel()]
+    return np.array([total[np.ix_(each, each)].max() for each in patterns])[
+        which.ravel()
+    ]

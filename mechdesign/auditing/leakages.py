@@ -41,7 +41,10 @@ class OutputMasses:
 
     def numerators(self) -> list[tuple[int, int]]:
         """Numerators m_s N and denominators r_s o of the lifts."""
-        return [(m * self.total, r * self.output) for m, r in zip(self.masses, self.sums, strict=True)]
+        return [
+            (m * self.total, r * self.output)
+            for m, r in zip(self.masses, self.sums, strict=True)
+        ]
 
     @property
     def is_constant(self) -> bool:
@@ -49,7 +52,9 @@ class OutputMasses:
         return all(top == bottom for top, bottom in self.numerators())
 
 
-def masses_by_output(columns: Sequence[Entries], joint: Joint) -> Iterator[OutputMasses]:
+def masses_by_output(
+    columns: Sequence[Entries], joint: Joint
+) -> Iterator[OutputMasses]:
     """The masses of each output in turn; columns are over the useful symbols of the table."""
     sums, total = joint.sensitive_counts, joint.total
     for at, values in columns:
@@ -81,7 +86,9 @@ def log_power_mean(output: OutputMasses, order: float, *, inverse: bool = False)
     return log_norm(values, order, output.sums, output.total)
 
 
-def log_norm(values: Sequence[tuple[int, int]], order: float, weights: Sequence[int], total: int) -> Any:
+def log_norm(
+    values: Sequence[tuple[int, int]], order: float, weights: Sequence[int], total: int
+) -> Any:
     """log of (sum_i w_i v_i^order / total)^(1/order) for quotients v_i >= 0 of integers, not all 0, as a ball.
 
     The largest value is taken out, so that every power lies in [0, 1]: at a large order the powers
@@ -132,27 +139,41 @@ def worst_of(found: Sequence[OutputLeakage]) -> OutputLeakage:
         values = [getattr(each, name) for each in found]
         if isinstance(first, dict):
             orders = cast("dict[float, float]", first)
-            worst[name] = {alpha: max(value[alpha] for value in values) for alpha in orders}
+            worst[name] = {
+                alpha: max(value[alpha] for value in values) for alpha in orders
+            }
         elif isinstance(first, float):
             worst[name] = (min if name.startswith("min") else max)(values)
         else:
-            worst[name] = first if isinstance(first, str) else tuple(chain.from_iterable(values))
+            worst[name] = (
+                first if isinstance(first, str) else tuple(chain.from_iterable(values))
+            )
     return OutputLeakage(**worst)
 
 
-def output_leakages(channel: Channel, joint: Joint, alphas: Sequence[float]) -> list[OutputLeakage]:
+def output_leakages(
+    channel: Channel, joint: Joint, alphas: Sequence[float]
+) -> list[OutputLeakage]:
     """The measures of every output in turn."""
     total, masses = joint.total * channel.denominator, _masses(channel, joint)
     with precision(BITS):
-        return [_output(y, each, total, alphas) for y, each in zip(channel.outputs, masses, strict=True)]
+        return [
+            _output(y, each, total, alphas)
+            for y, each in zip(channel.outputs, masses, strict=True)
+        ]
 
 
-def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) -> dict[str, float]:
+def average_leakages(
+    channel: Channel, joint: Joint, orders: Sequence[float]
+) -> dict[str, float]:
     """I(S;Y), total variation, chi2, maximal and min-entropy leakage, and the informations of these orders."""
     outputs = _masses(channel, joint)
     scale = joint.total * channel.denominator
     with precision(BITS):
-        distance, square = (sum(o.output * arb(distances(o, k)) for o in outputs) / scale for k in (1, 2))
+        distance, square = (
+            sum(o.output * arb(distances(o, k)) for o in outputs) / scale
+            for k in (1, 2)
+        )
         values = {
             "mutual_information": _at_least_zero(_information(outputs, scale)),
             "total_variation": upper(distance / 2),
@@ -165,8 +186,12 @@ def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) ->
             key = f"{name}_information[{order_of(order)}]"
             values[key] = values["mutual_information"]
             if order != 1.0:
-                values[key] = _at_least_zero(_bounded(partial(information, outputs, scale, order)))
-    if all(out.is_constant for out in outputs):  # a ball around zero would round up to something
+                values[key] = _at_least_zero(
+                    _bounded(partial(information, outputs, scale, order))
+                )
+    if all(
+        out.is_constant for out in outputs
+    ):  # a ball around zero would round up to something
         return dict.fromkeys(values, 0.0)
     return values
 
@@ -175,7 +200,9 @@ def _masses(channel: Channel, joint: Joint) -> list[OutputMasses]:
     return list(masses_by_output(columns_on(channel, joint), joint))
 
 
-def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float]) -> OutputLeakage:
+def _output(
+    label: str, masses: OutputMasses, total: int, alphas: Sequence[float]
+) -> OutputLeakage:
     lifts = [fmpq(*pair) for pair in masses.numerators()]
     high, low = max(lifts), min(lifts)
     ratio = math.inf if low == 0 else upper(arb(high / low).log())
@@ -192,7 +219,10 @@ def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float
         l1_lift_inverse=_up(distances(masses, 1, inverse=True)),
         chi2_lift_inverse=_up(distances(masses, 2, inverse=True)),
         alpha_lift={a: _norm(masses, a, high, inverse=False) for a in alphas},
-        alpha_lift_inverse={a: _norm(masses, a, None if low == 0 else 1 / low, inverse=True) for a in alphas},
+        alpha_lift_inverse={
+            a: _norm(masses, a, None if low == 0 else 1 / low, inverse=True)
+            for a in alphas
+        },
         posterior=tuple(m / masses.output for m in masses.masses),
     )
 
@@ -224,7 +254,10 @@ def _arimoto(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     first = outputs[0]
     vectors = (first.sums, first.total), *((out.masses, scale) for out in outputs)
     ones = [1] * len(first.sums)
-    before, *logs = (log_norm([(value, total) for value in each], order, ones, 1) for each, total in vectors)
+    before, *logs = (
+        log_norm([(value, total) for value in each], order, ones, 1)
+        for each, total in vectors
+    )
     return _factor(order) * (_log_sum([1] * len(outputs), logs, 1) - before)
 
 
@@ -261,10 +294,17 @@ def _at_least_zero(ball: Any) -> float:
 def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     """The extremes of P(s|y) over all outputs y, for each s of each secret, from integers and rounded outwards."""
     if joint.sensitive.each:
-        return [each for secret in joint.secrets for each in belief_ranges(channel, secret)]
+        return [
+            each for secret in joint.secrets for each in belief_ranges(channel, secret)
+        ]
     outputs = _masses(channel, joint)
-    posteriors = zip(*([(mass, out.output) for mass in out.masses] for out in outputs), strict=True)
+    posteriors = zip(
+        *([(mass, out.output) for mass in out.masses] for out in outputs), strict=True
+    )
     return [
-        (min(0.0 - quotient_above(-m, of) for m, of in each), max(quotient_above(m, of) for m, of in each))
+        (
+            min(0.0 - quotient_above(-m, of) for m, of in each),
+            max(quotient_above(m, of) for m, of in each),
+        )
         for each in posteriors
     ]

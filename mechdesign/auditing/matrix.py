@@ -13,7 +13,11 @@ from typing import Any
 import numpy as np
 
 from mechdesign.auditing.demands import Entries
-from mechdesign.auditing.population_promise import PopulationPromise, Released, promise_of
+from mechdesign.auditing.population_promise import (
+    PopulationPromise,
+    Released,
+    promise_of,
+)
 from mechdesign.auditing.verdict import Audit, audit_columns
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
@@ -40,25 +44,41 @@ def audit_matrix(
     """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`."""
     cells = np.asarray(matrix, dtype=object)
     if cells.ndim != 2 or not cells.size:
-        raise InputError("the matrix must have rows of numbers, one row per useful symbol, of one length")
+        raise InputError(
+            "the matrix must have rows of numbers, one row per useful symbol, of one length"
+        )
     names = list(joint.useful.names if symbols is None else symbols)
-    labels = [f"y{k}" for k in range(cells.shape[1])] if outputs is None else list(outputs)
+    labels = (
+        [f"y{k}" for k in range(cells.shape[1])] if outputs is None else list(outputs)
+    )
     if (size := (len(names), len(labels))) != cells.shape:
-        raise InputError(f"the matrix has the shape {cells.shape}, not {size} for its symbols and outputs")
+        raise InputError(
+            f"the matrix has the shape {cells.shape}, not {size} for its symbols and outputs"
+        )
     found = outside(cells.tolist(), joint, names, labels)
     return audit_columns(found.columns, found.outputs, joint, notion)
 
 
-def outside(rows: Sequence[Sequence[Any]], joint: Joint, symbols: list[str], outputs: list[str]) -> Released:
+def outside(
+    rows: Sequence[Sequence[Any]], joint: Joint, symbols: list[str], outputs: list[str]
+) -> Released:
     """Rows of probabilities, of these useful symbols and with these outputs, in integers over one denominator."""
     order = _order(symbols, joint)
     if (twice := repeated(outputs)) is not None:
-        raise InputError(f"the output {quoted(twice)} of the matrix occurs twice; labels must be different")
-    shares = [_shares(row, name, outputs) for row, name in zip(rows, symbols, strict=True)]
+        raise InputError(
+            f"the output {quoted(twice)} of the matrix occurs twice; labels must be different"
+        )
+    shares = [
+        _shares(row, name, outputs) for row, name in zip(rows, symbols, strict=True)
+    ]
     common = math.lcm(*(share.denominator for row in shares for share in row))
     found: dict[str, Entries] = {}
     for label, column in zip(outputs, zip(*shares, strict=True), strict=True):
-        if reached := [(x, int(share * common)) for x, share in zip(order, column, strict=True) if share]:
+        if reached := [
+            (x, int(share * common))
+            for x, share in zip(order, column, strict=True)
+            if share
+        ]:
             at, values = zip(*reached, strict=True)
             found[label] = at, values
     return Released([*found], [*found.values()], common)
@@ -67,12 +87,18 @@ def outside(rows: Sequence[Sequence[Any]], joint: Joint, symbols: list[str], out
 def _order(names: list[str], joint: Joint) -> list[int]:
     index = {name: x for x, name in enumerate(joint.useful.names)}
     if (twice := repeated(names)) is not None:
-        raise InputError(f"the useful symbol {quoted(twice)} has two rows in the matrix")
+        raise InputError(
+            f"the useful symbol {quoted(twice)} has two rows in the matrix"
+        )
     if unknown := [name for name in names if name not in index]:
-        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the matrix has")
+        raise InputError(
+            f"the table has no useful symbol {listed(unknown)}, which the matrix has"
+        )
     present = set(names)
     if missing := [name for name in index if name not in present]:
-        raise InputError(f"the matrix has no row for the useful symbol {listed(missing)} of the table")
+        raise InputError(
+            f"the matrix has no row for the useful symbol {listed(missing)} of the table"
+        )
     return [index[name] for name in names]
 
 
@@ -90,10 +116,15 @@ def non_negative(cell: Any, where: str, *names: str) -> Fraction:
 def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
     """The row, checked, over its exact sum."""
     where = "row {}, output {} of the matrix"
-    cells = [non_negative(cell, where, name, label) for cell, label in zip(row, labels, strict=True)]
+    cells = [
+        non_negative(cell, where, name, label)
+        for cell, label in zip(row, labels, strict=True)
+    ]
     total = sum(cells, Fraction(0))
     if abs(total - 1) > ROW_SUM_TOLERANCE:
-        raise InputError(f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9")
+        raise InputError(
+            f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9"
+        )
     return [cell / total for cell in cells]
 
 
@@ -111,9 +142,13 @@ def audit_file(
         name, header = source.name, source.header
         rows = [row for batch in source.batches() for row in batch.rows()]
     if len(header) < 2 or not rows:
-        raise InputError(f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows")
+        raise InputError(
+            f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows"
+        )
     with naming(name):
-        matrix = outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
+        matrix = outside(
+            [row[1:] for row in rows], joint, [row[0] for row in rows], header[1:]
+        )
         found = audit_columns(matrix.columns, matrix.outputs, joint, notion)
         if not joint.is_counts or joint.sensitive.each:
             return found, None

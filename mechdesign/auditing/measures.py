@@ -19,7 +19,12 @@ from operator import mul
 import numpy as np
 
 from mechdesign.auditing.demands import columns_on, log_upper, released_part
-from mechdesign.auditing.leakages import OutputLeakage, average_leakages, output_leakages, worst_of
+from mechdesign.auditing.leakages import (
+    OutputLeakage,
+    average_leakages,
+    output_leakages,
+    worst_of,
+)
 from mechdesign.auditing.verdict import Achieved, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -66,7 +71,9 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     h = _sum_of_logs([([*weights], total)], total)
     # An output that names its input leaves no uncertainty.
     columns = (each for each in columns_on(channel, joint) if len(each[0]) > 1)
-    masses = (list(map(mul, [weights[x] for x in at], values)) for at, values in columns)
+    masses = (
+        list(map(mul, [weights[x] for x in at], values)) for at, values in columns
+    )
     groups = [(each, sum(each)) for each in masses]
     low = h * (1.0 - SUM_ERROR)
     if not groups:
@@ -98,7 +105,11 @@ def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
     """
     below, above = -math.expm1(-eps_l), math.expm1(eps_u)
     # 2(b-1)(1-a)/(b-a), and its limit
-    l1 = 2.0 * below if math.isinf(above) else 2.0 * above * (below / ((above + below) or 1.0))
+    l1 = (
+        2.0 * below
+        if math.isinf(above)
+        else 2.0 * above * (below / ((above + below) or 1.0))
+    )
     farthest = max(math.expm1(eps_l), -math.expm1(-eps_u))
     return {
         "information": eps_u,
@@ -184,34 +195,65 @@ def guarantee_table(
         *(("3.3", f"alpha_lift[{order_of(alpha)}]", "alpha_lift") for alpha in alphas),
         ("5.1", "l1_lift_inverse", "l1_lift_inverse"),
         ("5.2", "chi2_lift_inverse", "chi2_lift_inverse"),
-        *(("5.3", f"alpha_lift_inverse[{order_of(alpha)}]", "alpha_lift_inverse") for alpha in alphas),
+        *(
+            ("5.3", f"alpha_lift_inverse[{order_of(alpha)}]", "alpha_lift_inverse")
+            for alpha in alphas
+        ),
     ]
-    table = [Guarantee(f"Proposition {number}", name, leaked[name], g[key]) for number, name, key in lines]
+    table = [
+        Guarantee(f"Proposition {number}", name, leaked[name], g[key])
+        for number, name, key in lines
+    ]
     # What the averages say of the single lifts.
-    high, low = max(out.max_lift for out in outputs), min(out.min_lift for out in outputs)
+    high, low = (
+        max(out.max_lift for out in outputs),
+        min(out.min_lift for out in outputs),
+    )
     rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
     kinds = [(1, "l1", "l1_lift{}", math.inf), (2, "chi2", "chi2_lift{}", math.inf)]
-    kinds += [(3, "alpha", f"alpha_lift{{}}[{order_of(alpha)}]", alpha) for alpha in alphas]
-    sides = (("", 4, largest_lift, "max_lift", high), ("_inverse", 6, smallest_lift, "min_lift", low))
+    kinds += [
+        (3, "alpha", f"alpha_lift{{}}[{order_of(alpha)}]", alpha) for alpha in alphas
+    ]
+    sides = (
+        ("", 4, largest_lift, "max_lift", high),
+        ("_inverse", 6, smallest_lift, "min_lift", low),
+    )
     for inverse, chapter, limit, extreme, attained in sides:
         for number, kind, measure, alpha in kinds:
             name = measure.format(inverse)
-            bound, said = limit(kind, leaked[name], rarest, alpha), f"{extreme} by {name}"
-            table.append(Guarantee(f"Proposition {chapter}.{number}", said, attained, bound, not inverse))
+            bound, said = (
+                limit(kind, leaked[name], rarest, alpha),
+                f"{extreme} by {name}",
+            )
+            table.append(
+                Guarantee(
+                    f"Proposition {chapter}.{number}",
+                    said,
+                    attained,
+                    bound,
+                    not inverse,
+                )
+            )
     for prior in breaches:
         attained = _worst_posterior(outputs, joint, prior)
         what = f"posterior of a property of prior {prior:g}"
-        table.append(Guarantee("Proposition A1", what, attained, breach_bound(low, high, prior)))
+        table.append(
+            Guarantee("Proposition A1", what, attained, breach_bound(low, high, prior))
+        )
     return table
 
 
-def _worst_posterior(outputs: Sequence[OutputLeakage], joint: Joint, prior: float) -> float | None:
+def _worst_posterior(
+    outputs: Sequence[OutputLeakage], joint: Joint, prior: float
+) -> float | None:
     """max over outputs y and sets Q of S with P(Q) <= prior of P(Q|y), by enumeration."""
     count = len(joint.sensitive)
     if count > MOST_ENUMERATED:
         return None
     most, every = Fraction(str(prior)) * joint.total, product((0.0, 1.0), repeat=count)
-    allowed = np.array([q for q in every if sum(compress(joint.sensitive_counts, q)) <= most])
+    allowed = np.array(
+        [q for q in every if sum(compress(joint.sensitive_counts, q)) <= most]
+    )
     return float((allowed @ np.array([out.posterior for out in outputs]).T).max())
 
 
@@ -220,7 +262,9 @@ def weakest(lines: Sequence[Guarantee]) -> Guarantee:
     worst = max if lines[0].at_most else min
     known = [line.attained for line in lines if line.attained is not None]
     attained = worst(known) if len(known) == len(lines) else None
-    return replace(lines[0], bound=worst(line.bound for line in lines), attained=attained)
+    return replace(
+        lines[0], bound=worst(line.bound for line in lines), attained=attained
+    )
 
 
 @dataclass(frozen=True)
@@ -252,15 +296,33 @@ def measure(
             raise InputError(f"the order ({order:g}) must be positive, or inf")
     for prior in breaches:
         if not 0.0 < prior < 1.0:
-            raise InputError(f"the prior of a property ({prior:g}) must be strictly between 0 and 1")
+            raise InputError(
+                f"the prior of a property ({prior:g}) must be strictly between 0 and 1"
+            )
     joint = released_part(channel, joint)
     if joint.sensitive.each:
-        parts = [measure(channel, secret, alphas, orders, breaches) for secret in joint.secrets]
-        leaked = {key: [part.leakage[key] for part in parts] for key in parts[0].leakage}
-        most = {key: (min if key.startswith("min_log") else max)(each) for key, each in leaked.items()}
-        outputs = [worst_of(each) for each in zip(*(part.outputs for part in parts), strict=True)]
-        lines = [weakest(each) for each in zip(*(part.guarantees for part in parts), strict=True)]
-        return ChannelMeasures(parts[0].utility, most, achieved_by(channel, joint), outputs, lines)
+        parts = [
+            measure(channel, secret, alphas, orders, breaches)
+            for secret in joint.secrets
+        ]
+        leaked = {
+            key: [part.leakage[key] for part in parts] for key in parts[0].leakage
+        }
+        most = {
+            key: (min if key.startswith("min_log") else max)(each)
+            for key, each in leaked.items()
+        }
+        outputs = [
+            worst_of(each)
+            for each in zip(*(part.outputs for part in parts), strict=True)
+        ]
+        lines = [
+            weakest(each)
+            for each in zip(*(part.guarantees for part in parts), strict=True)
+        ]
+        return ChannelMeasures(
+            parts[0].utility, most, achieved_by(channel, joint), outputs, lines
+        )
     worth = utility(channel, joint)
     largest = sum(max(entries) for _, entries in channel.integers.columns)
     kept = {
@@ -279,11 +341,21 @@ def measure(
     return ChannelMeasures(kept, leaked, achieved, outputs, table)
 
 
-def _overall(outputs: Sequence[OutputLeakage], alphas: Sequence[float]) -> dict[str, float]:
+def _overall(
+    outputs: Sequence[OutputLeakage], alphas: Sequence[float]
+) -> dict[str, float]:
     """Each measure on its worst output."""
     worst = vars(worst_of(outputs))
-    plain = ("max_log_lift", "min_log_lift", "max_log_lift_ratio", "l1_lift", "chi2_lift")
-    values = {name: worst[name] for name in (*plain, "l1_lift_inverse", "chi2_lift_inverse")}
+    plain = (
+        "max_log_lift",
+        "min_log_lift",
+        "max_log_lift_ratio",
+        "l1_lift",
+        "chi2_lift",
+    )
+    values = {
+        name: worst[name] for name in (*plain, "l1_lift_inverse", "chi2_lift_inverse")
+    }
     for alpha in alphas:
         for name in ("alpha_lift", "alpha_lift_inverse"):
             values[f"{name}[{order_of(alpha)}]"] = worst[name][alpha]

@@ -22,7 +22,13 @@ from operator import mul
 from typing import NamedTuple
 
 from mechdesign.auditing import verdict
-from mechdesign.auditing.demands import Entries, Extreme, columns_on, log_upper, released_part
+from mechdesign.auditing.demands import (
+    Entries,
+    Extreme,
+    columns_on,
+    log_upper,
+    released_part,
+)
 from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
@@ -55,22 +61,33 @@ class Extremes(NamedTuple):
         """The largest share of its budget that one of them uses, in floating point."""
         sides = zip(self, (limits.upper, limits.lower, limits.ratio), strict=True)
         finite = [(bound, limit) for bound, limit in sides if math.isfinite(limit)]
-        return max(math.log(b.above / b.below) / limit if b.below else math.inf for b, limit in finite)
+        return max(
+            math.log(b.above / b.below) / limit if b.below else math.inf
+            for b, limit in finite
+        )
 
 
 class Population:
     """A confidence set prepared for many outputs; columns are integers over one common denominator."""
 
-    def __init__(self, chosen: ConfidenceSet, weights: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, chosen: ConfidenceSet, weights: Sequence[int] | None = None
+    ) -> None:
         if weights is not None and len(weights) != len(chosen.lower[0]):
-            raise InputError("the set of populations is that of another table than the channel's own columns")
+            raise InputError(
+                "the set of populations is that of another table than the channel's own columns"
+            )
         self._lower = [[*row] for row in chosen.lower]
         rows = zip(chosen.lower, chosen.upper, strict=True)
-        self._spread = [[b - a for a, b in zip(low, high, strict=True)] for low, high in rows]
+        self._spread = [
+            [b - a for a, b in zip(low, high, strict=True)] for low, high in rows
+        ]
         self._weights: list[int] = []
         if chosen.rest:
             if weights is None:
-                raise InputError("a set with unseen symbols needs the counts of the others")
+                raise InputError(
+                    "a set with unseen symbols needs the counts of the others"
+                )
             self._weights = [*weights]
             for s, end in enumerate(chosen.rest):
                 self._lower[s].append(0)
@@ -82,7 +99,9 @@ class Population:
         scaled = [end.numerator * (self._unit // end.denominator) for end in ends]
         size = len(self._lower)
         self._share_lower = scaled[:size]
-        self._share_spread = [b - a for a, b in zip(scaled[:size], scaled[size:], strict=True)]
+        self._share_spread = [
+            b - a for a, b in zip(scaled[:size], scaled[size:], strict=True)
+        ]
         self._share_room = self._unit - sum(self._share_lower)
 
     def output(self, column: Entries) -> tuple[list[int], list[int]]:
@@ -111,16 +130,24 @@ class Population:
             return column
         at, values = column
         total = sum(self._weights)
-        mean = sum(self._weights[x] * value for x, value in zip(at, values, strict=True))
+        mean = sum(
+            self._weights[x] * value for x, value in zip(at, values, strict=True)
+        )
         return (*at, len(self._weights)), (*(total * value for value in values), mean)
 
     def extremes(self, column: Entries, y: int = 0) -> Extremes:
         """The extreme lifts of one output over the set."""
         most, least = self.output(column)
         every = range(len(most))
-        above = ((most[k] * self._unit, self._mean(least, k, most[k], 1)) for k in every)
-        below = ((self._mean(most, k, least[k], -1), least[k] * self._unit) for k in every)
-        pairs = product(nlargest(2, every, most.__getitem__), nsmallest(2, every, least.__getitem__))
+        above = (
+            (most[k] * self._unit, self._mean(least, k, most[k], 1)) for k in every
+        )
+        below = (
+            (self._mean(most, k, least[k], -1), least[k] * self._unit) for k in every
+        )
+        pairs = product(
+            nlargest(2, every, most.__getitem__), nsmallest(2, every, least.__getitem__)
+        )
         ratios = [Bound(most[s], least[t], s, y, t) for s, t in pairs if s != t]
         return Extremes(
             _largest([Bound(*ends, k, y) for k, ends in enumerate(above)]),
@@ -152,11 +179,15 @@ def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) 
     return worth[i] + (mass - masses[i]) * w[i]
 
 
-def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
+def audit_population(
+    channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet
+) -> Audit:
     """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is all it speaks of."""
     limits, joint = lift_limits(notion), released_part(channel, joint)
     worst = Population(chosen, joint.useful_counts).worst(columns_on(channel, joint))
-    return verdict.verdict_of(_sides(worst, joint.sensitive.names, limits), channel.outputs, notion)
+    return verdict.verdict_of(
+        _sides(worst, joint.sensitive.names, limits), channel.outputs, notion
+    )
 
 
 def audit(
@@ -203,12 +234,21 @@ def audit(
     return replace(found, satisfied=there.satisfied, worst=there.worst)
 
 
-def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
+def failing_outputs(
+    channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet
+) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits, joint = lift_limits(notion), released_part(channel, joint)
-    extremes, columns = Population(chosen, joint.useful_counts).extremes, columns_on(channel, joint)
-    sides = (_sides(extremes(column), joint.sensitive.names, limits) for column in columns)
-    return tuple(y for y, both in enumerate(sides) if not all(each.kept for each in both))
+    extremes, columns = (
+        Population(chosen, joint.useful_counts).extremes,
+        columns_on(channel, joint),
+    )
+    sides = (
+        _sides(extremes(column), joint.sensitive.names, limits) for column in columns
+    )
+    return tuple(
+        y for y, both in enumerate(sides) if not all(each.kept for each in both)
+    )
 
 
 def _sides(found: Extremes, names: Sequence[str], limits: LiftLimits) -> list[Extreme]:
@@ -216,14 +256,29 @@ def _sides(found: Extremes, names: Sequence[str], limits: LiftLimits) -> list[Ex
     high, low, ratio = found
     return [
         Extreme("eps_u", limits.upper, high[:2], high[:2], names[high.s], high.y),
-        Extreme("eps_l", limits.lower, low[:2], (low.below, low.above), names[low.s], low.y),
-        Extreme("eps_ldp", limits.ratio, ratio[:2], ratio[:2], names[ratio.s], ratio.y, names[ratio.t or 0]),
+        Extreme(
+            "eps_l", limits.lower, low[:2], (low.below, low.above), names[low.s], low.y
+        ),
+        Extreme(
+            "eps_ldp",
+            limits.ratio,
+            ratio[:2],
+            ratio[:2],
+            names[ratio.s],
+            ratio.y,
+            names[ratio.t or 0],
+        ),
     ]
 
 
 def achieved_of(found: Extremes) -> Achieved:
     """The smallest doubles that bound the extremes."""
-    return Achieved(*(log_upper(each.above, each.below) for each in (found.low, found.high, found.ratio)))
+    return Achieved(
+        *(
+            log_upper(each.above, each.below)
+            for each in (found.low, found.high, found.ratio)
+        )
+    )
 
 
 def lift_limits(notion: Notion) -> LiftLimits:
@@ -242,7 +297,9 @@ def lift_limits(notion: Notion) -> LiftLimits:
 def _largest(bounds: Sequence[Bound]) -> Bound:
     best = bounds[0]
     for bound in bounds[1:]:
-        if bound.above * best.below > best.above * bound.below:  # a zero below means infinity
+        if (
+            bound.above * best.below > best.above * bound.below
+        ):  # a zero below means infinity
             best = bound
     return best
 
@@ -256,7 +313,9 @@ def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
     if record is None:
         return None
     own, joint = channel.joint, released_part(channel, joint)
-    if own and all(getattr(own, k) == getattr(joint, k) for k in ("sensitive", "useful", "counts")):
+    if own and all(
+        getattr(own, k) == getattr(joint, k) for k in ("sensitive", "useful", "counts")
+    ):
         return set_of_record(record, joint)
     if record.get("shares") == "known":
         raise InputError(
@@ -264,4 +323,9 @@ def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
             "internal channel file on its own table"
         )
     estimated = record.get("shares") == "estimated"
-    return confidence_set(joint, record["level"], estimate_shares=estimated, unseen=record.get("unseen", 0))
+    return confidence_set(
+        joint,
+        record["level"],
+        estimate_shares=estimated,
+        unseen=record.get("unseen", 0),
+    )

@@ -77,11 +77,17 @@ class Released(NamedTuple):
 
 
 def population_promise(
-    channel: Channel, joint: Joint, notion: Notion | None = None, *, chosen: ConfidenceSet | None = None
+    channel: Channel,
+    joint: Joint,
+    notion: Notion | None = None,
+    *,
+    chosen: ConfidenceSet | None = None,
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of."""
     joint = released_part(channel, joint)
-    released = Released(channel.outputs, columns_on(channel, joint), channel.denominator)
+    released = Released(
+        channel.outputs, columns_on(channel, joint), channel.denominator
+    )
     return promise_of(released, joint, notion, chosen or confidence_set(joint))
 
 
@@ -100,7 +106,14 @@ def promise_of(
     )
 
 
-def _cause(released: Released, joint: Joint, chosen: ConfidenceSet, bound: Bound, *, rising: bool) -> Cause:
+def _cause(
+    released: Released,
+    joint: Joint,
+    chosen: ConfidenceSet,
+    bound: Bound,
+    *,
+    rising: bool,
+) -> Cause:
     """The cell of `bound` and the symbols that the interval of its own row blames."""
     at, values = released.columns[bound.y]
     s = bound.s
@@ -110,7 +123,10 @@ def _cause(released: Released, joint: Joint, chosen: ConfidenceSet, bound: Bound
         end = (chosen.upper if rising else chosen.lower)[s][x] / SCALE
         excess.append((abs(end - row[x] / total) * (value / released.denominator), x))
     excess.sort(reverse=True)
-    said, half = list(accumulate(part for part, _ in excess)), HALF * sum(part for part, _ in excess)
+    said, half = (
+        list(accumulate(part for part, _ in excess)),
+        HALF * sum(part for part, _ in excess),
+    )
     blamed = [x for _, x in excess[: 1 + sum(part < half for part in said)]]
     above, below = (bound.above, bound.below) if rising else (bound.below, bound.above)
     return Cause(
@@ -122,9 +138,13 @@ def _cause(released: Released, joint: Joint, chosen: ConfidenceSet, bound: Bound
     )
 
 
-def _remedy(released: Released, joint: Joint, notion: Notion | None, population: Population) -> Merged | None:
+def _remedy(
+    released: Released, joint: Joint, notion: Notion | None, population: Population
+) -> Merged | None:
     """Merge the worst output with the one that mends it best, a few times, and say what that gives."""
-    limits = (LIP(1.0) if notion is None or notion.limits.mean is not None else notion).limits.loosest
+    limits = (
+        LIP(1.0) if notion is None or notion.limits.mean is not None else notion
+    ).limits.loosest
     columns: list[Entries] = list(released.columns)
     groups: list[tuple[str, ...]] = [(label,) for label in released.outputs]
     used = [population.extremes(column).usage(limits) for column in columns]
@@ -136,20 +156,32 @@ def _remedy(released: Released, joint: Joint, notion: Notion | None, population:
         shares = [population.extremes(column).usage(limits) for column in joined]
         best = shares.index(min(shares))
         k = others[best]
-        columns[k], groups[k], used[k] = joined[best], groups[k] + groups[y], shares[best]
+        columns[k], groups[k], used[k] = (
+            joined[best],
+            groups[k] + groups[y],
+            shares[best],
+        )
         del columns[y], groups[y], used[y]
         if max(used) <= WORTH_SAYING * before:
             weights = np.array(joint.useful_counts, dtype=np.float64)
             unit = released.denominator
-            lost = _information(released.columns, weights, unit) - _information(columns, weights, unit)
+            lost = _information(released.columns, weights, unit) - _information(
+                columns, weights, unit
+            )
             share = lost / float(joint.p_x @ -np.log(joint.p_x))
             achieved = achieved_of(population.worst(columns))
-            return Merged(tuple(group for group in groups if len(group) > 1), achieved, max(0.0, share))
+            return Merged(
+                tuple(group for group in groups if len(group) > 1),
+                achieved,
+                max(0.0, share),
+            )
     return None
 
 
 def _sum(one: Entries, other: Entries) -> Entries:
-    total = Counter(dict(zip(*one, strict=True))) + Counter(dict(zip(*other, strict=True)))
+    total = Counter(dict(zip(*one, strict=True))) + Counter(
+        dict(zip(*other, strict=True))
+    )
     at = sorted(total)
     return at, [total[x] for x in at]
 

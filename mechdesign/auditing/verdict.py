@@ -17,7 +17,12 @@ from typing import Any
 from flint import arb
 
 from mechdesign.auditing import demands as d
-from mechdesign.auditing.leakages import OutputMasses, distances, log_power_mean, masses_by_output
+from mechdesign.auditing.leakages import (
+    OutputMasses,
+    distances,
+    log_power_mean,
+    masses_by_output,
+)
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import double_above
 from mechdesign.core.display import Displayed
@@ -79,12 +84,16 @@ class Audit(Displayed):
     used: Used | None = None
 
     def __repr__(self) -> str:
-        achieved = ", ".join(f"{name} {at_most(value)}" for name, value in vars(self.achieved).items())
+        achieved = ", ".join(
+            f"{name} {at_most(value)}" for name, value in vars(self.achieved).items()
+        )
         found = "satisfied" if self.satisfied else "VIOLATED"
         return f"Audit({self.notion.text}: {found}; achieved {achieved})"
 
 
-def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()) -> Audit:
+def audit(
+    channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()
+) -> Audit:
     """Decide exactly whether `channel` satisfies `notion` on `joint`; arguments as those of `population.audit`.
 
     A table that protects each of several secrets, and budgets of single symbols in the notion, are kept to.
@@ -102,7 +111,10 @@ def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Cha
 
 
 def failing_outputs(
-    channel: Channel, joint: Joint, notion: Notion, demands: Sequence[d.Demand] | None = None
+    channel: Channel,
+    joint: Joint,
+    notion: Notion,
+    demands: Sequence[d.Demand] | None = None,
 ) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
     columns, limits = d.columns_on(channel, joint), notion.limits
@@ -125,7 +137,9 @@ def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> b
     return bool(after or joint.sensitive.each or notion.own)
 
 
-def verdict_of(found: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion) -> Audit:
+def verdict_of(
+    found: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion
+) -> Audit:
     """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
     # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
     finite = [each for each in found if math.isfinite(each.budget)]
@@ -145,9 +159,19 @@ def audit_columns(
     """The verdict on a channel given as columns of integers over the useful symbols of the table."""
     limits = notion.limits
     if limits.mean is None or joint.sensitive.each:
-        return verdict_of(d.extreme_lifts(columns, d.stacked(joint.counts, joint, notion)), outputs, notion)
+        return verdict_of(
+            d.extreme_lifts(columns, d.stacked(joint.counts, joint, notion)),
+            outputs,
+            notion,
+        )
     satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)
-    return Audit(satisfied, notion, audit_columns(columns, outputs, joint, LIP(1.0)).achieved, worst, used)
+    return Audit(
+        satisfied,
+        notion,
+        audit_columns(columns, outputs, joint, LIP(1.0)).achieved,
+        worst,
+        used,
+    )
 
 
 def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
@@ -165,17 +189,25 @@ def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
     def ball() -> Any:
         if isinstance(mean, PowerMean):
             return log_power_mean(output, mean.order, inverse=inverse)
-        return arb(distances(output, mean.power, inverse=inverse)).root(mean.power).log1p()
+        return (
+            arb(distances(output, mean.power, inverse=inverse)).root(mean.power).log1p()
+        )
 
     return double_above(ball)
 
 
 def mean_verdict(
-    columns: Sequence[d.Entries], outputs: Sequence[str], joint: Joint, limits: MeanLimits
+    columns: Sequence[d.Entries],
+    outputs: Sequence[str],
+    joint: Joint,
+    limits: MeanLimits,
 ) -> tuple[bool, Used, Worst]:
     """The exact verdict, what is used, and the symbol that weighs most in the worst output."""
     masses = list(masses_by_output(columns, joint))
-    up, down = ([budget_used(each, limits.mean, inverse=k) for each in masses] for k in (False, True))
+    up, down = (
+        [budget_used(each, limits.mean, inverse=k) for each in masses]
+        for k in (False, True)
+    )
     both = (up, limits.upper), (down, limits.lower)
     sides = [(used, limit) for used, limit in both if math.isfinite(limit)]
     used, _ = max(sides, key=lambda side: max(side[0]) / side[1])
@@ -183,7 +215,11 @@ def mean_verdict(
     s = largest_term(masses[y], limits.mean, inverse=used is down)
     top, bottom = masses[y].numerators()[s]
     worst = Worst(joint.sensitive.names[s], outputs[y], top / bottom)
-    return all(max(used) <= limit for used, limit in sides), Used(eps_l=max(down), eps_u=max(up)), worst
+    return (
+        all(max(used) <= limit for used, limit in sides),
+        Used(eps_l=max(down), eps_u=max(up)),
+        worst,
+    )
 
 
 def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
@@ -194,17 +230,29 @@ def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
         up, down = lifts[s][::-1] if inverse else lifts[s]
         if down == 0:
             return math.inf
-        part, power = (up, mean.order) if isinstance(mean, PowerMean) else (abs(up - down), mean.power)
-        return math.log(output.sums[s]) + power * (math.log(part) - math.log(down)) if part else -math.inf
+        part, power = (
+            (up, mean.order)
+            if isinstance(mean, PowerMean)
+            else (abs(up - down), mean.power)
+        )
+        return (
+            math.log(output.sums[s]) + power * (math.log(part) - math.log(down))
+            if part
+            else -math.inf
+        )
 
     return max(range(len(lifts)), key=term)
 
 
 def _check_rows(channel: Channel) -> None:
     sums = [0] * len(channel.useful)
-    for label, (at, values) in zip(channel.outputs, channel.integers.columns, strict=True):
+    for label, (at, values) in zip(
+        channel.outputs, channel.integers.columns, strict=True
+    ):
         if not values or min(values) <= 0:
-            raise InputError(f"the output {quoted(label)} has no mass, or an entry below zero")
+            raise InputError(
+                f"the output {quoted(label)} has no mass, or an entry below zero"
+            )
         for x, value in zip(at, values, strict=True):
             sums[x] += value
     for name, total in zip(channel.useful.names, sums, strict=True):

@@ -64,8 +64,14 @@ class Channel(Displayed):
     record: ChannelRecord = field(default_factory=ChannelRecord)
 
     def __repr__(self) -> str:
-        protected = "" if self.sensitive is None else f", protects {self.sensitive.brief}"
-        promised = "" if self.record.notion is None else f", {from_record(self.record.notion).text}"
+        protected = (
+            "" if self.sensitive is None else f", protects {self.sensitive.brief}"
+        )
+        promised = (
+            ""
+            if self.record.notion is None
+            else f", {from_record(self.record.notion).text}"
+        )
         return f"Channel({self.useful.brief} to {len(self.outputs):,} outputs{protected}{promised})"
 
     def __post_init__(self) -> None:
@@ -75,20 +81,28 @@ class Channel(Displayed):
         if not outputs:
             raise InputError("a channel needs at least one output")
         if (twice := repeated(outputs)) is not None:
-            raise InputError(f"the output label {quoted(twice)} occurs twice; labels must be different")
+            raise InputError(
+                f"the output label {quoted(twice)} occurs twice; labels must be different"
+            )
         self._check_rows()
         if self.joint is not None:
             if self.joint.useful != self.useful:
-                raise InputError("the useful variable of the joint table is not the one of the channel")
+                raise InputError(
+                    "the useful variable of the joint table is not the one of the channel"
+                )
             if self.sensitive not in (None, self.joint.sensitive):
-                raise InputError("the sensitive variable of the joint table is not the one of the channel")
+                raise InputError(
+                    "the sensitive variable of the joint table is not the one of the channel"
+                )
             object.__setattr__(self, "sensitive", self.joint.sensitive)
         self._check_record()
 
     def _check_rows(self) -> None:
         d, names, integers = self.denominator, self.useful.names, self.integers
         if type(d) is not int or not 1 <= d <= LARGEST_INTEGER:
-            raise InputError(f"the denominator ({quoted(d)}) must be an integer in [1, 2^62]")
+            raise InputError(
+                f"the denominator ({quoted(d)}) must be an integer in [1, 2^62]"
+            )
         if integers.shape != (len(self.useful), len(self.outputs)):
             raise InputError(
                 f"the rows form a {integers.shape[0]} x {integers.shape[1]} table, but there are "
@@ -99,14 +113,20 @@ class Channel(Displayed):
             k = excess[0]
             row, output = names[integers.row_of[k]], self.outputs[integers.indices[k]]
             where = f"row {quoted(row)}, output {quoted(output)}"
-            raise InputError(f"{where}: the entry {integers.values[k]} is larger than the denominator {d}")
+            raise InputError(
+                f"{where}: the entry {integers.values[k]} is larger than the denominator {d}"
+            )
         for i, total in enumerate(integers.row_sums()):
             if total != d:
-                raise InputError(f"row {quoted(names[i])} sums to {total}, not to the denominator {d}")
+                raise InputError(
+                    f"row {quoted(names[i])} sums to {total}, not to the denominator {d}"
+                )
         reached = np.bincount(integers.indices, minlength=len(self.outputs))
         if not reached.all():
             label = self.outputs[int(np.argmin(reached))]
-            raise InputError(f"the output {quoted(label)} has no mass: no row ever gives it")
+            raise InputError(
+                f"the output {quoted(label)} has no mass: no row ever gives it"
+            )
 
     def _check_record(self) -> None:
         """The sizes and symbols that the record speaks of are those of the channel."""
@@ -119,7 +139,9 @@ class Channel(Displayed):
             return
         own = [(budgets.column, budgets.symbol) for budgets in record.budgets]
         known = {(column, symbol) for column, symbol, _ in sensitive.protected}
-        if unknown := [", ".join(symbol) for column, symbol in own if (column, symbol) not in known]:
+        if unknown := [
+            ", ".join(symbol) for column, symbol in own if (column, symbol) not in known
+        ]:
             raise InputError(f"budgets: there is no sensitive symbol {listed(unknown)}")
         if repeated(own) is not None:
             raise InputError("budgets: a sensitive symbol occurs twice")
@@ -165,9 +187,14 @@ class Channel(Displayed):
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
         """For every output the inputs that can have caused it, and P(x, y) of each times total * denominator."""
         if self.joint is None:
-            raise InputError("this channel carries no joint table (a public one): posteriors need the table")
+            raise InputError(
+                "this channel carries no joint table (a public one): posteriors need the table"
+            )
         weight, columns = self.joint.useful_counts, self.integers.columns
-        return [(at, [weight[x] * w for x, w in zip(at, values, strict=True)]) for at, values in columns]
+        return [
+            (at, [weight[x] * w for x, w in zip(at, values, strict=True)])
+            for at, values in columns
+        ]
 
     @property
     def own_entries(self) -> list[int]:
@@ -181,7 +208,9 @@ class Channel(Displayed):
         names, found = self.useful.names, dict[str, dict[str, float]]()
         for label, (at, masses) in zip(self.outputs, self.behind, strict=True):
             total = sum(masses)
-            found[label] = {names[x]: mass / total for x, mass in zip(at, masses, strict=True)}
+            found[label] = {
+                names[x]: mass / total for x, mass in zip(at, masses, strict=True)
+            }
         return found
 
     @property
@@ -234,9 +263,15 @@ class Channel(Displayed):
 
         cells = values_of(column, self.useful)
         count = len(cells[0])
-        records = RowNumbers(first_row, count) if identity is None else Identifiers([list(identity)])
+        records = (
+            RowNumbers(first_row, count)
+            if identity is None
+            else Identifiers([list(identity)])
+        )
         if len(records) != count:
-            raise InputError(f"the identity has {len(records)} entries and the column {count}")
+            raise InputError(
+                f"the identity has {len(records)} entries and the column {count}"
+            )
         release = Release(self, key_of(key, insecure_seed), policy=policy)
         (drawn,) = release.draw(cells, records)
         return rebuild(column, drawn.astype(np.int64), self.outputs, release.names[0])
@@ -251,7 +286,12 @@ class Channel(Displayed):
         useful = replace(self.useful, bins=bins)
         return replace(self, useful=useful, joint=None, record=self.record.public())
 
-    def save(self, path: str | os.PathLike[str], overwrite: bool = False, public: bool = False) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        overwrite: bool = False,
+        public: bool = False,
+    ) -> None:
         """Write the channel file.
 
         Parameters

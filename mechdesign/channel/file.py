@@ -14,7 +14,12 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import ChannelRecord, Confidence, Objective, SymbolBudgets
+from mechdesign.channel.record import (
+    ChannelRecord,
+    Confidence,
+    Objective,
+    SymbolBudgets,
+)
 from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike, check_target, replacing
@@ -28,7 +33,10 @@ from mechdesign.tables.variable import Variable
 SPARSE_CELLS = 2**20
 """Cells from which on a table is written as pairs where that is shorter: zeros alone would take two megabytes."""
 
-_TABLE = {"type": "array", "items": {"type": "array", "items": {"type": "integer", "minimum": 0}}}
+_TABLE = {
+    "type": "array",
+    "items": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+}
 _PAIRS = {
     **_TABLE,
     "description": "One line for each row: index, value, index, value, .. of its entries that are not zero, ascending.",
@@ -52,7 +60,9 @@ class ChannelDocument(d.FileDocument):
     WHAT: ClassVar[str] = "channel file"
     VERSIONS: ClassVar[tuple[int, ...]] = (1, 2)
     LARGEST: ClassVar[int] = 2**29  # a full 5000 x 5000 channel takes 450 MB
-    ARRAYS: ClassVar[frozenset[str]] = frozenset({"rows", "sparse_rows", "joint", "sparse_joint"})
+    ARRAYS: ClassVar[frozenset[str]] = frozenset(
+        {"rows", "sparse_rows", "joint", "sparse_joint"}
+    )
 
     useful: Labels
     sensitive: Labels | None = None
@@ -70,13 +80,23 @@ class ChannelDocument(d.FileDocument):
     sparse_joint: _Pairs = None
     confidence: Confidence | None = None
     objective: Objective | None = None
-    bins: dict[str, Bins] = Field(default_factory=dict[str, Bins], description="By column of useful.")
+    bins: dict[str, Bins] = Field(
+        default_factory=dict[str, Bins], description="By column of useful."
+    )
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[d.Digest, ...] = ()
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
-OF_VERSION_2 = ("sparse_rows", "sparse_joint", "confidence", "objective", "bins", "budgets", "after")
+OF_VERSION_2 = (
+    "sparse_rows",
+    "sparse_joint",
+    "confidence",
+    "objective",
+    "bins",
+    "budgets",
+    "after",
+)
 
 
 def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
@@ -99,7 +119,12 @@ def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
 
 def _texts(channel: Channel) -> dict[str, list[str]]:
     """The canonical JSON text of every value but the hash, in pieces."""
-    record, joint, useful, sensitive = channel.record, channel.joint, channel.useful, channel.sensitive
+    record, joint, useful, sensitive = (
+        channel.record,
+        channel.joint,
+        channel.useful,
+        channel.sensitive,
+    )
     bins = zip(useful.columns, useful.bins, strict=False)
     values: dict[str, Any] = {
         "useful": _labels(useful),
@@ -111,11 +136,19 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
             for key in (*RECORDS, "confidence", "provenance")
         },
         "objective": record.objective and record.objective.model_dump(),
-        "bins": {name: each.model_dump(exclude_none=True) for name, each in bins if each is not None} or None,
-        "budgets": [budgets.model_dump(exclude_none=True) for budgets in record.budgets] or None,
+        "bins": {
+            name: each.model_dump(exclude_none=True)
+            for name, each in bins
+            if each is not None
+        }
+        or None,
+        "budgets": [budgets.model_dump(exclude_none=True) for budgets in record.budgets]
+        or None,
         "after": record.after or None,
     }
-    texts = {key: [d.canonical(value)] for key, value in values.items() if value is not None}
+    texts = {
+        key: [d.canonical(value)] for key, value in values.items() if value is not None
+    }
     integers = channel.integers
     if _is_sparse(integers.shape[0] * integers.shape[1], len(integers.values)):
         texts["sparse_rows"] = list(_lines(integers.pairs()))
@@ -124,7 +157,10 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
     if joint is not None:
         filled = sum(len(row) - row.count(0) for row in joint.counts)
         if _is_sparse(len(joint.sensitive) * len(joint.useful), filled):
-            pairs = [[n for pair in enumerate(row) if pair[1] for n in pair] for row in joint.counts]
+            pairs = [
+                [n for pair in enumerate(row) if pair[1] for n in pair]
+                for row in joint.counts
+            ]
             texts["sparse_joint"] = list(_lines(pairs))
         else:
             texts["joint"] = list(_lines(joint.counts))
@@ -132,7 +168,11 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
             texts["counts"] = ["false"]
     each = sensitive is not None and sensitive.each
     version = 2 if each or any(key in texts for key in OF_VERSION_2) else 1
-    return {"format": [json.dumps(ChannelDocument.FORMAT)], "version": [str(version)], **texts}
+    return {
+        "format": [json.dumps(ChannelDocument.FORMAT)],
+        "version": [str(version)],
+        **texts,
+    }
 
 
 def _is_sparse(cells: int, filled: int) -> bool:
@@ -173,10 +213,16 @@ def read(path: PathLike) -> Channel:
 
 
 def _channel(version: int, found: ChannelDocument) -> Channel:
-    if version == 1 and (new := [key for key in OF_VERSION_2 if key in found.model_fields_set]):
-        raise InputError(f"the channel file has an unknown key {listed(new)}, which belongs to version 2")
+    if version == 1 and (
+        new := [key for key in OF_VERSION_2 if key in found.model_fields_set]
+    ):
+        raise InputError(
+            f"the channel file has an unknown key {listed(new)}, which belongs to version 2"
+        )
     useful = _variable(found.useful, "useful", found.bins)
-    sensitive = None if found.sensitive is None else _variable(found.sensitive, "sensitive")
+    sensitive = (
+        None if found.sensitive is None else _variable(found.sensitive, "sensitive")
+    )
     if (found.rows is None) == (found.sparse_rows is None):
         given = "no 'rows'" if found.rows is None else "both 'rows' and 'sparse_rows'"
         raise InputError(f"the channel file has {given}")
@@ -198,7 +244,8 @@ def _channel(version: int, found: ChannelDocument) -> Channel:
             **records,
             **{key: getattr(found, key) for key in ("objective", "budgets", "after")},
             provenance=found.provenance or {},
-            confidence=found.confidence and found.confidence.model_dump(mode="json", exclude_unset=True),
+            confidence=found.confidence
+            and found.confidence.model_dump(mode="json", exclude_unset=True),
         ),
     )
 
@@ -213,7 +260,9 @@ def _variable(labels: Labels, what: str, bins: Mapping[str, Bins] = {}) -> Varia
         raise InputError(f"{what}: {error}") from None
 
 
-def _joint(found: ChannelDocument, sensitive: Variable | None, useful: Variable) -> Joint | None:
+def _joint(
+    found: ChannelDocument, sensitive: Variable | None, useful: Variable
+) -> Joint | None:
     name = "joint" if found.sparse_joint is None else "sparse_joint"
     table: Any = getattr(found, name)
     if table is None:
@@ -221,8 +270,12 @@ def _joint(found: ChannelDocument, sensitive: Variable | None, useful: Variable)
     if found.joint is not None and found.sparse_joint is not None:
         raise InputError("the channel file has both 'joint' and 'sparse_joint'")
     if sensitive is None:
-        raise InputError("the joint table needs the labels of its rows: there is no sensitive")
-    if not isinstance(table, list) or not all(isinstance(row, list) for row in cast("list[Any]", table)):
+        raise InputError(
+            "the joint table needs the labels of its rows: there is no sensitive"
+        )
+    if not isinstance(table, list) or not all(
+        isinstance(row, list) for row in cast("list[Any]", table)
+    ):
         raise InputError(f"{name} must be a list of lists of integers")
     rows = cast("list[list[Any]]", table)
     with naming(name):
@@ -234,9 +287,13 @@ def _joint(found: ChannelDocument, sensitive: Variable | None, useful: Variable)
 def _filled(pairs: list[Any], width: int, s: int) -> list[Any]:
     """A row of the joint table from its pairs; the values themselves are checked by `Joint`."""
     at, row = pairs[::2], [0] * width
-    ascending = all(type(x) is int for x in at) and [-1, *at, width] == sorted({-1, *at, width})
+    ascending = all(type(x) is int for x in at) and [-1, *at, width] == sorted(
+        {-1, *at, width}
+    )
     if len(pairs) % 2 or not ascending:
-        raise InputError(f"row {s + 1} is no list of index, value, .. with ascending indices below {width}")
+        raise InputError(
+            f"row {s + 1} is no list of index, value, .. with ascending indices below {width}"
+        )
     for x, entry in zip(at, pairs[1::2], strict=True):
         row[x] = entry
     return row

@@ -32,12 +32,22 @@ def output_labels(names: Sequence[str], rows: IntegerRows) -> tuple[str, ...]:
     mixes = 0
     for at, values in rows.columns:
         most = max(values)
-        present = [(x, value) for x, value in zip(at, values, strict=True) if value > SAME_WEIGHT * most]
+        present = [
+            (x, value)
+            for x, value in zip(at, values, strict=True)
+            if value > SAME_WEIGHT * most
+        ]
         alike = most - min(value for _, value in present) <= SAME_WEIGHT * most
         mixes += not alike
         owner.append(present[0][0] if len(present) == 1 else None)
         members = [names[x] for x, _ in present]
-        proposals.append(members[0] if len(members) == 1 else _merged(members) if alike else f"mix-{mixes}")
+        proposals.append(
+            members[0]
+            if len(members) == 1
+            else _merged(members)
+            if alike
+            else f"mix-{mixes}"
+        )
     return _unique(proposals, owner, names)
 
 
@@ -50,17 +60,26 @@ def _merged(members: list[str]) -> str:
     room = LONGEST_LABEL - len(f"{{, +{len(parts)} more}}")
     ends = accumulate(len(part) + 2 for part in parts)
     fitting = [part for part, end in zip(parts, ends, strict=True) if end <= room]
-    shown = fitting or [parts[0][: LONGEST_LABEL // 2] + "…"]  # even the first name may be too long
+    shown = fitting or [
+        parts[0][: LONGEST_LABEL // 2] + "…"
+    ]  # even the first name may be too long
     return "{" + ", ".join([*shown, f"+{len(parts) - len(shown)} more"]) + "}"
 
 
 def _quoted(name: str) -> str:
-    if name and name == name.strip() and name.isprintable() and not _NEEDS_QUOTES & set(name):
+    if (
+        name
+        and name == name.strip()
+        and name.isprintable()
+        and not _NEEDS_QUOTES & set(name)
+    ):
         return name
     return json.dumps(name, ensure_ascii=False)
 
 
-def _unique(proposals: list[str], owner: list[int | None], names: Sequence[str]) -> tuple[str, ...]:
+def _unique(
+    proposals: list[str], owner: list[int | None], names: Sequence[str]
+) -> tuple[str, ...]:
     symbols = set(names)
     used: set[str] = set()
     tried: dict[str, int] = {}
@@ -68,7 +87,9 @@ def _unique(proposals: list[str], owner: list[int | None], names: Sequence[str])
     for label, x in zip(proposals, owner, strict=True):
         chosen, k = label, tried.get(label, 1)
         # The name of a symbol is kept for the output that stands for this symbol.
-        while chosen in used or (chosen in symbols and (x is None or chosen != names[x])):
+        while chosen in used or (
+            chosen in symbols and (x is None or chosen != names[x])
+        ):
             k += 1
             chosen = f"{label} #{k}"
         used.add(chosen)

@@ -15,7 +15,10 @@ from mechdesign.tables.variable import Variable
 
 Ratio = Annotated[
     str,
-    Matching(r"-?(0|[1-9][0-9]{0,999})(/[1-9][0-9]{0,999})?", "an exact fraction as text, such as 1 or 3/8"),
+    Matching(
+        r"-?(0|[1-9][0-9]{0,999})(/[1-9][0-9]{0,999})?",
+        "an exact fraction as text, such as 1 or 3/8",
+    ),
 ]
 Interval = tuple[Ratio, Ratio]
 
@@ -32,14 +35,20 @@ class Intervals(Record):
 
     @model_validator(mode="after")
     def _hold_distributions(self) -> Intervals:
-        rows = {f"cells[{s}]": row for s, row in enumerate(self.cells)} | {"shares": self.shares}
+        rows = {f"cells[{s}]": row for s, row in enumerate(self.cells)} | {
+            "shares": self.shares
+        }
         for where, row in rows.items():
             ends = [(Fraction(low), Fraction(high)) for low, high in row]
             for k, (low, high) in enumerate(ends):
                 if not 0 <= low <= high <= 1:
-                    raise InputError(f"{where}[{k}] ('{row[k][0]}', '{row[k][1]}') is no interval in [0, 1]")
+                    raise InputError(
+                        f"{where}[{k}] ('{row[k][0]}', '{row[k][1]}') is no interval in [0, 1]"
+                    )
             if not sum(low for low, _ in ends) <= 1 <= sum(high for _, high in ends):
-                raise InputError(f"{where}: the intervals hold no probabilities that sum to 1")
+                raise InputError(
+                    f"{where}: the intervals hold no probabilities that sum to 1"
+                )
         return self
 
 
@@ -74,7 +83,9 @@ class Objective(Record):
     @model_validator(mode="after")
     def _has_a_distance_where_it_needs_one(self) -> Objective:
         if (self.name == "distance") != (self.distance is not None):
-            raise InputError("distance (absolute or squared) belongs to the objective distance, no other")
+            raise InputError(
+                "distance (absolute or squared) belongs to the objective distance, no other"
+            )
         return self
 
 
@@ -121,20 +132,39 @@ class ChannelRecord:
         if self.notion is None:
             return None
         notion = from_record(self.notion)
-        own = {(each.column, each.symbol): (float(each.eps_l), float(each.eps_u)) for each in self.budgets}
+        own = {
+            (each.column, each.symbol): (float(each.eps_l), float(each.eps_u))
+            for each in self.budgets
+        }
         known = [] if sensitive is None else sensitive.protected
-        own = {name: own[column, symbol] for column, symbol, name in known if (column, symbol) in own}
+        own = {
+            name: own[column, symbol]
+            for column, symbol, name in known
+            if (column, symbol) in own
+        }
         return notion.with_budgets(own) if own else notion
 
     @property
     def least(self) -> dict[str, Any]:
         """Cost, its proven bound, and what else the record has of a channel of least cost."""
         names = ("cost", "cost_lower_bound", "truth", "frequency_deviation")
-        return {name: value for name in names if (value := (self.utility or {}).get(name)) is not None}
+        return {
+            name: value
+            for name in names
+            if (value := (self.utility or {}).get(name)) is not None
+        }
 
     def public(self) -> ChannelRecord:
         """Without what is computed from the table."""
-        kept = {key: self.provenance[key] for key in PUBLIC_PROVENANCE if key in self.provenance}
-        stated = {key: value for key, value in (self.confidence or {}).items() if key != "intervals"} or None
+        kept = {
+            key: self.provenance[key]
+            for key in PUBLIC_PROVENANCE
+            if key in self.provenance
+        }
+        stated = {
+            key: value
+            for key, value in (self.confidence or {}).items()
+            if key != "intervals"
+        } or None
         computed = dict.fromkeys(("achieved", "utility", "certificate"))
         return replace(self, **computed, provenance=kept, confidence=stated, after=())

@@ -49,7 +49,9 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     try:
         from mechdesign.cli.app import application
 
-        code = application(*arguments[:1])(arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter)
+        code = application(*arguments[:1])(
+            arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter
+        )
         if code != INTERRUPTED:
             return code if isinstance(code, int) else 0
         failure = failure_of(KeyboardInterrupt())

@@ -33,7 +33,13 @@ def _root(
     console: ConsoleOptions,
     version: Annotated[
         bool,
-        typer.Option("--version", metavar="", help="Print the version.", callback=_version, is_eager=True),
+        typer.Option(
+            "--version",
+            metavar="",
+            help="Print the version.",
+            callback=_version,
+            is_eager=True,
+        ),
     ] = False,
 ) -> None: ...
 
@@ -55,9 +61,17 @@ def application(first: str = "") -> typer.Typer:
         module = import_module(f"mechdesign.cli.{name}")
         run = getattr(module, name)
         # Without the line breaks inside of paragraphs, which the help would keep.
-        about = "\n\n".join(" ".join(paragraph.split()) for paragraph in run.__doc__.split("\n\n"))
-        app.command(name, cls=PlainCommand, help=about, epilog=module.EXAMPLE)(command(run))
+        about = "\n\n".join(
+            " ".join(paragraph.split()) for paragraph in run.__doc__.split("\n\n")
+        )
+        app.command(name, cls=PlainCommand, help=about, epilog=module.EXAMPLE)(
+            command(run)
+        )
     if first not in COMMANDS:
         ranges = import_module(f"mechdesign.cli.{GROUP}")
-        app.add_typer(ranges.app, name=GROUP, help="Privacy without probabilities: measure ranges.")
+        app.add_typer(
+            ranges.app,
+            name=GROUP,
+            help="Privacy without probabilities: measure ranges.",
+        )
     return app

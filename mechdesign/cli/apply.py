@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from mechdesign.release.draws import Key
     from mechdesign.sanitise.apply import Applied
 
-EXAMPLE = "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
+EXAMPLE = (
+    "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,9 @@ class Files:
 class KeptOptions:
     """Which columns"""
 
-    drop: list[str] | None = option("COL[,COL..]", "Leave these columns out of the output; may be repeated.")
+    drop: list[str] | None = option(
+        "COL[,COL..]", "Leave these columns out of the output; may be repeated."
+    )
     keep: list[str] | None = option(
         "COL[,COL..]",
         "Let a column stay that is called like the useful or sensitive one or stands for it in the data (refused by "
@@ -63,7 +67,9 @@ class KeptOptions:
 class ColumnOptions(KeptOptions, f.PrivateColumns):
     """Which columns"""
 
-    also: list[str] | None = option("CHANNEL", "Another channel for another column; may be repeated.")
+    also: list[str] | None = option(
+        "CHANNEL", "Another channel for another column; may be repeated."
+    )
     add: list[str] | None = option(
         "NAME[,NAME..]",
         "Add the released column at the end and keep the original (no release yet); once for each channel.",
@@ -71,7 +77,9 @@ class ColumnOptions(KeptOptions, f.PrivateColumns):
 
     def release_arguments(self) -> dict[str, Any]:
         """As a release of a file takes them."""
-        into = None if self.add is None else [names("--add", [each]) for each in self.add]
+        into = (
+            None if self.add is None else [names("--add", [each]) for each in self.add]
+        )
         return {**self.arguments(), **self.kept_arguments(), "into": into}
 
 
@@ -85,7 +93,8 @@ class LedgerOption:
         names="--ledger --job",
     )
     key_from: str | None = option(
-        "WHERE", "Its key is not beside it, but at env:NAME, fd:N (an open file descriptor) or in a key FILE."
+        "WHERE",
+        "Its key is not beside it, but at env:NAME, fd:N (an open file descriptor) or in a key FILE.",
     )
 
     @property
@@ -114,9 +123,15 @@ class JobOptions(LedgerOption):
     fresh_draw: bool = flag(
         "Draw anew what was released before: two draws of a record can tell far more than one; says how much."
     )
-    jobs: int = option("N", "Threads: with 2 or 3 records are read and drawn while others are written.", 1)
+    jobs: int = option(
+        "N",
+        "Threads: with 2 or 3 records are read and drawn while others are written.",
+        1,
+    )
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
-    insecure_seed: int | None = option("N", "Draws without a ledger, for tests: whoever knows N undoes them.")
+    insecure_seed: int | None = option(
+        "N", "Draws without a ledger, for tests: whoever knows N undoes them."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,10 +143,15 @@ class SideOptions:
         "What was done, what is promised and what voids it; may go with the data (default OUT.manifest.json).",
     )
     internal_manifest: str | None = option(
-        "FILE", "The same with hashes and counts of the original data: not to be given away."
+        "FILE",
+        "The same with hashes and counts of the original data: not to be given away.",
     )
-    codebook: str | None = option("FILE", "CSV of the symbols that each output stands for, and how likely.")
-    strict: bool = flag("Whatever would be noted is an error (exit code 2), and nothing is written.")
+    codebook: str | None = option(
+        "FILE", "CSV of the symbols that each output stands for, and how likely."
+    )
+    strict: bool = flag(
+        "Whatever would be noted is an error (exit code 2), and nothing is written."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +159,15 @@ class OutputFormat(o.TextFormat):
     """How a CSV file is written"""
 
     compress: str | None = option(
-        "NAME", "gzip or zstd, for a CSV; default by OUT's ending (.gz, .zst). Packed input is recognised."
+        "NAME",
+        "gzip or zstd, for a CSV; default by OUT's ending (.gz, .zst). Packed input is recognised.",
     )
-    format: str | None = option("NAME", "csv or parquet: what OUT is. Cells of a CSV become text in Parquet.")
-    escape_formulas: bool = flag("In a CSV, an apostrophe before cells that spreadsheets take for formulas.")
+    format: str | None = option(
+        "NAME", "csv or parquet: what OUT is. Cells of a CSV become text in Parquet."
+    )
+    escape_formulas: bool = flag(
+        "In a CSV, an apostrophe before cells that spreadsheets take for formulas."
+    )
 
 
 def apply(
@@ -173,21 +198,44 @@ def apply(
 
     target, numeric = os.fspath(local(files.target)), m.is_mechanism(channel)
     if common.as_json and target == STANDARD:
-        raise InputError("--json and an output to standard output (-) would mix; name a file for one of them")
+        raise InputError(
+            "--json and an output to standard output (-) would mix; name a file for one of them"
+        )
     beside = asdict(sides)
-    if sides.manifest is None and target != STANDARD and not (is_url(target) or is_folder(files.source)):
+    if (
+        sides.manifest is None
+        and target != STANDARD
+        and not (is_url(target) or is_folder(files.source))
+    ):
         beside["manifest"] = f"{target}.manifest.json"
-    how: dict[str, Any] = {"text": text.text(), "compression": text.compress, "force": force}
+    how: dict[str, Any] = {
+        "text": text.text(),
+        "compression": text.compress,
+        "force": force,
+    }
     if text.compress not in (None, "gzip", "zstd"):
         raise InputError(f"--compress {text.compress!r} must be gzip or zstd")
     identity = None if draws.identity is None else names("--identity", [draws.identity])
     how |= {"key_from": draws.key, "dry_run": draws.dry_run, "strict": sides.strict}
     if draws.ledger is None and draws.insecure_seed is None:
         draws = replace(draws, ledger=os.fspath(default_path()))
-    written = {"escape_formulas": text.escape_formulas, "format": text.format, "jobs": draws.jobs}
+    written = {
+        "escape_formulas": text.escape_formulas,
+        "format": text.format,
+        "jobs": draws.jobs,
+    }
     if numeric:
-        for_channels = (columns.also, sides.internal_manifest, sides.codebook, draws.fresh_draw)
-        if any(for_channels) or draws.changed != "refuse" or published != f.PolicyOptions():
+        for_channels = (
+            columns.also,
+            sides.internal_manifest,
+            sides.codebook,
+            draws.fresh_draw,
+        )
+        if (
+            any(for_channels)
+            or draws.changed != "refuse"
+            or published != f.PolicyOptions()
+        ):
             raise InputError(
                 "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, --changed, --fresh-draw, "
                 "--internal-manifest and --codebook are for channels"
@@ -196,13 +244,20 @@ def apply(
         how["records"] = {**columns.release_arguments(), **written}
         run = m.release_of(channel, files.source, target, numbers, how, identity or ())
     else:
-        how |= published.arguments() | asdict(draws) | {"key_from": draws.key, "identity": identity} | beside
+        how |= (
+            published.arguments()
+            | asdict(draws)
+            | {"key_from": draws.key, "identity": identity}
+            | beside
+        )
         how |= columns.release_arguments() | written
         run = _release_of([channel, *(columns.also or [])], files.source, target, how)
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
         with stoppable():
-            with reporter.work("quantising" if numeric else "sanitising", unit="B") as work:
+            with reporter.work(
+                "quantising" if numeric else "sanitising", unit="B"
+            ) as work:
                 result = run(progress=work.at)
             reporter.finished = True
             reporter.notices(result.notices)
@@ -217,21 +272,28 @@ def apply(
                 )
             elif target != STANDARD:
                 record = {"output": target, "manifest": beside["manifest"], **told}
-                common.answer(lambda: record, lambda: _written(result, target, draws.dry_run))
+                common.answer(
+                    lambda: record, lambda: _written(result, target, draws.dry_run)
+                )
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
     return 0
 
 
-def _release_of(paths: list[str], source: str, target: str, how: dict[str, Any]) -> Callable[..., Any]:
+def _release_of(
+    paths: list[str], source: str, target: str, how: dict[str, Any]
+) -> Callable[..., Any]:
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import keep_apart
     from mechdesign.sanitise.folders import sanitise_path
 
     channels = [Channel.load(path) for path in paths]
     written = (target, how["manifest"], how["internal_manifest"], how["codebook"])
-    keep_apart([path for path in written if path is not None], [("the channel file", path) for path in paths])
+    keep_apart(
+        [path for path in written if path is not None],
+        [("the channel file", path) for path in paths],
+    )
     return partial(sanitise_path, channels, source, target, channel_files=paths, **how)
 
 
@@ -239,10 +301,12 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
     from mechdesign.report.wording import count, label
 
     released = ", ".join(map(label, result.columns))
-    kind = f"the column {released} is" if len(result.columns) == 1 else f"the columns {released} are"
+    kind = (
+        f"the column {released} is"
+        if len(result.columns) == 1
+        else f"the columns {released} are"
+    )
     was = "would be written to" if dry_run else "written to"
     was = "are complete already in" if result.already else was
     stay = f", and {count(result.others, 'other column stays as it was', 'other columns stay as they were')}"
-    return (
-        f"{count(result.records, 'record')} {was} {target}; {kind} released{stay if result.others else ''}."
-    )
+    return f"{count(result.records, 'record')} {was} {target}; {kind} released{stay if result.others else ''}."

@@ -22,7 +22,9 @@ EXAMPLE = (
 class AuditOptions:
     """What is audited."""
 
-    channel: str | None = argument("CHANNEL", "A channel file written by `design`.", default=None)
+    channel: str | None = argument(
+        "CHANNEL", "A channel file written by `design`.", default=None
+    )
     matrix: str | None = option(
         "W.csv",
         "Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
@@ -49,7 +51,9 @@ def audit(
     if channel is not None and m.is_mechanism(channel):
         return _audit_mechanism(channel, reporter, common)
     if matrix is not None and table.table is None:
-        raise InputError("--matrix needs --table TABLE: privacy is a matter of the table that it is used on")
+        raise InputError(
+            "--matrix needs --table TABLE: privacy is a matter of the table that it is used on"
+        )
     from mechdesign.report.record import audit_record
     from mechdesign.report.sentences import population_sentences
     from mechdesign.report.terminal import audit_text
@@ -61,16 +65,24 @@ def audit(
         with reporter.work("auditing"):
             joint = table.joint(table.table or "")
             result, promise = audit_file(matrix or "", joint, wanted, text=table.text())
-        said = [] if promise is None else population_sentences(promise, None, joint.total)
+        said = (
+            [] if promise is None else population_sentences(promise, None, joint.total)
+        )
     else:
         loaded = md.Channel.load(channel)
         wanted, earlier = _notion(loaded, channel, budget), after.channels()
         with reporter.work("auditing"):
-            joint, result, promise, said = _audited(loaded, channel, table, wanted, earlier)
+            joint, result, promise, said = _audited(
+                loaded, channel, table, wanted, earlier
+            )
     reporter.notices(joint.notices if table.table is not None else ())
     kept = "keeps" if result.satisfied else "violates"
-    reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
-    common.answer(lambda: audit_record(result, promise), lambda: audit_text(result, said))
+    reporter.done(
+        "audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied
+    )
+    common.answer(
+        lambda: audit_record(result, promise), lambda: audit_text(result, said)
+    )
     return 0 if result.satisfied else NO
 
 
@@ -88,7 +100,11 @@ def _audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> 
 
 
 def _audited(
-    loaded: md.Channel, path: str, table: o.OtherTable, wanted: md.Notion, earlier: list[md.Channel]
+    loaded: md.Channel,
+    path: str,
+    table: o.OtherTable,
+    wanted: md.Notion,
+    earlier: list[md.Channel],
 ) -> tuple[md.Joint, md.Audit, Any, list[str]]:
     """The table, the verdict, what holds for the population, and what is said of both."""
     from mechdesign.auditing.joint_leakage import common_table
@@ -106,7 +122,12 @@ def _audited(
     if not joint.is_counts or joint.sensitive.each:
         return joint, result, None, said
     promise = population_promise(loaded, joint, wanted, chosen=chosen)
-    return joint, result, promise, [*said, *population_sentences(promise, chosen, joint.total)]
+    return (
+        joint,
+        result,
+        promise,
+        [*said, *population_sentences(promise, chosen, joint.total)],
+    )
 
 
 def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
@@ -115,7 +136,9 @@ def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
     if budget != o.MaybeBudget():
         return budget.notion_or(recorded.name if recorded else "alip")
     if recorded is None:
-        raise InputError(f"{path} does not say which notion it was designed for: give --notion and a budget")
+        raise InputError(
+            f"{path} does not say which notion it was designed for: give --notion and a budget"
+        )
     return recorded
 
 
@@ -128,10 +151,14 @@ def _of_earlier(channel: md.Channel, earlier: list[md.Channel]) -> list[str]:
     strange, missing = len(given.difference(named)), len(set(named) - given)
     texts = {
         f"It was designed after {len(named)} other release(s) of the same records: that all together keep the "
-        "promise was not checked here; give each of them with --after.": bool(named) and not earlier,
-        f"Judged together with {len(earlier)} earlier release(s) of the same record.": bool(earlier),
+        "promise was not checked here; give each of them with --after.": bool(named)
+        and not earlier,
+        f"Judged together with {len(earlier)} earlier release(s) of the same record.": bool(
+            earlier
+        ),
         f"{missing} of the {len(named)} that the channel was designed after is not among them: with it this was not "
         "checked.": bool(earlier) and missing > 0,
-        f"{strange} of these is not among the {len(named)} that the channel was designed after.": strange > 0,
+        f"{strange} of these is not among the {len(named)} that the channel was designed after.": strange
+        > 0,
     }
     return [text for text, holds in texts.items() if holds]

@@ -21,12 +21,18 @@ class CheckOptions:
     """What is compared, and when it is called implausible."""
 
     original: str | None = option(
-        "IN", "The file that was sanitised: then every record and every other column is compared, too."
+        "IN",
+        "The file that was sanitised: then every record and every other column is compared, too.",
     )
-    false_alarm: str = option("P", "Chance that a faithful release fails the test of frequencies.", "0.001")
-    any_data: bool = flag("Without --original: do not expect the frequencies of the channel's own table.")
+    false_alarm: str = option(
+        "P", "Chance that a faithful release fails the test of frequencies.", "0.001"
+    )
+    any_data: bool = flag(
+        "Without --original: do not expect the frequencies of the channel's own table."
+    )
     ignore: list[str] | None = option(
-        "COL[,COL..]", "Columns not to compare: removed, or released by another channel; may be repeated."
+        "COL[,COL..]",
+        "Columns not to compare: removed, or released by another channel; may be repeated.",
     )
 
 
@@ -55,22 +61,37 @@ def check(
         from mechdesign.sanitise.quantized_check import check_quantised
 
         column = next(iter(columns.renamed.values()), None)
-        how: dict[str, Any] = {"data": compared.original, "column": column, "equals": numbers.equals}
+        how: dict[str, Any] = {
+            "data": compared.original,
+            "column": column,
+            "equals": numbers.equals,
+        }
         with reporter.work("checking"):
             found = check_quantised(channel, released, **how, text=text.text())
         plausible, records = found.satisfied, found.answers
-        record, said = {"plausible": plausible, **asdict(found)}, text_of("check", found, where)
+        record, said = (
+            {"plausible": plausible, **asdict(found)},
+            text_of("check", found, where),
+        )
     else:
         from mechdesign.report.releases import check_record, check_text
 
         how = columns.arguments() | policy | reading.arguments()
-        how |= {"original": compared.original, "level": level, "any_data": compared.any_data}
+        how |= {
+            "original": compared.original,
+            "level": level,
+            "any_data": compared.any_data,
+        }
         how["ignored"] = names("--ignore", compared.ignore)
         with reporter.work("checking", unit="records") as advance:
             loaded = md.Channel.load(channel)
-            result = md.check_release(loaded, released, **how, text=text.text(), advance=advance)
+            result = md.check_release(
+                loaded, released, **how, text=text.text(), advance=advance
+            )
         plausible, records = result.plausible, result.records
         record, said = check_record(result), check_text(result, where)
-    reporter.done("checked", f"{where} is checked", plausible=plausible, records=records)
+    reporter.done(
+        "checked", f"{where} is checked", plausible=plausible, records=records
+    )
     common.answer(lambda: record, lambda: said)
     return 0 if plausible else NO

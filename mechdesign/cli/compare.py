@@ -26,13 +26,21 @@ EXAMPLE = (
 class GridOptions(o.KeptOptions):
     """What is compared"""
 
-    epsilons: str = option("GRID", "Budgets: START:STOP:STEP, a list with commas, or both.", "0.25:8:0.25")
+    epsilons: str = option(
+        "GRID", "Budgets: START:STOP:STEP, a list with commas, or both.", "0.25:8:0.25"
+    )
     lams: str | None = option(
         "LIST",
         "Shares of epsilon for the lower side (default 0.5); notions that take epsilon whole ignore them.",
     )
-    mechanisms: str | None = option("LIST", "Names with commas, as for `design` (default: all).")
-    notions: str = option("LIST", "As for `design`, with commas; alpha:10 is alpha-lift of order 10.", "alip")
+    mechanisms: str | None = option(
+        "LIST", "Names with commas, as for `design` (default: all)."
+    )
+    notions: str = option(
+        "LIST",
+        "As for `design`, with commas; alpha:10 is alpha-lift of order 10.",
+        "alip",
+    )
     objectives: str | None = option(
         "LIST",
         "truth and distance: channels on the column's own symbols; information: free outputs, the limit.",
@@ -43,7 +51,11 @@ class GridOptions(o.KeptOptions):
         from mechdesign.comparison.grid import numbers
 
         typed = {name: value for name, value in vars(self).items() if value is not None}
-        typed |= {name: numbers(f"--{name}", typed[name]) for name in ("epsilons", "lams") if name in typed}
+        typed |= {
+            name: numbers(f"--{name}", typed[name])
+            for name in ("epsilons", "lams")
+            if name in typed
+        }
         lists = ("mechanisms", "notions", "objectives")
         return typed | {name: typed[name].split(",") for name in lists if name in typed}
 
@@ -52,7 +64,9 @@ class GridOptions(o.KeptOptions):
 class SweepOptions(o.SearchOptions):
     """How it is found"""
 
-    as_published: bool = flag("Leave out the repair of heuristics, for study: rows may violate their notion.")
+    as_published: bool = flag(
+        "Leave out the repair of heuristics, for study: rows may violate their notion."
+    )
     workers: str = option("N", "Processes to use.", "1")
 
     def arguments(self) -> dict[str, Any]:
@@ -63,7 +77,9 @@ class SweepOptions(o.SearchOptions):
     def processes(self) -> int:
         """How many processes work."""
         if not self.workers.strip().isdecimal() or int(self.workers) < 1:
-            raise InputError(f"--workers ({self.workers!r}) must be a whole number of processes, at least 1")
+            raise InputError(
+                f"--workers ({self.workers!r}) must be a whole number of processes, at least 1"
+            )
         return int(self.workers)
 
 
@@ -77,7 +93,9 @@ class OutputOptions:
         names="--output -o",
     )
     plot: str | None = option("FILE", "Draw the curves: .png, .svg or .pdf.")
-    recommend: bool = flag("Say what 'at most twice as likely' costs, and where keeping 90 % begins.")
+    recommend: bool = flag(
+        "Say what 'at most twice as likely' costs, and where keeping 90 % begins."
+    )
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
         """Find out before the work what cannot be written."""
@@ -108,10 +126,16 @@ def compare(
     """
     from mechdesign.comparison.workers import pool
 
-    what: dict[str, Any] = {"budgets": budgets.own, **grid.arguments(), **search.arguments()}
+    what: dict[str, Any] = {
+        "budgets": budgets.own,
+        **grid.arguments(),
+        **search.arguments(),
+    }
     what |= confidence.arguments()
     if files.recommend and budgets.budget:
-        raise InputError("--recommend speaks of all sensitive symbols alike: leave out --budget")
+        raise InputError(
+            "--recommend speaks of all sensitive symbols alike: leave out --budget"
+        )
     files.check((table.table,), force=force)
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     with reporter.work("reading the table"):
@@ -121,11 +145,24 @@ def compare(
 
     started = time.perf_counter()
     work = reporter.work("comparing", unit="rows")
-    with _interruptible(files.output), work, pool(search.processes, prepare) as executor:
+    with (
+        _interruptible(files.output),
+        work,
+        pool(search.processes, prepare) as executor,
+    ):
         result = md.compare(
-            joint, **what, executor=executor, output=files.output, force=force, progress=work.at
+            joint,
+            **what,
+            executor=executor,
+            output=files.output,
+            force=force,
+            progress=work.at,
         )
-    advice = recommend(joint, result.rows, time_limit=what["time_limit"]) if files.recommend else None
+    advice = (
+        recommend(joint, result.rows, time_limit=what["time_limit"])
+        if files.recommend
+        else None
+    )
     if files.plot is not None:
         from mechdesign.report.plots import save_plot
 
@@ -139,7 +176,9 @@ def compare(
     took = time.perf_counter() - started
     common.answer(
         lambda: comparison_record(result, advice) | places | {"seconds": took},
-        lambda: f"{comparison_text(result, advice)}\n\n{_written(files.output, files.plot, result.kept)}",
+        lambda: (
+            f"{comparison_text(result, advice)}\n\n{_written(files.output, files.plot, result.kept)}"
+        ),
     )
 
 
@@ -147,7 +186,9 @@ def _written(output: str | None, plot: str | None, kept: int) -> str:
     if output is None and plot is None:
         return "Nothing was written; --output curves.csv keeps these rows, --plot curves.png draws them."
     places = " and ".join(place for place in (output, plot) if place is not None)
-    return f"Written to {places}" + (f" ({kept:,} rows kept from an earlier run)." if kept else ".")
+    return f"Written to {places}" + (
+        f" ({kept:,} rows kept from an earlier run)." if kept else "."
+    )
 
 
 @contextmanager
@@ -156,5 +197,9 @@ def _interruptible(output: str | None) -> Generator[None]:
         yield
     except KeyboardInterrupt:
         there = output is not None and os.path.exists(output)
-        kept = f"the rows so far are in {output}; run again to go on" if there else "nothing was written"
+        kept = (
+            f"the rows so far are in {output}; run again to go on"
+            if there
+            else "nothing was written"
+        )
         raise Interrupted(f"interrupted; {kept}") from None

@@ -27,7 +27,12 @@ ChannelPaths = Annotated[
 ]
 
 
-def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, common: o.CommonOptions) -> None:
+def compose(
+    reporter: Reporter,
+    channels: ChannelPaths,
+    table: o.OtherTable,
+    common: o.CommonOptions,
+) -> None:
     """Say exactly what a record tells that is released once through each channel, drawn independently.
 
     The channels must be for the same table; channels of different useful columns need a --table that has all of
@@ -37,11 +42,15 @@ def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, com
 
     for path in channels:
         if m.is_mechanism(path):
-            raise InputError(f"{path} is a mechanism file of `quantize`: compose takes channel files")
+            raise InputError(
+                f"{path} is a mechanism file of `quantize`: compose takes channel files"
+            )
     loaded = [md.Channel.load(path) for path in channels]
     with reporter.work("composing"):
         joint = table.read(" and ".join(channels), *loaded, together=True)
         found = md.compose(loaded, joint)
     reporter.notices(() if joint is None else joint.notices)
     reporter.done("composed", f"{len(loaded)} releases are composed")
-    common.answer(lambda: composition_record(found), lambda: composition_text(found, channels))
+    common.answer(
+        lambda: composition_record(found), lambda: composition_text(found, channels)
+    )

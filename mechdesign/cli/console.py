@@ -42,17 +42,26 @@ class Reporter:
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> Reporter:
         """As asked for anywhere on the command line, which may itself be the error to report."""
-        options = set(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+        options = set(
+            arguments[: arguments.index("--")] if "--" in arguments else arguments
+        )
         return cls(quiet="--quiet" in options, log_json="--log-json" in options)
 
     @property
     def watched(self) -> bool:
         """Whether progress is of interest to anybody."""
         stream: Any = sys.stderr
-        return not self.quiet and (self.log_json or (stream is not None and stream.isatty()))
+        return not self.quiet and (
+            self.log_json or (stream is not None and stream.isatty())
+        )
 
     def work(
-        self, text: str, *, unit: str = "steps", total: int | None = None, limit: float | None = None
+        self,
+        text: str,
+        *,
+        unit: str = "steps",
+        total: int | None = None,
+        limit: float | None = None,
     ) -> Work:
         """Long work, to be entered."""
         return Work(self, text, unit=unit, total=total, limit=limit)
@@ -70,14 +79,21 @@ class Reporter:
         """Something that the user should probably change."""
         self._tell("warning", event, text, fields)
 
-    def error(self, text: str, event: str = "error", hint: str | None = None, **fields: object) -> None:
+    def error(
+        self, text: str, event: str = "error", hint: str | None = None, **fields: object
+    ) -> None:
         """Why the command ends without its result, in one line; `hint` is a second one."""
         more = {} if hint is None else {"hint": one_line(hint)}
         self._tell("error", event, text, more | fields, hint or "")
 
     def done(self, event: str, text: str, **fields: object) -> None:
         """The end of the work in the log, with its seconds; for people, standard output says it."""
-        self._log("info", event, text, {**fields, "seconds": round(time.monotonic() - self._began, 3)})
+        self._log(
+            "info",
+            event,
+            text,
+            {**fields, "seconds": round(time.monotonic() - self._began, 3)},
+        )
 
     def progress(self, text: str, **fields: object) -> None:
         """A line of progress in the log."""
@@ -100,21 +116,40 @@ class Reporter:
         warnings.showwarning = self._heard
         return handler
 
-    def _heard(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    def _heard(
+        self, message: Warning | str, category: type[Warning], *_: object, **__: object
+    ) -> None:
         self.warning(f"{category.__name__}: {message}", event="library_warning")
 
-    def _tell(self, level: str, event: str, text: str, fields: dict[str, object], second: str = "") -> None:
+    def _tell(
+        self,
+        level: str,
+        event: str,
+        text: str,
+        fields: dict[str, object],
+        second: str = "",
+    ) -> None:
         self._log(level, event, text, fields)
         if not self.log_json and (level == "error" or not self.quiet):
             called = "note" if level == "info" else level
             lines = [f"{PROGRAM}: {called}: {one_line(text)}", one_line(second)]
             self._write("\n".join(filter(None, lines)))
 
-    def _log(self, level: str, event: str, text: str, fields: dict[str, object]) -> None:
+    def _log(
+        self, level: str, event: str, text: str, fields: dict[str, object]
+    ) -> None:
         if not self.log_json or (self.quiet and level != "error"):
             return
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        record = {"time": now, "level": level, "event": event, "message": one_line(text), **fields}
+        now = (
+            datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        )
+        record = {
+            "time": now,
+            "level": level,
+            "event": event,
+            "message": one_line(text),
+            **fields,
+        }
         from mechdesign.report.wording import plain
 
         # ASCII, for some readers of lines take more than \n for the end of one.
@@ -125,7 +160,9 @@ class Reporter:
         # Nobody may be listening any more; that must not cost the result.
         with self._lock, suppress(OSError, ValueError):
             if self.console is not None:
-                self.console.print(lines, markup=False, highlight=False, emoji=False, soft_wrap=True)
+                self.console.print(
+                    lines, markup=False, highlight=False, emoji=False, soft_wrap=True
+                )
             elif stream is not None:
                 stream.write(f"{lines}\n")
                 stream.flush()
@@ -139,7 +176,9 @@ class _Forwarding(logging.Handler):
         self._reporter = reporter
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._reporter.warning(f"{record.name}: {record.getMessage()}", event="library_warning")
+        self._reporter.warning(
+            f"{record.name}: {record.getMessage()}", event="library_warning"
+        )
 
 
 def listen(quiet: bool, log_json: bool) -> None:
@@ -196,7 +235,9 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(event, str(error), code, puzzling=code != INTERRUPTED)
         case OSError():
             where = f" {error.filename!r}" if error.filename is not None else " a file"
-            return Failure("file_error", f"cannot use{where}: {error.strerror or error}", 2)
+            return Failure(
+                "file_error", f"cannot use{where}: {error.strerror or error}", 2
+            )
         case MemoryError():
             said = "out of memory; try --method columns, or fewer symbols"
             return Failure("out_of_memory", said, GAVE_UP)
@@ -213,4 +254,6 @@ def _usage(error: Exception) -> Failure:
     command = PROGRAM if context is None else context.command_path
     text = str(message).rstrip(".") or "something is missing"
     code = int(getattr(error, "exit_code", 2))
-    return Failure("usage_error", text, code, hint=f"Try: {command} --help", puzzling=False)
+    return Failure(
+        "usage_error", text, code, hint=f"Try: {command} --help", puzzling=False
+    )

@@ -21,14 +21,20 @@ EXAMPLE = "Example:  mechdesign estimate released.csv --channel channel.json --m
 class EstimateOptions:
     """What is estimated, and how."""
 
-    method: str = option("NAME", "unbiased (linear; can be negative) or ml (maximum likelihood).", "unbiased")
+    method: str = option(
+        "NAME",
+        "unbiased (linear; can be negative) or ml (maximum likelihood).",
+        "unbiased",
+    )
     level: str = option("SHARE", "Confidence level of the intervals.", "0.95")
     target: str = option(
         "WHAT",
         "population (of which the records are a sample) or records (those of the file itself).",
         "population",
     )
-    by: str | None = option("COL", "Joint frequencies with a column that was kept as it was.")
+    by: str | None = option(
+        "COL", "Joint frequencies with a column that was kept as it was."
+    )
 
 
 def estimate(
@@ -52,8 +58,16 @@ def estimate(
     from mechdesign.report import releases
 
     loaded = md.Channel.load(channel)
-    how: dict[str, Any] = {"method": asked.method, "level": number("--level", asked.level)}
-    how |= {"target": asked.target, "by": asked.by, "columns": columns.renamed, "form": published.form}
+    how: dict[str, Any] = {
+        "method": asked.method,
+        "level": number("--level", asked.level),
+    }
+    how |= {
+        "target": asked.target,
+        "by": asked.by,
+        "columns": columns.renamed,
+        "form": published.form,
+    }
     with reporter.work("counting", unit="records") as advance:
         how |= {"text": text.text(), "advance": advance, **reading.arguments()}
         result = estimate_file(released, loaded, **how)
@@ -64,5 +78,6 @@ def estimate(
         typer.echo(releases.estimate_csv(result, *names), nl=False)
         return
     common.answer(
-        lambda: releases.estimate_record(result, *names), lambda: releases.estimate_text(result, *names)
+        lambda: releases.estimate_record(result, *names),
+        lambda: releases.estimate_text(result, *names),
     )

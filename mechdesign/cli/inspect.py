@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from mechdesign.report.blocks import Document
     from mechdesign.sanitise.inspecting import Inspection
 
-HEADER = ("column", "values", "about", "largest lift", "pinned down", "guessed", "without")
+HEADER = (
+    "column",
+    "values",
+    "about",
+    "largest lift",
+    "pinned down",
+    "guessed",
+    "without",
+)
 
 TOLD = (
     "The largest lift is how many times as likely a value of the column makes a symbol at most, among values of two "
@@ -45,7 +53,9 @@ class Inspected(f.FileColumns):
         "The sensitive column(s) of the file; default: those of the channel, where it has them.",
     )
     report: str | None = option(
-        "FILE", "The same as a report for those who may see the data: .html, .md or .json.", again=False
+        "FILE",
+        "The same as a report for those who may see the data: .html, .md or .json.",
+        again=False,
     )
 
 
@@ -68,15 +78,26 @@ def inspect(
     if (path := asked.report) is not None:
         check_report(path, force=force, sources=(asked.source, channel), pictures=False)
     with reporter.work("reading"):
-        loaded, sensitive = md.Channel.load(channel), names("--sensitive", asked.sensitive)
+        loaded, sensitive = (
+            md.Channel.load(channel),
+            names("--sensitive", asked.sensitive),
+        )
         found = inspect_file(
-            loaded, asked.source, sensitive=sensitive, columns=asked.renamed, text=text.text()
+            loaded,
+            asked.source,
+            sensitive=sensitive,
+            columns=asked.renamed,
+            text=text.text(),
         )
     if path is not None:
         record = {"format": "mechdesign.inspection", "version": 1, **asdict(found)}
         again = f"{command_line('inspect', asked, text)} --channel {shlex.quote(os.path.basename(channel))}"
         page = partial(_page, found, asked.source, again)
-        save_text(path, document_text(record, page, Path(path).suffix.lower()), overwrite=force)
+        save_text(
+            path,
+            document_text(record, page, Path(path).suffix.lower()),
+            overwrite=force,
+        )
     reporter.done("inspected", f"{asked.source} is inspected", records=found.records)
     common.answer(lambda: asdict(found), lambda: _text(found))
 
@@ -100,9 +121,14 @@ def _rows(found: Inspection, label: Callable[[str], str]) -> list[list[str]]:
 def _text(found: Inspection) -> str:
     from mechdesign.report.wording import aligned, count, label
 
-    rows = [[*HEADER, ""], *([*row[:-1], f"  {row[-1]}"] for row in _rows(found, label))]
+    rows = [
+        [*HEADER, ""],
+        *([*row[:-1], f"  {row[-1]}"] for row in _rows(found, label)),
+    ]
     lines = [line.rstrip() for line in aligned(rows, left=(0, 2, 7))]
-    return "\n".join([f"{count(found.records, 'record')}; other columns, worst first:", *lines])
+    return "\n".join(
+        [f"{count(found.records, 'record')}; other columns, worst first:", *lines]
+    )
 
 
 def _page(found: Inspection, source: str, again: str) -> Document:
@@ -110,10 +136,16 @@ def _page(found: Inspection, source: str, again: str) -> Document:
     from mechdesign.report.wording import label
 
     rows = [b.cells(*row) for row in _rows(found, b.short)]
-    worst = [told.column for told in found.columns if any(each.stands_for for each in told.about.values())]
+    worst = [
+        told.column
+        for told in found.columns
+        if any(each.stands_for for each in told.about.values())
+    ]
     blocks = [
         b.Text(TOLD),
-        *b.grid("Other columns, worst first", (*HEADER, "apply"), rows, "columns", (0, 2, 7)),
+        *b.grid(
+            "Other columns, worst first", (*HEADER, "apply"), rows, "columns", (0, 2, 7)
+        ),
     ]
     return b.Document(
         title="What else tells",
@@ -126,6 +158,12 @@ def _page(found: Inspection, source: str, again: str) -> Document:
             ("Other columns", f"{len(found.columns):,}"),
             ("Stand for what is protected", listed(worst) if worst else "none"),
         ),
-        sections=(b.Section("columns", "Other columns", (*blocks, b.Lines((("Inspect again:", again),)))),),
+        sections=(
+            b.Section(
+                "columns",
+                "Other columns",
+                (*blocks, b.Lines((("Inspect again:", again),))),
+            ),
+        ),
         footer="Written by mechdesign.",
     )

@@ -69,7 +69,9 @@ class PlainCommand(Plain, TyperCommand):
         for each in order:
             repeats = getattr(each, "multiple", True) or getattr(each, "is_flag", True)
             if (times := order.count(each)) > 1 and not repeats:
-                raise typer.BadParameter(f"{each.opts[0]} takes one value, and is given {times} times", ctx)
+                raise typer.BadParameter(
+                    f"{each.opts[0]} takes one value, and is given {times} times", ctx
+                )
         return super().parse_args(ctx, args)
 
 
@@ -79,7 +81,9 @@ class PlainGroup(Plain, TyperGroup):
 
 def option(metavar: str, help: str, default: Any = None, **how: Any) -> Any:
     """A field that is an option; `how` are the other fields of `Declared`."""
-    return field(default=default, metadata={OPTION: Declared(metavar=metavar, help=help, **how)})
+    return field(
+        default=default, metadata={OPTION: Declared(metavar=metavar, help=help, **how)}
+    )
 
 
 def flag(help: str, **how: Any) -> Any:
@@ -87,7 +91,9 @@ def flag(help: str, **how: Any) -> Any:
     return option("", help, False, **how)
 
 
-def argument(metavar: str, help: str, *, default: Any = MISSING, public: str | None = None) -> Any:
+def argument(
+    metavar: str, help: str, *, default: Any = MISSING, public: str | None = None
+) -> Any:
     """A field that is an argument, known by its place."""
     return option(metavar, help, default, names=None, public=public)
 
@@ -99,14 +105,18 @@ def declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
     for each in fields(group):
         said: Declared = each.metadata[OPTION]
         own = [f"--{each.name.replace('_', '-')}"]
-        found.append((each, said, [] if said.names is None else said.names.split() or own))
+        found.append(
+            (each, said, [] if said.names is None else said.names.split() or own)
+        )
     return found
 
 
 def groups_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
     """The groups of options that a function takes, by its parameters."""
     hints: dict[str, Any] = get_type_hints(function)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {
+        name: hint for name, hint in hints.items() if is_dataclass(hint)
+    }
     return groups
 
 
@@ -120,21 +130,38 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
     groups = groups_of(function)
     parameters: list[inspect.Parameter] = []
     for name, each in inspect.signature(function).parameters.items():
-        parameters += _parameters(groups[name]) if name in groups else [each.replace(annotation=hints[name])]
+        parameters += (
+            _parameters(groups[name])
+            if name in groups
+            else [each.replace(annotation=hints[name])]
+        )
 
     def run(**given: Any) -> int | None:
         taken = {
-            name: group(**{each.name: _one(each, given.pop(each.name)) for each, *_ in declared(group)})
+            name: group(
+                **{
+                    each.name: _one(each, given.pop(each.name))
+                    for each, *_ in declared(group)
+                }
+            )
             for name, group in groups.items()
         }
         if REPORTER in given:
-            made = given[REPORTER].obj  # that of `main`, unless a command is called in another way
+            made = given[
+                REPORTER
+            ].obj  # that of `main`, unless a command is called in another way
             given[REPORTER] = made if isinstance(made, Reporter) else Reporter()
         return function(**given, **taken)
 
-    run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
+    run.__name__, run.__doc__, run.__module__ = (
+        function.__name__,
+        function.__doc__,
+        function.__module__,
+    )
     run.__annotations__ = {}
-    ordered = sorted(parameters, key=lambda each: each.default is not inspect.Parameter.empty)
+    ordered = sorted(
+        parameters, key=lambda each: each.default is not inspect.Parameter.empty
+    )
     keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
     vars(run)["__signature__"] = inspect.Signature(keywords)
     return run
@@ -148,18 +175,26 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
         shown: dict[str, Any] = {"metavar": said.metavar, "help": said.help}
         info: Any = typer.Argument(show_default=each.default is not None, **shown)
         if names:
-            info = typer.Option(*names, rich_help_panel=_panel(group, each.name), **shown)
+            info = typer.Option(
+                *names, rich_help_panel=_panel(group, each.name), **shown
+            )
         default = inspect.Parameter.empty if each.default is MISSING else each.default
         lists = said.metavar == COLUMNS and each.type == TEXT
         hint = list[str] | None if lists else hints[each.name]
         kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hint, info]
-        found.append(inspect.Parameter(each.name, kind, default=default, annotation=annotation))
+        found.append(
+            inspect.Parameter(each.name, kind, default=default, annotation=annotation)
+        )
     return found
 
 
 def _one(declared: Field[Any], given: Any) -> Any:
     """What a field takes: columns are one text, though their option was repeated."""
-    return ",".join(cast("list[str]", given)) if declared.type == TEXT and isinstance(given, list) else given
+    return (
+        ",".join(cast("list[str]", given))
+        if declared.type == TEXT and isinstance(given, list)
+        else given
+    )
 
 
 def _panel(group: type[Any], name: str) -> str | None:
@@ -185,14 +220,20 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
             elif shown is True:
                 options.append(names[0])
             elif shown != "" or not public:
-                for value in cast("list[object]", shown if isinstance(shown, list) else [shown]):
+                for value in cast(
+                    "list[object]", shown if isinstance(shown, list) else [shown]
+                ):
                     options += [names[0], str(value)]
     return shlex.join([PROGRAM, name, *arguments, *options])
 
 
 def _relative(value: Any) -> Any:
     """A file without the folders of whoever typed them all."""
-    return os.path.basename(value) if isinstance(value, str) and os.path.isabs(value) else value
+    return (
+        os.path.basename(value)
+        if isinstance(value, str) and os.path.isabs(value)
+        else value
+    )
 
 
 def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:

@@ -55,9 +55,13 @@ def measure(
     loaded = md.Channel.load(channel)
     with reporter.work("measuring"):
         joint = table.read_for(loaded, channel)
-        result = measures_of(loaded, joint, tuple(asked.alphas or (2.0,)), tuple(asked.orders or ()))
+        result = measures_of(
+            loaded, joint, tuple(asked.alphas or (2.0,)), tuple(asked.orders or ())
+        )
     reporter.notices(joint.notices if table.table is not None else ())
     reporter.done("measured", f"{channel} is measured")
     from mechdesign.report.terminal import measures_text
 
-    common.answer(lambda: asdict(result), lambda: measures_text(result, asked.per_output))
+    common.answer(
+        lambda: asdict(result), lambda: measures_text(result, asked.per_output)
+    )

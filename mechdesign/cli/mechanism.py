@@ -21,7 +21,9 @@ HEAD = 4096
 class MechanismOptions:
     """With a mechanism file of `quantize` in place of a channel"""
 
-    equals: str | None = option("VALUE", "For a count: count the records with this value.")
+    equals: str | None = option(
+        "VALUE", "For a count: count the records with this value."
+    )
     outside: str | None = option(
         "WHAT",
         "A value outside the range: refuse, clip, mark or drop it (default: as the mechanism was made).",
@@ -38,13 +40,25 @@ def is_mechanism(path: str | None) -> bool:
 
 
 def release_of(
-    path: str, source: str, target: str, numbers: MechanismOptions, how: dict[str, Any], who: tuple[str, ...]
+    path: str,
+    source: str,
+    target: str,
+    numbers: MechanismOptions,
+    how: dict[str, Any],
+    who: tuple[str, ...],
 ) -> Callable[..., Any]:
     """The release of the numbers of a table through the mechanism; it takes a `progress`."""
     from mechdesign.sanitise.quantized import apply_mechanism
 
     renamed = how["records"].pop("columns")
     if len(who) > 1 or len(renamed) > 1:
-        raise InputError("a mechanism has one column, and one column that identifies individuals")
-    asked = {"column": next(iter(renamed.values()), None), "individual": next(iter(who), None)}
-    return partial(apply_mechanism, path, source, target, **how, **vars(numbers), **asked)
+        raise InputError(
+            "a mechanism has one column, and one column that identifies individuals"
+        )
+    asked = {
+        "column": next(iter(renamed.values()), None),
+        "individual": next(iter(who), None),
+    }
+    return partial(
+        apply_mechanism, path, source, target, **how, **vars(numbers), **asked
+    )

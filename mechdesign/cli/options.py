@@ -20,9 +20,15 @@ if TYPE_CHECKING:
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
 
-Force: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite the output file.")]
-AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv", metavar="", help="Print CSV and nothing else.")]
-ChannelPath: TypeAlias = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel file of `design`.")]
+Force: TypeAlias = Annotated[
+    bool, typer.Option("--force", metavar="", help="Overwrite the output file.")
+]
+AsCsv: TypeAlias = Annotated[
+    bool, typer.Option("--csv", metavar="", help="Print CSV and nothing else.")
+]
+ChannelPath: TypeAlias = Annotated[
+    str, typer.Argument(metavar="CHANNEL", help="A channel file of `design`.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +36,9 @@ class ConsoleOptions:
     """What is said on standard error. `main` looks for these in what was typed, before anything can fail."""
 
     quiet: bool = flag("Say nothing on standard error but errors.")
-    log_json: bool = flag("Notes, progress and errors as JSON lines on standard error, for logs.")
+    log_json: bool = flag(
+        "Notes, progress and errors as JSON lines on standard error, for logs."
+    )
     debug: bool = flag("Show the traceback of an error.")
 
 
@@ -43,9 +51,13 @@ class CommonOptions(ConsoleOptions):
     def refuse_beside(self, as_csv: bool) -> None:
         """Refuse --csv beside --json."""
         if as_csv and self.as_json:
-            raise InputError("--csv and --json both claim standard output: give one of them")
+            raise InputError(
+                "--csv and --json both claim standard output: give one of them"
+            )
 
-    def answer(self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
+    def answer(
+        self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]
+    ) -> None:
         """Print the result: as one JSON object, or for people."""
         if self.as_json:
             from mechdesign.report.record import to_json
@@ -78,17 +90,26 @@ class TextFormat:
 class TableOptions:
     """The table"""
 
-    sensitive: str | None = option("COL[,COL..]", "Column(s) to protect; several are crossed.")
-    protect_each: bool = flag("Protect each of several sensitive columns for itself, not their combinations.")
-    useful: str | None = option(
-        "COL[,COL..]", "Column(s) to release; with --contingency, the name that `apply` will look for."
+    sensitive: str | None = option(
+        "COL[,COL..]", "Column(s) to protect; several are crossed."
     )
-    weight: str | None = option("COL", "Column with the count or the survey weight of each row.")
+    protect_each: bool = flag(
+        "Protect each of several sensitive columns for itself, not their combinations."
+    )
+    useful: str | None = option(
+        "COL[,COL..]",
+        "Column(s) to release; with --contingency, the name that `apply` will look for.",
+    )
+    weight: str | None = option(
+        "COL", "Column with the count or the survey weight of each row."
+    )
     contingency: bool = flag(
         "A wide table of counts: sensitive symbols down the first column, useful ones along the header."
     )
     probabilities: bool = flag("A wide table of probabilities instead of counts.")
-    weighted: bool = flag("With --contingency or --weight: survey weights (fractions too), not records.")
+    weighted: bool = flag(
+        "With --contingency or --weight: survey weights (fractions too), not records."
+    )
     missing: str = option(
         "WHAT",
         "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
@@ -109,9 +130,13 @@ class TableOptions:
     ) -> md.Joint:
         """Read a table; `known` are the columns that no option names, `bins` those in the place of the option's."""
         wide = self.contingency or self.probabilities
-        typed = parsing.columns("--sensitive", self.sensitive), parsing.columns("--useful", self.useful)
+        typed = (
+            parsing.columns("--sensitive", self.sensitive),
+            parsing.columns("--useful", self.useful),
+        )
         hidden, shown = (
-            own if own is not None or wide else column for own, column in zip(typed, known, strict=True)
+            own if own is not None or wide else column
+            for own, column in zip(typed, known, strict=True)
         )
         from mechdesign.tables.reading import read_joint
 
@@ -119,7 +144,9 @@ class TableOptions:
         same = {name: getattr(self, name) for name in shared}
         bins = parsing.bins_of(self.bins) if bins is None else bins
         text = self.text() if isinstance(self, TextFormat) else None
-        joint = read_joint(path, sensitive=hidden, useful=shown, bins=bins, text=text, **same)
+        joint = read_joint(
+            path, sensitive=hidden, useful=shown, bins=bins, text=text, **same
+        )
         return joint.protecting_each() if self.protect_each else joint
 
 
@@ -137,28 +164,38 @@ class InputTable(TextFormat, TableOptions):
     def read_before_auto(self) -> tuple[md.Joint, Any]:
         """The table without the bins that only a budget can decide (``auto``), and what asks for these."""
         bins = parsing.bins_of(self.bins)
-        by_column: dict[str, Any] = {"": bins} if bins is None or isinstance(bins, str) else bins
+        by_column: dict[str, Any] = (
+            {"": bins} if bins is None or isinstance(bins, str) else bins
+        )
         free = {name: text for name, text in by_column.items() if text == "auto"}
         if not free:
             return self.joint(self.table), None
         others = {name: text for name, text in by_column.items() if name not in free}
-        return replace(self, bins=None).joint(self.table, bins=others or None), free.get("", free)
+        return replace(self, bins=None).joint(
+            self.table, bins=others or None
+        ), free.get("", free)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherTable(TextFormat, TableOptions):
     """The table"""
 
-    table: str | None = option("TABLE", "The table to check against: CSV or Parquet.", public=PUBLIC_TABLE)
+    table: str | None = option(
+        "TABLE", "The table to check against: CSV or Parquet.", public=PUBLIC_TABLE
+    )
 
-    def read(self, path: str, *channels: md.Channel, together: bool = False) -> md.Joint | None:
+    def read(
+        self, path: str, *channels: md.Channel, together: bool = False
+    ) -> md.Joint | None:
         """The table given, None if none is; columns and bins that no option names are those of the channels.
 
         `path` is the file of the channels, for messages. What they tell `together` must be about what all protect.
         """
         if self.table is None:
             if self != type(self)():
-                raise InputError("--sensitive, --useful and so on describe a table: give --table TABLE too")
+                raise InputError(
+                    "--sensitive, --useful and so on describe a table: give --table TABLE too"
+                )
             return None
         hidden = [each.sensitive for each in channels if each.sensitive is not None]
         secrets = {",".join(each.columns) for each in hidden}
@@ -167,21 +204,39 @@ class OtherTable(TextFormat, TableOptions):
                 f"the channels protect different columns ({listed(sorted(secrets))}): say about which you ask "
                 "(--sensitive COL, or several with --protect-each)"
             )
-        shown = tuple(dict.fromkeys(column for each in channels for column in each.useful.columns))
-        pairs = [pair for one in channels for pair in zip(one.useful.columns, one.useful.bins, strict=False)]
+        shown = tuple(
+            dict.fromkeys(column for each in channels for column in each.useful.columns)
+        )
+        pairs = [
+            pair
+            for one in channels
+            for pair in zip(one.useful.columns, one.useful.bins, strict=False)
+        ]
         bins = {column: bins for column, bins in pairs if bins is not None}
         if bins and self.bins:
-            raise InputError(f"{path} has its own bins, and the table is sorted into them: leave --bin out")
-        apart = self.sensitive is None and len(hidden) == len(channels) and all(each.each for each in hidden)
-        asked = replace(self, protect_each=self.protect_each or (bool(hidden) and apart))
-        return asked.joint(self.table, (hidden[0].columns if hidden else None, shown), bins or None)
+            raise InputError(
+                f"{path} has its own bins, and the table is sorted into them: leave --bin out"
+            )
+        apart = (
+            self.sensitive is None
+            and len(hidden) == len(channels)
+            and all(each.each for each in hidden)
+        )
+        asked = replace(
+            self, protect_each=self.protect_each or (bool(hidden) and apart)
+        )
+        return asked.joint(
+            self.table, (hidden[0].columns if hidden else None, shown), bins or None
+        )
 
     def read_for(self, channel: md.Channel, path: str) -> md.Joint:
         """The table given, or that of the channel, which was read from `path`."""
         joint = self.read(path, channel)
         joint = channel.joint if joint is None else joint
         if joint is None:
-            raise InputError(f"{path} is a public channel without its table: give --table TABLE")
+            raise InputError(
+                f"{path} is a public channel without its table: give --table TABLE"
+            )
         return joint
 
 
@@ -189,7 +244,9 @@ class OtherTable(TextFormat, TableOptions):
 class OwnBudgets:
     """What is promised"""
 
-    budget: list[str] | None = option("SYMBOL=EPS_L,EPS_U", "A sensitive symbol's own budgets; repeatable.")
+    budget: list[str] | None = option(
+        "SYMBOL=EPS_L,EPS_U", "A sensitive symbol's own budgets; repeatable."
+    )
 
     @property
     def own(self) -> dict[str, tuple[float, float]]:
@@ -201,10 +258,13 @@ class OwnBudgets:
 class BudgetOptions(OwnBudgets):
     """What is promised"""
 
-    notion: str | None = option("NAME", "alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.", "alip")
+    notion: str | None = option(
+        "NAME", "alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.", "alip"
+    )
     epsilon: str | None = option("NATS", "Privacy budget, in (0, 700].")
     lam: str | None = option(
-        "SHARE", "alip, l1, chi2, alpha: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon (default 0.5)."
+        "SHARE",
+        "alip, l1, chi2, alpha: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon (default 0.5).",
     )
     eps_l: str | None = option(
         "NATS|inf",
@@ -214,13 +274,22 @@ class BudgetOptions(OwnBudgets):
         "NATS|inf",
         "Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, chi2, alpha.",
     )
-    alpha: str | None = option("A", "alpha only: its order, above 1; inf is the largest lift (default 2).")
-    at_most_times: str | None = option("K", "Nothing becomes more than K times as likely (eps_u = ln K).")
-    at_least_times: str | None = option("K", "Nothing becomes less than K times as likely (eps_l = -ln K).")
+    alpha: str | None = option(
+        "A", "alpha only: its order, above 1; inf is the largest lift (default 2)."
+    )
+    at_most_times: str | None = option(
+        "K", "Nothing becomes more than K times as likely (eps_u = ln K)."
+    )
+    at_least_times: str | None = option(
+        "K", "Nothing becomes less than K times as likely (eps_l = -ln K)."
+    )
 
     def notion_or(self, default: str, upper: float | None = None) -> md.Notion:
         """The notion that is described; of the name `default` where none is named."""
-        typed: dict[str, Any] = asdict(self) | {"notion": self.notion or default, "upper": upper}
+        typed: dict[str, Any] = asdict(self) | {
+            "notion": self.notion or default,
+            "upper": upper,
+        }
         notion = parsing.notion_of(**typed)
         return notion.with_budgets(self.own) if self.budget else notion
 
@@ -250,11 +319,18 @@ class ConfidenceOptions:
         from mechdesign.tables.confidence import check_level, read_shares
 
         if self.confidence is None:
-            for name, given in (("--known-shares", self.known_shares), ("--symbols", self.symbols)):
+            for name, given in (
+                ("--known-shares", self.known_shares),
+                ("--symbols", self.symbols),
+            ):
                 if given is not None:
-                    raise InputError(f"{name} needs --confidence: without it the table is the population")
+                    raise InputError(
+                        f"{name} needs --confidence: without it the table is the population"
+                    )
             return {}
-        level = parsing.any_number("--confidence", self.confidence, "from 0.5 up to, but not including, 1")
+        level = parsing.any_number(
+            "--confidence", self.confidence, "from 0.5 up to, but not including, 1"
+        )
         known = None if self.known_shares is None else read_shares(self.known_shares)
         return {"confidence": check_level(level), "known_shares": known}
 
@@ -262,7 +338,11 @@ class ConfidenceOptions:
         """The rest of them."""
         from mechdesign.tables.confidence import unseen_symbols
 
-        return {} if self.symbols is None else {"unseen": unseen_symbols(self.symbols, joint)}
+        return (
+            {}
+            if self.symbols is None
+            else {"unseen": unseen_symbols(self.symbols, joint)}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,9 +375,15 @@ class MaybeBudget(BudgetOptions):
 class SearchOptions:
     """How it is found"""
 
-    method: str = option("NAME", "How the optimum is searched: vertices, columns, or auto.", "auto")
-    gap: str = option("SHARE", "Stop when the proven bound is this close, as a share of H(X).", "1e-4")
-    time_limit: str | None = option("SECONDS", "End each search then: best verified channel, proven gap.")
+    method: str = option(
+        "NAME", "How the optimum is searched: vertices, columns, or auto.", "auto"
+    )
+    gap: str = option(
+        "SHARE", "Stop when the proven bound is this close, as a share of H(X).", "1e-4"
+    )
+    time_limit: str | None = option(
+        "SECONDS", "End each search then: best verified channel, proven gap."
+    )
     enumerate: str = option(
         "NAME",
         "Who lists the vertices, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
@@ -308,17 +394,30 @@ class SearchOptions:
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
         gap = parsing.number("--gap", self.gap, zero=True)
-        return {"method": self.method, "gap": gap, "time_limit": self.seconds, "enumerate": self.enumerate}
+        return {
+            "method": self.method,
+            "gap": gap,
+            "time_limit": self.seconds,
+            "enumerate": self.enumerate,
+        }
 
     @property
     def seconds(self) -> float | None:
         """The time limit."""
-        return None if self.time_limit is None else parsing.number("--time-limit", self.time_limit)
+        return (
+            None
+            if self.time_limit is None
+            else parsing.number("--time-limit", self.time_limit)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeptOptions:
     """What is kept"""
 
-    distance: str | None = option("KIND", "With distance: absolute (default) or squared.")
-    keep_frequencies: bool = flag("With truth, distance, costs: expected shares of symbols stay as they are.")
+    distance: str | None = option(
+        "KIND", "With distance: absolute (default) or squared."
+    )
+    keep_frequencies: bool = flag(
+        "With truth, distance, costs: expected shares of symbols stay as they are."
+    )

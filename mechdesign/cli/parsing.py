@@ -48,7 +48,9 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
     if text is None:
         return None
     try:
-        names = next(csv.reader([text], strict=True)) if '"' in text else text.split(",")
+        names = (
+            next(csv.reader([text], strict=True)) if '"' in text else text.split(",")
+        )
     except csv.Error as error:
         raise InputError(
             f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
@@ -75,7 +77,9 @@ def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
     for pair in pairs or ():
         name, equals, column = pair.partition("=")
         if not (name and equals and column):
-            raise InputError(f"--column {pair!r} must be NAME=COL: the channel's name, then the file's")
+            raise InputError(
+                f"--column {pair!r} must be NAME=COL: the channel's name, then the file's"
+            )
         if name in names:
             raise InputError(f"--column names {name!r} twice")
         names[name] = column
@@ -104,60 +108,94 @@ def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
         symbol, equals, sides = text.rpartition("=")
         lower, comma, upper = sides.partition(",")
         if not (symbol and equals and comma):
-            raise InputError(f"--budget {text!r} must be SYMBOL=EPS_L,EPS_U, as in HIV=0.1,0.1 (or inf)")
+            raise InputError(
+                f"--budget {text!r} must be SYMBOL=EPS_L,EPS_U, as in HIV=0.1,0.1 (or inf)"
+            )
         if symbol in found:
             raise InputError(f"--budget names {symbol!r} twice")
         found[symbol] = _budget("--budget", lower), _budget("--budget", upper)
     return found
 
 
-def stays_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> dict[str, str] | None:
+def stays_of(
+    texts: Sequence[str] | None, symbols: Sequence[str]
+) -> dict[str, str] | None:
     """The share of each symbol from values of --stay; one without a symbol is for all that have none of their own."""
     given = [text.rpartition("=") for text in texts or ()]
-    stay = {symbol: share for _, equals, share in given if not equals for symbol in symbols}
+    stay = {
+        symbol: share for _, equals, share in given if not equals for symbol in symbols
+    }
     own = [symbol for symbol, equals, _ in given if equals]
     if len(set(own)) < len(own) or len(given) - len(own) > 1:
-        raise InputError("--stay gives a share twice; SHARE once for all, and SYMBOL=SHARE once for each")
+        raise InputError(
+            "--stay gives a share twice; SHARE once for all, and SYMBOL=SHARE once for each"
+        )
     return stay | {symbol: share for symbol, equals, share in given if equals} or None
 
 
-def pairs_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> list[tuple[str, str]]:
+def pairs_of(
+    texts: Sequence[str] | None, symbols: Sequence[str]
+) -> list[tuple[str, str]]:
     """Pairs FROM:TO; a symbol may contain colons itself."""
     known = set(symbols)
     pairs: list[tuple[str, str]] = []
     for text in texts or ():
         cuts = [(text[:k], text[k + 1 :]) for k, sign in enumerate(text) if sign == ":"]
         if not cuts:
-            raise InputError(f"--forbid {text!r} must be FROM:TO, two symbols with a colon between them")
+            raise InputError(
+                f"--forbid {text!r} must be FROM:TO, two symbols with a colon between them"
+            )
         fitting = [pair for pair in cuts if known.issuperset(pair)]
         if len(fitting) > 1:
-            raise InputError(f"--forbid {text!r} has two readings, for symbols contain colons; use Python")
+            raise InputError(
+                f"--forbid {text!r} has two readings, for symbols contain colons; use Python"
+            )
         pairs.append((fitting or cuts)[0])
     return pairs
 
 
-def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -> Notion:
+def notion_of(
+    notion: str, *, upper: float | None = None, **typed: str | None
+) -> Notion:
     """The notion that these fields of `BudgetOptions` describe; `upper` is a budget that words came to."""
-    wanted = ("epsilon", "lam", "eps_l", "eps_u", "alpha", "at_most_times", "at_least_times")
+    wanted = (
+        "epsilon",
+        "lam",
+        "eps_l",
+        "eps_u",
+        "alpha",
+        "at_most_times",
+        "at_least_times",
+    )
     epsilon, lam, eps_l, eps_u, alpha, most, least = map(typed.get, wanted)
     if notion not in NOTIONS:
-        raise InputError(f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
+        raise InputError(
+            f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}"
+        )
     kind = NOTIONS[notion]
     if alpha is not None and not kind.has_order():
-        owners = " and ".join(name for name, other in NOTIONS.items() if other.has_order())
-        raise InputError(f"--alpha is the order of --notion {owners}; {notion} has none: drop --alpha")
+        owners = " and ".join(
+            name for name, other in NOTIONS.items() if other.has_order()
+        )
+        raise InputError(
+            f"--alpha is the order of --notion {owners}; {notion} has none: drop --alpha"
+        )
     order: dict[str, Any] = {}
     if alpha is not None:
         beyond = "too large for a double; say inf for the largest lift"
         order["alpha"] = any_number("--alpha", alpha, "above 1, or inf", beyond)
     if (most, least, upper) != (None, None, None):
         if epsilon is not None or lam is not None:
-            raise InputError("--epsilon and --lam say the whole budget: leave them out, or the words")
+            raise InputError(
+                "--epsilon and --lam say the whole budget: leave them out, or the words"
+            )
         from mechdesign.mechanisms.budget import in_words
 
         above = _side("--eps-u", eps_u, "--at-most-times", most, at_most_times)
         below = _side("--eps-l", eps_l, "--at-least-times", least, at_least_times)
-        above = upper if above is None or (upper is not None and upper < above) else above
+        above = (
+            upper if above is None or (upper is not None and upper < above) else above
+        )
         return in_words(kind, lower=below, upper=above, **order)
     if kind.takes_lam():
         order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
@@ -171,15 +209,25 @@ def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -
     return _one_budget(kind, epsilon, eps_l, eps_u)
 
 
-def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None) -> tuple[float, float]:
+def _sides(
+    epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None
+) -> tuple[float, float]:
     """eps_l and eps_u of a two-sided notion, itself not yet checked."""
     if epsilon is not None:
         if eps_l is not None or eps_u is not None:
-            raise InputError("give either --epsilon (with --lam) or --eps-l and --eps-u, not both")
-        share = DEFAULT_LAM if lam is None else any_number("--lam", lam, "strictly between 0 and 1")
+            raise InputError(
+                "give either --epsilon (with --lam) or --eps-l and --eps-u, not both"
+            )
+        share = (
+            DEFAULT_LAM
+            if lam is None
+            else any_number("--lam", lam, "strictly between 0 and 1")
+        )
         return split(_budget("--epsilon", epsilon), share)
     if lam is not None:
-        raise InputError("--lam splits --epsilon: give --epsilon too, or --eps-l and --eps-u without --lam")
+        raise InputError(
+            "--lam splits --epsilon: give --epsilon too, or --eps-l and --eps-u without --lam"
+        )
     if eps_l is None and eps_u is None:
         raise InputError(
             "no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E, or words: --at-most-times 2"
@@ -194,25 +242,37 @@ def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str |
 
 
 def _side(
-    option: str, nats: str | None, spoken: str, words: str | None, meant: Callable[[object], float]
+    option: str,
+    nats: str | None,
+    spoken: str,
+    words: str | None,
+    meant: Callable[[object], float],
 ) -> float | None:
     """One side of the budget, said in nats or in words."""
     if words is None:
         return None if nats is None else _budget(option, nats)
     if nats is not None:
-        raise InputError(f"{option} and {spoken} are the same side of the budget: give one of them")
+        raise InputError(
+            f"{option} and {spoken} are the same side of the budget: give one of them"
+        )
     return meant(words)
 
 
-def _one_budget(kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_u: str | None) -> Notion:
+def _one_budget(
+    kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_u: str | None
+) -> Notion:
     given = {"--epsilon": epsilon, "--eps-l": eps_l, "--eps-u": eps_u}
     typed = {option: text for option, text in given.items() if text is not None}
     own = {"eps_u": "--eps-u", "eps_l": "--eps-l"}.get(kind.budgets()[0], "--epsilon")
     for option in typed:
         if option not in ("--epsilon", own):
-            raise InputError(f"{option} does not belong to --notion {kind.name}: give --epsilon alone")
+            raise InputError(
+                f"{option} does not belong to --notion {kind.name}: give --epsilon alone"
+            )
     if len(typed) > 1:
-        raise InputError(f"--epsilon and {own} are the same budget of --notion {kind.name}: give one of them")
+        raise InputError(
+            f"--epsilon and {own} are the same budget of --notion {kind.name}: give one of them"
+        )
     if not typed:
         raise InputError(f"no budget given: --notion {kind.name} needs --epsilon E")
     ((option, text),) = typed.items()
@@ -224,9 +284,14 @@ def any_number(option: str, text: str, allowed: str, beyond: str = "") -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InputError(f"{option} ({text!r}) is not a number; it must be {allowed}") from None
+        raise InputError(
+            f"{option} ({text!r}) is not a number; it must be {allowed}"
+        ) from None
     # 1e400 overflows; it does not say inf.
-    if math.isinf(value) and text.strip().lower().lstrip("+-") not in ("inf", "infinity"):
+    if math.isinf(value) and text.strip().lower().lstrip("+-") not in (
+        "inf",
+        "infinity",
+    ):
         raise InputError(f"{option} ({text}) is {beyond or f'not {allowed}'}")
     return value
 

@@ -72,11 +72,17 @@ class Meter:
     def _rate(self, now: float, done: int) -> float | None:
         """Mean over the window, or over a longer time if too little was done within it."""
         samples = self._samples
-        while len(samples) > 1 and samples[1][0] <= now - WINDOW and samples[1][1] <= done - LEAST:
+        while (
+            len(samples) > 1
+            and samples[1][0] <= now - WINDOW
+            and samples[1][1] <= done - LEAST
+        ):
             samples.popleft()
         since, before = samples[0]
         samples.append((now, done))
-        return (done - before) / (now - since) if now > since and done > before else None
+        return (
+            (done - before) / (now - since) if now > since and done > before else None
+        )
 
 
 def duration(seconds: float) -> str:
@@ -91,15 +97,23 @@ def amounts(reading: Reading, unit: str) -> str:
     done, total, rate = reading.done, reading.total, reading.rate
     if done is None:
         return ""
-    digits, (scale, name) = (1, _scale(total or done)) if unit == "B" else (0, (1.0, unit))
-    known = (f"{each / scale:,.{digits}f}" for each in (done, total) if each is not None)
+    digits, (scale, name) = (
+        (1, _scale(total or done)) if unit == "B" else (0, (1.0, unit))
+    )
+    known = (
+        f"{each / scale:,.{digits}f}" for each in (done, total) if each is not None
+    )
     said = f"{' of '.join(known)} {name}"
     if rate is None:
         return said
     if unit == "B":
         scale, name = _scale(rate)
         return f"{said}, {rate / scale:.1f} {name}/s"
-    return f"{said}, {rate:,.0f} {unit}/s" if rate >= 100.0 else f"{said}, {rate:.3g} {unit}/s"
+    return (
+        f"{said}, {rate:,.0f} {unit}/s"
+        if rate >= 100.0
+        else f"{said}, {rate:.3g} {unit}/s"
+    )
 
 
 def _scale(size: float) -> tuple[float, str]:
@@ -123,7 +137,13 @@ class Work(Meter):
     __call__ = Meter.advance
 
     def __init__(
-        self, reporter: Reporter, text: str, *, unit: str, total: int | None, limit: float | None
+        self,
+        reporter: Reporter,
+        text: str,
+        *,
+        unit: str,
+        total: int | None,
+        limit: float | None,
     ) -> None:
         super().__init__(total, limit)
         self._reporter, self._text, self._unit = reporter, text, unit
@@ -140,7 +160,9 @@ class Work(Meter):
 
     def __enter__(self) -> Work:
         if self._reporter.watched:
-            self._watcher = threading.Thread(target=self._watch, name="progress", daemon=True)
+            self._watcher = threading.Thread(
+                target=self._watch, name="progress", daemon=True
+            )
             self._watcher.start()
         return self
 
@@ -168,9 +190,16 @@ class Work(Meter):
 
     def _log(self) -> None:
         at = self.read()
-        told = {"done": at.done, "total": at.total, "unit": self._unit, "seconds": round(at.seconds, 1)}
+        told = {
+            "done": at.done,
+            "total": at.total,
+            "unit": self._unit,
+            "seconds": round(at.seconds, 1),
+        }
         told["rate"] = None if at.rate is None else float(f"{at.rate:.6g}")
-        told["seconds_left"] = None if at.seconds_left is None else round(at.seconds_left, 1)
+        told["seconds_left"] = (
+            None if at.seconds_left is None else round(at.seconds_left, 1)
+        )
         self._reporter.progress(self._text, **told, **self._step.figures)
 
     def _show(self) -> None:
@@ -180,7 +209,11 @@ class Work(Meter):
 
         spinner = Spinner("dots")
         # Its proxies would send what belongs on standard output to the terminal of standard error.
-        how: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False, "transient": True}
+        how: dict[str, Any] = {
+            "redirect_stdout": False,
+            "redirect_stderr": False,
+            "transient": True,
+        }
         how |= {"console": Console(stderr=True), "refresh_per_second": 5}
         live = Live(get_renderable=lambda: self._drawn(spinner), **how)
         with suppress(OSError):
@@ -198,14 +231,26 @@ class Work(Meter):
         line = Table.grid(padding=(0, 1))
         cells: list[Any] = [Text(self._text, no_wrap=True)]
         if at.total is not None and at.done is not None:
-            cells.append(ProgressBar(total=at.total, completed=at.done, width=BAR_WIDTH))
+            cells.append(
+                ProgressBar(total=at.total, completed=at.done, width=BAR_WIDTH)
+            )
         else:
             cells.insert(0, spinner)
         times = f"{duration(at.seconds)} so far"
         if at.seconds_left is not None:
             times = f"{'at most ' if at.total is None else ''}{duration(at.seconds_left)} left"
         # What a search has found comes last, for a narrow terminal cuts there.
-        words = [amounts(at, self._unit), times, "" if self._step.done is not None else self._step.text]
-        cells.append(Text(", ".join(word for word in words if word), no_wrap=True, overflow="ellipsis"))
+        words = [
+            amounts(at, self._unit),
+            times,
+            "" if self._step.done is not None else self._step.text,
+        ]
+        cells.append(
+            Text(
+                ", ".join(word for word in words if word),
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+        )
         line.add_row(*cells)
         return line

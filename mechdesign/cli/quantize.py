@@ -28,10 +28,12 @@ class RangeBudget:
     """What is promised"""
 
     epsilon: str | None = option(
-        "BITS", "Budget of one answer: one individual can bring about at most floor(2^BITS) outputs."
+        "BITS",
+        "Budget of one answer: one individual can bring about at most floor(2^BITS) outputs.",
     )
     total_epsilon: str | None = option(
-        "BITS", "Budget of all answers of one individual together, in place of --epsilon; needs --individual."
+        "BITS",
+        "Budget of all answers of one individual together, in place of --epsilon; needs --individual.",
     )
     split: str | None = option(
         "HOW",
@@ -60,13 +62,17 @@ class QueryFiles:
 
     source: str = argument("DATA", "CSV or Parquet file, one record a row.")
     target: str = argument("OUT", "Where to write the release (the same kind of file).")
-    mechanism: str | None = option("FILE", "Where to write the mechanism file (OUT.mechanism.json).")
+    mechanism: str | None = option(
+        "FILE", "Where to write the mechanism file (OUT.mechanism.json)."
+    )
     compare: str | None = option(
         "GRID",
         "Release nothing: write into OUT (a CSV) what each budget of START:STOP:STEP or E1,E2,.. promises, and how "
         "large the errors would be. For you alone, because errors depend on the data.",
     )
-    plot: str | None = option("FILE", "With --compare, draw error against budget: .png, .svg or .pdf.")
+    plot: str | None = option(
+        "FILE", "With --compare, draw error against budget: .png, .svg or .pdf."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +86,18 @@ class QueryOptions:
         "each group.",
         "identity",
     )
-    group_by: str | None = option("COL[,COL..]", "One answer for each value of these columns.")
+    group_by: str | None = option(
+        "COL[,COL..]", "One answer for each value of these columns."
+    )
     outside: str | None = option(
         "WHAT",
         "A value outside the range: refuse (an error), clip (to the end), mark (an empty answer), drop (leave the "
         "record out). The last two are one more output, for which there is one cell less.",
     )
     clip: bool = flag("The same as --outside clip.")
-    equals: str | None = option("VALUE", "With --query count: count the records with this value.")
+    equals: str | None = option(
+        "VALUE", "With --query count: count the records with this value."
+    )
     layout: str = option(
         "NAME",
         "widest (the smallest worst-case error), levels (the most levels), uniform (equal cells).",
@@ -125,8 +135,12 @@ def quantize(
     if asked.column is None or (
         budget.epsilon is None and budget.total_epsilon is None and not files.compare
     ):
-        raise InputError(f"{'--column COL' if asked.column is None else '--epsilon BITS'} is missing")
-    if (budget.epsilon is not None) + (budget.total_epsilon is not None) + (files.compare is not None) > 1:
+        raise InputError(
+            f"{'--column COL' if asked.column is None else '--epsilon BITS'} is missing"
+        )
+    if (budget.epsilon is not None) + (budget.total_epsilon is not None) + (
+        files.compare is not None
+    ) > 1:
         raise InputError(
             "--epsilon is the budget of one answer, --total-epsilon of all, and --compare has several: give one of them"
         )
@@ -141,26 +155,48 @@ def quantize(
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
     total = typed.pop("total_epsilon")
     if typed.pop("clip") and typed["outside"] not in (None, "clip"):
-        raise InputError(f"--clip and --outside {typed['outside']} say different things: give one of them")
+        raise InputError(
+            f"--clip and --outside {typed['outside']} say different things: give one of them"
+        )
     typed["outside"] = "clip" if asked.clip else asked.outside or "refuse"
     typed["domain"] = _domain(budget.domain)
     if asked.thresholds not in (None, "optimal", "most"):
-        typed["thresholds"] = numbers("--thresholds (optimal, most, or numbers)", asked.thresholds)
-    typed["group_by"] = names("--group-by", None if asked.group_by is None else [asked.group_by])
+        typed["thresholds"] = numbers(
+            "--thresholds (optimal, most, or numbers)", asked.thresholds
+        )
+    typed["group_by"] = names(
+        "--group-by", None if asked.group_by is None else [asked.group_by]
+    )
     source, target = files.source, files.target
     beside = files.mechanism or f"{target}.mechanism.json"
     if typed["query"] == "identity" and is_folder(source):
         beside = f"{target}/_manifests"
     start = time.perf_counter()
     if files.compare is not None:
-        return common.answer(*_compare(reporter, files, QuantizeOptions(**typed), text, force))
-    how: dict[str, Any] = {"text": text.text(), "mechanism_path": files.mechanism, "force": force}
-    how |= {"ledger": draws.ledger or default_path(), "key_from": draws.key, "records": kept.kept_arguments()}
+        return common.answer(
+            *_compare(reporter, files, QuantizeOptions(**typed), text, force)
+        )
+    how: dict[str, Any] = {
+        "text": text.text(),
+        "mechanism_path": files.mechanism,
+        "force": force,
+    }
+    how |= {
+        "ledger": draws.ledger or default_path(),
+        "key_from": draws.key,
+        "records": kept.kept_arguments(),
+    }
     with reporter.work("quantising", unit="B") as work:
         how |= {"total_epsilon": total, "progress": work.at}
         done = quantise_table(source, target, QuantizeOptions(**typed), **how)
     reporter.notices(done.notices)
-    reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
+    reporter.done(
+        "quantised",
+        f"written to {target}",
+        output=target,
+        mechanism=beside,
+        records=done.records,
+    )
     took = time.perf_counter() - start
     return common.answer(
         lambda: quantize_record(done, target, beside, took),
@@ -187,7 +223,11 @@ def _domain(text: str | None) -> Any:
 
 
 def _compare(
-    reporter: Reporter, files: QueryFiles, options: QuantizeOptions, text: o.TextFormat, force: bool
+    reporter: Reporter,
+    files: QueryFiles,
+    options: QuantizeOptions,
+    text: o.TextFormat,
+    force: bool,
 ) -> tuple[Callable[[], Any], Callable[[], str]]:
     from mechdesign.comparison.grid import numbers
     from mechdesign.core.files import check_target, replacing
@@ -197,13 +237,17 @@ def _compare(
     from mechdesign.sanitise.quantise import compare_budgets
 
     if files.target == STANDARD:
-        raise InputError("--compare writes a file: name it, or take --json for standard output")
+        raise InputError(
+            "--compare writes a file: name it, or take --json for standard output"
+        )
     check_target(files.target, force=force, sources=(files.source,))
     if files.plot is not None:
         check_plot(files.plot, force=force, sources=(files.source, files.target))
     epsilons = sorted(set(numbers("--compare", files.compare or "")))
     with reporter.work("comparing budgets", unit="B") as work:
-        rows = compare_budgets(files.source, options, epsilons, text=text.text(), progress=work.at)
+        rows = compare_budgets(
+            files.source, options, epsilons, text=text.text(), progress=work.at
+        )
     with replacing(files.target, force=force) as part:
         part.write_text(curve_csv(rows), encoding="utf-8", newline="\n")
     if files.plot is not None:

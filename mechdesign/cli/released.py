@@ -11,9 +11,16 @@ import mechdesign as md
 from mechdesign.cli import parsing
 from mechdesign.cli.line import flag, option
 
-ReleasedPath: TypeAlias = Annotated[str, typer.Argument(metavar="OUT", help="CSV or Parquet of `apply`.")]
+ReleasedPath: TypeAlias = Annotated[
+    str, typer.Argument(metavar="OUT", help="CSV or Parquet of `apply`.")
+]
 ChannelOption: TypeAlias = Annotated[
-    str, typer.Option("--channel", metavar="CHANNEL", help="The channel file that it was released with.")
+    str,
+    typer.Option(
+        "--channel",
+        metavar="CHANNEL",
+        help="The channel file that it was released with.",
+    ),
 ]
 
 
@@ -22,7 +29,9 @@ class FileColumns:
     """Which columns"""
 
     rename: list[str] | None = option(
-        "NAME=COL", "The channel's column NAME is called COL in the file; may be repeated.", names="--column"
+        "NAME=COL",
+        "The channel's column NAME is called COL in the file; may be repeated.",
+        names="--column",
     )
 
     @property
@@ -35,7 +44,9 @@ class FileColumns:
 class PrivateColumns(FileColumns):
     """Which columns"""
 
-    keep_sensitive: bool = flag("Let sensitive and correlated columns stay in the output (else refused).")
+    keep_sensitive: bool = flag(
+        "Let sensitive and correlated columns stay in the output (else refused)."
+    )
     correlated: list[str] | None = option(
         "COL[,COL..]",
         "Columns that tell of the sensitive one and must not stay in the output either; may be repeated.",
@@ -71,12 +82,20 @@ class PolicyOptions(PublishedForm):
         "which nothing is known).",
         "refuse",
     )
-    null: str = option("WHAT", "An empty cell, the same: refuse, output:LABEL, or marginal.", "refuse")
-    normalise: str = option("FORM", "Unicode form to compare symbols in: none, NFC, NFD, NFKC, NFKD.", "none")
+    null: str = option(
+        "WHAT", "An empty cell, the same: refuse, output:LABEL, or marginal.", "refuse"
+    )
+    normalise: str = option(
+        "FORM",
+        "Unicode form to compare symbols in: none, NFC, NFD, NFKC, NFKD.",
+        "none",
+    )
 
     def arguments(self) -> dict[str, Any]:
         """As a release and its check take them."""
-        policy = md.Policy(unknown=self.unknown, null=self.null, normalise=self.normalise)
+        policy = md.Policy(
+            unknown=self.unknown, null=self.null, normalise=self.normalise
+        )
         return {"form": self.form, "policy": policy}
 
 
@@ -85,7 +104,8 @@ class ReleaseReading:
     """How the records of a released file are read."""
 
     released_column: list[str] | None = option(
-        "COL[,COL..]", "Name of the released column, where it was added under another name."
+        "COL[,COL..]",
+        "Name of the released column, where it was added under another name.",
     )
     identity: list[str] | None = option(
         "COL[,COL..]",
@@ -99,7 +119,8 @@ class ReleaseReading:
     def arguments(self) -> dict[str, Any]:
         """As the readers of a released file take them."""
         return {
-            "released_columns": parsing.names("--released-column", self.released_column) or None,
+            "released_columns": parsing.names("--released-column", self.released_column)
+            or None,
             "identity": parsing.names("--identity", self.identity),
             "escape_formulas": self.escape_formulas,
         }

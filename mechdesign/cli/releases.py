@@ -26,12 +26,20 @@ TOTAL = "total"
 class Asked(LedgerOption):
     """Draws and the ledger"""
 
-    what: str | None = argument(TOTAL, "Add up what the records of DATA were released through.", default=None)
-    data: str | None = argument("DATA", "CSV or Parquet, in any order and packing.", default=None)
-    channel: list[str] | None = option("CHANNEL", "A channel file that has moved; may be repeated.")
+    what: str | None = argument(
+        TOTAL, "Add up what the records of DATA were released through.", default=None
+    )
+    data: str | None = argument(
+        "DATA", "CSV or Parquet, in any order and packing.", default=None
+    )
+    channel: list[str] | None = option(
+        "CHANNEL", "A channel file that has moved; may be repeated."
+    )
 
 
-def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.CommonOptions) -> None:
+def releases(
+    reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.CommonOptions
+) -> None:
     """List which data were released through which channel, and when; or add up, exactly, for one data set.
 
     A data set is known by the content of its records, wherever it lies now and however it is sorted or packed. Releases
@@ -41,12 +49,18 @@ def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.Co
     from mechdesign.sanitise.ledger import Ledger, default_path
 
     if table.table is not None and asked.data is None:
-        raise InputError("--table is for `releases total DATA`: leave it out of the list")
+        raise InputError(
+            "--table is for `releases total DATA`: leave it out of the list"
+        )
     if asked.what not in (None, TOTAL) or (asked.what is None) != (asked.data is None):
-        raise InputError("give `releases` alone for a list, or `releases total DATA` for one data set")
+        raise InputError(
+            "give `releases` alone for a list, or `releases total DATA` for one data set"
+        )
     path = Path(asked.ledger or default_path())
     if not path.exists() and (asked.ledger is not None or asked.data is not None):
-        raise InputError(f"there is no ledger {path}: nothing has been released with it")
+        raise InputError(
+            f"there is no ledger {path}: nothing has been released with it"
+        )
     if asked.data is None:
         entries: list[Entry] = []
         if path.exists():
@@ -56,7 +70,11 @@ def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.Co
         reporter.done("listed", f"{len(entries)} releases are known")
         common.answer(
             lambda: {"ledger": str(path), "releases": list(map(_record, entries))},
-            lambda: "\n".join(_table(entries)) if entries else f"No release is known ({path}).",
+            lambda: (
+                "\n".join(_table(entries))
+                if entries
+                else f"No release is known ({path})."
+            ),
         )
         return
     known = [md.Channel.load(each) for each in asked.channel or []]
@@ -65,15 +83,35 @@ def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.Co
         return table.read("a channel", *channels, together=True)
 
     with reporter.work("reading", unit="B") as work:
-        how: dict[str, Any] = {"text": table.text(), "channels": known, "progress": work.at}
+        how: dict[str, Any] = {
+            "text": table.text(),
+            "channels": known,
+            "progress": work.at,
+        }
         how["table"] = whole if table.table else None
-        share, found, budget, told = history_of(Ledger(path, key=asked.key), asked.data, **how)
+        share, found, budget, told = history_of(
+            Ledger(path, key=asked.key), asked.data, **how
+        )
     reporter.done("added", told)
     lines = [f"{asked.data}: {told}."]
     if found and share < 1:
-        lines.insert(0, f"About {share:.0%} of the records of {asked.data} were in these releases.")
-    unknown = {"draws": None if found else 0, "eps_l": None, "eps_u": None, "eps_ldp": None}
-    record = {"ledger": str(path), "data": asked.data, "share": share, **(budget or unknown), "told": told}
+        lines.insert(
+            0,
+            f"About {share:.0%} of the records of {asked.data} were in these releases.",
+        )
+    unknown = {
+        "draws": None if found else 0,
+        "eps_l": None,
+        "eps_u": None,
+        "eps_ldp": None,
+    }
+    record = {
+        "ledger": str(path),
+        "data": asked.data,
+        "share": share,
+        **(budget or unknown),
+        "told": told,
+    }
     common.answer(
         lambda: {**record, "releases": list(map(_record, found))},
         lambda: "\n".join([*(_table(found) if found else []), *lines]),
@@ -81,28 +119,62 @@ def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.Co
 
 
 def _record(entry: Entry) -> dict[str, Any]:
-    kept = {"started", "state", "source", "target", "records", "identity", "fresh", "joint"}
+    kept = {
+        "started",
+        "state",
+        "source",
+        "target",
+        "records",
+        "identity",
+        "fresh",
+        "joint",
+    }
     channels = [
-        {"channel": d.use.channel, "file": d.channel_file, "columns": d.use.columns, "draw": d.draw}
+        {
+            "channel": d.use.channel,
+            "file": d.channel_file,
+            "columns": d.use.columns,
+            "draw": d.draw,
+        }
         for d in entry.drawn
     ]
-    return {**entry.model_dump(include=kept), "data": entry.data_name, "channels": channels}
+    return {
+        **entry.model_dump(include=kept),
+        "data": entry.data_name,
+        "channels": channels,
+    }
 
 
 def _table(entries: Sequence[Entry]) -> list[str]:
     """Releases through one channel with the same number gave a record the same draw."""
     from mechdesign.report.wording import aligned, label
 
-    rows = [("when (UTC)", "data", "records", "column", "channel", "draw", "from", "to")]
+    rows = [
+        ("when (UTC)", "data", "records", "column", "channel", "draw", "from", "to")
+    ]
     numbers: dict[str, dict[tuple[str, int], int]] = {}
     for entry in entries:
-        when, unfinished = entry.started[:16].replace("T", " "), "" if entry.finished else " (not finished)"
+        when, unfinished = (
+            entry.started[:16].replace("T", " "),
+            "" if entry.finished else " (not finished)",
+        )
         source, target = Path(entry.source or "-").name, Path(entry.target).name
         for drawn in entry.drawn:
             known = numbers.setdefault(drawn.use.channel, {})
             number = known.setdefault((drawn.job, drawn.draw), len(known) + 1)
-            channel = Path(drawn.channel_file).name if drawn.channel_file else drawn.use.channel[:8]
+            channel = (
+                Path(drawn.channel_file).name
+                if drawn.channel_file
+                else drawn.use.channel[:8]
+            )
             column = label(", ".join(drawn.use.columns))
-            what = (when, entry.data_name or "-", f"{entry.records:,}", column, label(channel), str(number))
+            what = (
+                when,
+                entry.data_name or "-",
+                f"{entry.records:,}",
+                column,
+                label(channel),
+                str(number),
+            )
             rows.append((*what, label(source), label(target) + unfinished))
     return aligned(rows, left=(0, 1, 3, 4, 6, 7))

@@ -39,7 +39,10 @@ class ReportOptions:
         again=False,
     )
     curve: str = option(
-        "SECONDS", "Time for the trade-off curve of the first; 0 leaves it out.", "6", again=False
+        "SECONDS",
+        "Time for the trade-off curve of the first; 0 leaves it out.",
+        "6",
+        again=False,
     )
 
     @property
@@ -52,7 +55,9 @@ class ReportOptions:
         """Whether there is any."""
         return self.report is not None or self.public_report is not None
 
-    def check(self, sources: tuple[str, ...], others: Mapping[str, str | None], *, force: bool) -> None:
+    def check(
+        self, sources: tuple[str, ...], others: Mapping[str, str | None], *, force: bool
+    ) -> None:
         """Refuse what cannot be written."""
         number("--curve", self.curve, zero=True)
         if not self.asked:
@@ -65,9 +70,13 @@ class ReportOptions:
             if path is None:
                 continue
             if (other := seen.setdefault(os.path.realpath(path), name)) != name:
-                raise InputError(f"{other} and {name} both name {path}: give each a file of its own")
+                raise InputError(
+                    f"{other} and {name} both name {path}: give each a file of its own"
+                )
             if name in targets:
-                check_report(path, force=force, sources=sources, pictures=name == "--report")
+                check_report(
+                    path, force=force, sources=sources, pictures=name == "--report"
+                )
 
     def save(
         self,
@@ -92,8 +101,12 @@ class ReportOptions:
             files = {name: path for name, path in places.items() if path is not None}
             base = None if table is None else os.path.basename(table)
             seconds = number("--curve", self.curve, zero=True)
-            found = internal_report(design, channel.joint, reporter.work, table=base, seconds=seconds)
-            made[self.report] = attributed(found, channel, commands(line, output, public=False), files)
+            found = internal_report(
+                design, channel.joint, reporter.work, table=base, seconds=seconds
+            )
+            made[self.report] = attributed(
+                found, channel, commands(line, output, public=False), files
+            )
         if self.public_report is not None:
             satisfied = None if design is None else design.verified
             found = public_report(channel, promise_of(channel), satisfied=satisfied)
@@ -105,7 +118,9 @@ class ReportOptions:
     def text(self) -> str:
         """One line for people."""
         named = {"Internal report": self.report, "Public report": self.public_report}
-        return " ".join(f"{name}: {path}." for name, path in named.items() if path is not None)
+        return " ".join(
+            f"{name}: {path}." for name, path in named.items() if path is not None
+        )
 
 
 EXAMPLE = "Example:  mechdesign report channel.json --report report.html --public-report public.html"
@@ -135,7 +150,9 @@ def report(
         found = verify_file(channel)
         for path in filter(None, (reports.report, reports.public_report)):
             save_mechanism_report(found, channel, path, overwrite=force)
-        reporter.done("reported", reports.text(), **reports.files, satisfied=found.satisfied)
+        reporter.done(
+            "reported", reports.text(), **reports.files, satisfied=found.satisfied
+        )
         record = {**reports.files, "satisfied": found.satisfied}
         common.answer(lambda: record, reports.text)
         return 0 if found.satisfied else NO
@@ -149,13 +166,19 @@ def report(
             f"{channel} is a public channel without its table, so nothing internal can be said: give "
             "--public-report FILE"
         )
-    design = None if loaded.joint is None else design_behind(loaded, loaded.joint, notion)
+    design = (
+        None if loaded.joint is None else design_behind(loaded, loaded.joint, notion)
+    )
     satisfied = None if design is None else design.verified
     line = design_line(loaded, os.path.basename(channel))
     reports.save(loaded, design, reporter, line=line, output=channel, force=force)
     reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
     took = time.perf_counter() - started
-    verdict = {True: "satisfied", False: "VIOLATED", None: "not checked, for want of the table"}[satisfied]
+    verdict = {
+        True: "satisfied",
+        False: "VIOLATED",
+        None: "not checked, for want of the table",
+    }[satisfied]
     common.answer(
         lambda: {**reports.files, "satisfied": satisfied, "seconds": took},
         lambda: f"{notion.text}: {verdict}.\n{reports.text()}",
@@ -168,7 +191,9 @@ def design_line(channel: md.Channel, output: str) -> str | None:
     return recorded_line(channel.record.provenance.get(COMMAND), {"--output": output})
 
 
-def commands(line: str | None, file: str | None, *, public: bool) -> tuple[Command, ...]:
+def commands(
+    line: str | None, file: str | None, *, public: bool
+) -> tuple[Command, ...]:
     """What can be done with a channel, as lines for the shell; `line` is the one that made it, where that is known."""
     from mechdesign.report.record import Command
 
@@ -177,8 +202,16 @@ def commands(line: str | None, file: str | None, *, public: bool) -> tuple[Comma
     who = " (for who holds the table)" if public else ""
     lines = {
         f"Design the channel{who}:": line,
-        f"Check exactly that it keeps its promise{who}:": shlex.join([PROGRAM, "audit", channel, *against]),
-        "Release a file, each record one draw:": shlex.join([PROGRAM, "apply", channel, "IN.csv", "OUT.csv"]),
-        "The matrix with all its digits:": shlex.join([PROGRAM, "show", channel, "--csv"]),
+        f"Check exactly that it keeps its promise{who}:": shlex.join(
+            [PROGRAM, "audit", channel, *against]
+        ),
+        "Release a file, each record one draw:": shlex.join(
+            [PROGRAM, "apply", channel, "IN.csv", "OUT.csv"]
+        ),
+        "The matrix with all its digits:": shlex.join(
+            [PROGRAM, "show", channel, "--csv"]
+        ),
     }
-    return tuple(Command(purpose, line) for purpose, line in lines.items() if line is not None)
+    return tuple(
+        Command(purpose, line) for purpose, line in lines.items() if line is not None
+    )

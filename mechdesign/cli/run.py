@@ -24,7 +24,15 @@ from mechdesign.cli import options as o
 from mechdesign.cli import report as r
 from mechdesign.cli.audit import audit
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.line import COLUMNS, COMMAND, argument, command_line, declared, flag, groups_of
+from mechdesign.cli.line import (
+    COLUMNS,
+    COMMAND,
+    argument,
+    command_line,
+    declared,
+    flag,
+    groups_of,
+)
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import check_target
 
@@ -44,7 +52,10 @@ Place: TypeAlias = tuple[str | int, ...]
 class RunOptions:
     """What is run."""
 
-    job: str = argument("JOB.toml", "The job: the channel, and sections [design], [[apply]] and [report].")
+    job: str = argument(
+        "JOB.toml",
+        "The job: the channel, and sections [design], [[apply]] and [report].",
+    )
     dry_run: bool = flag("Check everything that can be checked, and write nothing.")
 
 
@@ -55,13 +66,23 @@ class Told(o.CommonOptions):
     steps: list[dict[str, Any]] = field(default_factory=list)
     real: dict[str, str] = field(default_factory=dict)
 
-    def answer(self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
+    def answer(
+        self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]
+    ) -> None:
         """Print the result for people, and keep it."""
         found = record()
-        written = {key: self.real[value] for key, value in found.items() if str(value) in self.real}
+        written = {
+            key: self.real[value]
+            for key, value in found.items()
+            if str(value) in self.real
+        }
         self.steps.append({**found, **written})
         if not self.as_json:
-            typer.echo(f"{' and '.join(written.values())} would be written." if written else text())
+            typer.echo(
+                f"{' and '.join(written.values())} would be written."
+                if written
+                else text()
+            )
 
 
 @cache
@@ -72,25 +93,48 @@ def job_model() -> Any:
     from mechdesign.core.documents import Record
 
     def section(function: Callable[..., Any], *without: type[Any]) -> Any:
-        keys: dict[str, Any] = {"force": (bool, Field(default=False, description="Replace what is there."))}
+        keys: dict[str, Any] = {
+            "force": (bool, Field(default=False, description="Replace what is there."))
+        }
         groups = groups_of(function).values()
-        options = [(group, one) for group in groups if group not in without for one in declared(group)]
+        options = [
+            (group, one)
+            for group in groups
+            if group not in without
+            for one in declared(group)
+        ]
         for group, (each, said, names) in options:
-            hint, default = get_type_hints(group)[each.name], each.default if names else ...
-            more: dict[str, Any] = {"alias": names[0].removeprefix("--") if names else said.metavar.lower()}
+            hint, default = (
+                get_type_hints(group)[each.name],
+                each.default if names else ...,
+            )
+            more: dict[str, Any] = {
+                "alias": names[0].removeprefix("--") if names else said.metavar.lower()
+            }
             if hint not in (bool, int):
                 columns, many = said.metavar == COLUMNS, hint == list[str] | None
                 lists = [{"type": "array", "items": TYPED}] * (columns or many)
                 shown = WithJsonSchema({"anyOf": [TYPED, *lists]})
-                hint = Annotated[hint, BeforeValidator(partial(_typed, columns, many)), shown]
+                hint = Annotated[
+                    hint, BeforeValidator(partial(_typed, columns, many)), shown
+                ]
             if each.name not in LEFT_OUT:
-                keys[each.name] = hint, Field(default=default, description=said.help, **more)
+                keys[each.name] = (
+                    hint,
+                    Field(default=default, description=said.help, **more),
+                )
         return create_model(function.__name__.title(), __base__=Record, **keys)
 
     release: Any = section(a.apply, o.CommonOptions)
     keys: dict[str, Any] = {
-        "channel": (str, Field(description="The channel file: designed if it is not there.")),
-        "ledger": (str | None, Field(default=None, description="The ledger of all releases.")),
+        "channel": (
+            str,
+            Field(description="The channel file: designed if it is not there."),
+        ),
+        "ledger": (
+            str | None,
+            Field(default=None, description="The ledger of all releases."),
+        ),
         "design": (section(d.design, o.CommonOptions, r.ReportOptions) | None, None),
         "apply": (list[release], Field(default_factory=list)),
         "report": (section(r.report, o.CommonOptions) | None, None),
@@ -127,7 +171,9 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
         job = job_model().model_validate(tomllib.loads(text, parse_float=str))
     except ValidationError as error:
         line = line_of(text, error.errors()[0]["loc"])
-        raise InputError(f"{what.job}, line {line}: {explained(error, 'job')}") from None
+        raise InputError(
+            f"{what.job}, line {line}: {explained(error, 'job')}"
+        ) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{what.job} is no TOML file: {error}") from None
     code, told = 0, Told(as_json=common.as_json)
@@ -137,7 +183,9 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
             """Where a file is written: in a rehearsal elsewhere."""
             if not what.dry_run:
                 return path
-            told.real[place := os.path.join(scratch, f"{len(told.real)}{Path(path).suffix}")] = path
+            told.real[
+                place := os.path.join(scratch, f"{len(told.real)}{Path(path).suffix}")
+            ] = path
             return place
 
         for section, function, values in _steps(job, what.dry_run, place_of):
@@ -146,9 +194,16 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
                 code = _called(function, reporter, told, values) or 0
             if code:
                 break
-    end = "Nothing was written: this was a rehearsal." if what.dry_run else f"{what.job} is done."
+    end = (
+        "Nothing was written: this was a rehearsal."
+        if what.dry_run
+        else f"{what.job} is done."
+    )
     if common.as_json or not code:
-        common.answer(lambda: {"job": what.job, "dry_run": what.dry_run, "steps": told.steps}, lambda: end)
+        common.answer(
+            lambda: {"job": what.job, "dry_run": what.dry_run, "steps": told.steps},
+            lambda: end,
+        )
     return code
 
 
@@ -157,11 +212,22 @@ def _steps(
 ) -> Iterator[tuple[Place, Callable[..., int | None], dict[str, Any]]]:
     """What is to be done, less what is done already: whose section, what is called, and with which options."""
     channel, new = job.channel, not os.path.exists(job.channel)
-    reports: dict[str, Any] = {} if job.report is None else job.report.model_dump(exclude_none=True)
-    more = {name: reports.pop(name, default) for name, default in (("force", False), ("curve", "6"))}
-    reports = {name: path for name, path in reports.items() if new or not os.path.exists(path)}
+    reports: dict[str, Any] = (
+        {} if job.report is None else job.report.model_dump(exclude_none=True)
+    )
+    more = {
+        name: reports.pop(name, default)
+        for name, default in (("force", False), ("curve", "6"))
+    }
+    reports = {
+        name: path for name, path in reports.items() if new or not os.path.exists(path)
+    }
     if reports:
-        own = {"self": r.ReportOptions(**reports, curve=more["curve"]), "sources": (), "others": {}}
+        own = {
+            "self": r.ReportOptions(**reports, curve=more["curve"]),
+            "sources": (),
+            "others": {},
+        }
         yield ("report",), r.ReportOptions.check, own | more
     if job.design is not None and new:
         yield ("channel",), check_target, {"target": channel, "force": False}
@@ -170,41 +236,72 @@ def _steps(
     elif job.design is not None:
         yield ("design",), _verify, job.design.model_dump() | {"output": channel}
     for k, each in enumerate(job.apply):
-        own = {"channel": channel, "ledger": each.ledger or job.ledger, "dry_run": dry_run}
+        own = {
+            "channel": channel,
+            "ledger": each.ledger or job.ledger,
+            "dry_run": dry_run,
+        }
         yield ("apply", k), a.apply, each.model_dump() | own
     if reports:
         places = {name: place_of(path) for name, path in reports.items()}
         yield ("report",), r.report, places | more | {"channel": channel}
 
 
-def _verify(reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]) -> int | None:
+def _verify(
+    reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
+) -> int | None:
     """See that a channel is the one that the section asks for, and keeps its promise on the table as it is now."""
     from mechdesign.channel.channel import Channel
 
     channel, groups = values["output"], _groups(d.design, values)
     groups["budget"].check()
     groups["objective"] = groups["objective"].shown()
-    typed = (group for name, group in groups.items() if name not in ("reports", "common"))
-    if Channel.load(channel).record.provenance.get(COMMAND) != command_line("design", *typed, public=True):
+    typed = (
+        group for name, group in groups.items() if name not in ("reports", "common")
+    )
+    if Channel.load(channel).record.provenance.get(COMMAND) != command_line(
+        "design", *typed, public=True
+    ):
         raise InputError(
             f"{channel} is there, and was not designed by what this section says: remove it to have it designed anew, "
             "or name another channel"
         )
-    kept = {each.name for group in (o.OtherTable, o.AfterOptions) for each in fields(group)} - {"bins"}
+    kept = {
+        each.name for group in (o.OtherTable, o.AfterOptions) for each in fields(group)
+    } - {"bins"}
     table = {name: value for name, value in values.items() if name in kept}
     return _called(audit, reporter, common, table | {"channel": channel})
 
 
 def _called(
-    function: Callable[..., int | None], reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
+    function: Callable[..., int | None],
+    reporter: Reporter,
+    common: o.CommonOptions,
+    values: dict[str, Any],
 ) -> int | None:
-    given = values | _groups(function, values) | {"reporter": reporter, "common": common, "values": values}
-    return function(**{name: given[name] for name in inspect.signature(function).parameters if name in given})
+    given = (
+        values
+        | _groups(function, values)
+        | {"reporter": reporter, "common": common, "values": values}
+    )
+    return function(
+        **{
+            name: given[name]
+            for name in inspect.signature(function).parameters
+            if name in given
+        }
+    )
 
 
 def _groups(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: group(**{each.name: values[each.name] for each, *_ in declared(group) if each.name in values})
+        name: group(
+            **{
+                each.name: values[each.name]
+                for each, *_ in declared(group)
+                if each.name in values
+            }
+        )
         for name, group in groups_of(function).items()
     }
 

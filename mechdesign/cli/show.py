@@ -14,7 +14,10 @@ EXAMPLE = "Example:  mechdesign show channel.json        For other tools:  mechd
 
 
 def show(
-    reporter: Reporter, channel: o.ChannelPath, common: o.CommonOptions, as_csv: o.AsCsv = False
+    reporter: Reporter,
+    channel: o.ChannelPath,
+    common: o.CommonOptions,
+    as_csv: o.AsCsv = False,
 ) -> None:
     """Print the probabilities of a channel, and what each output says about the useful column.
 
@@ -26,12 +29,20 @@ def show(
         from mechdesign.nonstochastic.claims import read_verified
         from mechdesign.report.ranges import cells_csv, text_of, verdict_record
 
-        shown = read_verified(channel), verdict_record, cells_csv if as_csv else partial(text_of, "show")
+        shown = (
+            read_verified(channel),
+            verdict_record,
+            cells_csv if as_csv else partial(text_of, "show"),
+        )
     else:
         from mechdesign.report.record import channel_record
         from mechdesign.report.terminal import channel_text, matrix_csv
 
-        shown = md.Channel.load(channel), channel_record, matrix_csv if as_csv else channel_text
+        shown = (
+            md.Channel.load(channel),
+            channel_record,
+            matrix_csv if as_csv else channel_text,
+        )
     reporter.done("shown", f"{channel} is shown")
     found, record, text = shown
     common.answer(lambda: record(found), lambda: text(found))

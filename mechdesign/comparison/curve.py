@@ -59,7 +59,11 @@ class Axis(NamedTuple):
     @property
     def text(self) -> str:
         """``alip, epsilon = eps_l + eps_u in nats, lam 0.5``."""
-        split = ("", "") if self.lam is None else (" = eps_l + eps_u", f", lam {self.lam:g}")
+        split = (
+            ("", "")
+            if self.lam is None
+            else (" = eps_l + eps_u", f", lam {self.lam:g}")
+        )
         return f"{self.notion}, epsilon{split[0]} in nats{split[1]}"
 
 
@@ -73,11 +77,19 @@ def axis_of(notion: Notion) -> Axis | None:
         return None if notion.one_sided is None else axis_of(notion.one_sided)
     epsilon = eps_l + eps_u
     lam = eps_l / epsilon
-    return Axis(notion.label, epsilon, lam) if epsilon <= LARGEST_BUDGET and 0.0 < lam < 1.0 else None
+    return (
+        Axis(notion.label, epsilon, lam)
+        if epsilon <= LARGEST_BUDGET and 0.0 < lam < 1.0
+        else None
+    )
 
 
 def curve_through(
-    joint: Joint, design: Design, axis: Axis, progress: Progress | None, seconds: float | None = None
+    joint: Joint,
+    design: Design,
+    axis: Axis,
+    progress: Progress | None,
+    seconds: float | None = None,
 ) -> tuple[Curve | None, str]:
     """The curve through a design in about so many seconds, or why there is none."""
     seconds = LONGEST if seconds is None else seconds
@@ -87,12 +99,22 @@ def curve_through(
         return None, (
             f"No curve: the channel took {design.seconds:.0f} s, and a report takes {seconds:g} s for its curve. {MORE}"
         )
-    made_by = design.mechanism if design.mechanism in MECHANISMS or design.least is not None else OPTIMAL
+    made_by = (
+        design.mechanism
+        if design.mechanism in MECHANISMS or design.least is not None
+        else OPTIMAL
+    )
     made_by += "" if design.confidence is None else f"{AT}{design.confidence.level!r}"
     eps_l, eps_u = design.notion.sides
     row = row_of(Case(made_by, axis.notion, axis.epsilon, axis.lam), design)
-    chosen, rows, cut_short = replace(row, eps_l=eps_l, eps_u=eps_u), list[ComparisonRow](), 0
-    why_few = f"the {seconds:g} s that a report takes for it were too short for this table"
+    chosen, rows, cut_short = (
+        replace(row, eps_l=eps_l, eps_u=eps_u),
+        list[ComparisonRow](),
+        0,
+    )
+    why_few = (
+        f"the {seconds:g} s that a report takes for it were too short for this table"
+    )
     tasks = _tasks(design, axis, made_by, OF_ALL * seconds)
     started, slowest = time.monotonic(), 0.0
     for k, (epsilon, task) in enumerate(tasks):
@@ -112,15 +134,23 @@ def curve_through(
         slowest = max(slowest, time.monotonic() - began)
         rows += [row for row in made.rows if row.case != chosen.case]
         cut_short += len(made.notices)
-    rows = sorted(_bounded([chosen, *rows]), key=lambda row: (row.mechanism != made_by, row.epsilon))
+    rows = sorted(
+        _bounded([chosen, *rows]),
+        key=lambda row: (row.mechanism != made_by, row.epsilon),
+    )
     chosen = next(row for row in rows if row.case == chosen.case)
-    budgets, wanted = len({row.epsilon for row in rows}), len({axis.epsilon, *(at for at, _ in tasks)})
+    budgets, wanted = (
+        len({row.epsilon for row in rows}),
+        len({axis.epsilon, *(at for at, _ in tasks)}),
+    )
     if budgets < FEWEST:
         return None, f"No curve: {why_few}. {MORE}"
     said = {
-        f"The curve has {budgets} of {wanted} budgets: {why_few}. {MORE}": budgets < wanted,
+        f"The curve has {budgets} of {wanted} budgets: {why_few}. {MORE}": budgets
+        < wanted,
         f"{cut_short} of its searches ended early ({OF_ALL * seconds:.2g} s each): there the best channel "
-        "may keep more than the line shows, never more than the proven bound.": cut_short > 0,
+        "may keep more than the line shows, never more than the proven bound.": cut_short
+        > 0,
         f"The line of {made_by} is drawn with its default options (--risk, --randomisation); a "
         "channel made with others may lie beside it.": made_by in VARIED,
         "Where a lift is 0 the loss of belief is infinite; such points are not drawn.": not all(
@@ -139,24 +169,54 @@ def _bounded(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
         level, bound = row.confidence, row.upper_bound_nmi
         if bound is not None:
             best[level] = min(bound, best.get(level, math.inf))
-        found.append(replace(row, upper_bound_nmi=best.get(level)) if row.satisfied else row)
+        found.append(
+            replace(row, upper_bound_nmi=best.get(level)) if row.satisfied else row
+        )
     return found
 
 
-def _tasks(design: Design, axis: Axis, made_by: str, seconds: float) -> list[tuple[float, dict[str, Any]]]:
+def _tasks(
+    design: Design, axis: Axis, made_by: str, seconds: float
+) -> list[tuple[float, dict[str, Any]]]:
     """The budgets, and what `compare` takes for each."""
     beside = [] if made_by == OPTIMAL or design.notion.limits.no_polytope else [OPTIMAL]
-    own, level = [made_by.partition(AT)[0]], design.confidence and design.confidence.level
+    own, level = (
+        [made_by.partition(AT)[0]],
+        design.confidence and design.confidence.level,
+    )
     budgets = {symbol: (lower, upper) for symbol, lower, upper in design.notion.own}
-    shared: dict[str, Any] = {"notions": [axis.notion], "budgets": budgets, "confidence": level}
-    shared |= {"lams": None if axis.lam is None else [axis.lam], "time_limit": seconds, "gap": GAP}
+    shared: dict[str, Any] = {
+        "notions": [axis.notion],
+        "budgets": budgets,
+        "confidence": level,
+    }
+    shared |= {
+        "lams": None if axis.lam is None else [axis.lam],
+        "time_limit": seconds,
+        "gap": GAP,
+    }
     both = shared
     if design.least is not None:
         asked = design.least.objective
-        both = shared | {"keep_frequencies": asked.keep_frequencies, "distance": asked.distance}
-        if asked.stay or asked.forbid or asked.constraints or asked.name not in OBJECTIVES:
-            own, both = [], shared  # `compare` cannot make such a channel at other budgets.
+        both = shared | {
+            "keep_frequencies": asked.keep_frequencies,
+            "distance": asked.distance,
+        }
+        if (
+            asked.stay
+            or asked.forbid
+            or asked.constraints
+            or asked.name not in OBJECTIVES
+        ):
+            own, both = (
+                [],
+                shared,
+            )  # `compare` cannot make such a channel at other budgets.
     both = both | {"mechanisms": list(dict.fromkeys([*own, *beside]))}
     # Only the optimum is missing at the chosen budget.
     tasks = [(axis.epsilon, shared | {"mechanisms": beside})] * bool(beside)
-    return tasks + [(at, both) for factor in FACTORS if (at := axis.epsilon * factor) <= LARGEST_BUDGET]
+    return tasks + [
+        (at, both)
+        for factor in FACTORS
+        if (at := axis.epsilon * factor) <= LARGEST_BUDGET
+    ]

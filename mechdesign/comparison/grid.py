@@ -47,7 +47,9 @@ class Case:
     def promise(self) -> n.Notion:
         """The notion at this budget."""
         name, _, order = self.notion.partition(":")
-        return n.NOTIONS[name].at(self.epsilon, self.lam, **({"alpha": float(order)} if order else {}))
+        return n.NOTIONS[name].at(
+            self.epsilon, self.lam, **({"alpha": float(order)} if order else {})
+        )
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:
@@ -58,9 +60,13 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
         if len(ends) == 1:
             values.append(float(_decimal(option, text, part)))
         elif len(ends) == 3:
-            values += _steps(option, text, *(_decimal(option, text, end) for end in ends))
+            values += _steps(
+                option, text, *(_decimal(option, text, end) for end in ends)
+            )
         else:
-            raise InputError(f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP")
+            raise InputError(
+                f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP"
+            )
     return tuple(values)
 
 
@@ -70,27 +76,41 @@ def _decimal(option: str, text: str, part: str) -> Decimal:
     except InvalidOperation:
         value = Decimal("nan")
     if not value.is_finite():
-        raise InputError(f"{option} {text!r}: {part!r} is not a number; write 0.5,1,2 or START:STOP:STEP")
+        raise InputError(
+            f"{option} {text!r}: {part!r} is not a number; write 0.5,1,2 or START:STOP:STEP"
+        )
     return value
 
 
-def _steps(option: str, text: str, start: Decimal, stop: Decimal, step: Decimal) -> list[float]:
+def _steps(
+    option: str, text: str, start: Decimal, stop: Decimal, step: Decimal
+) -> list[float]:
     if step <= 0:
-        raise InputError(f"{option} {text!r}: the step ({step}) must be positive, as in 0.25:8:0.25")
+        raise InputError(
+            f"{option} {text!r}: the step ({step}) must be positive, as in 0.25:8:0.25"
+        )
     if stop < start:
         raise InputError(
             f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); write START:STOP:STEP, "
             "as in 0.25:8:0.25"
         )
     if (stop - start) / step >= MOST_VALUES:
-        raise InputError(f"{option} {text!r} has more than {MOST_VALUES:,} values; take a larger step")
+        raise InputError(
+            f"{option} {text!r} has more than {MOST_VALUES:,} values; take a larger step"
+        )
     return [float(start + k * step) for k in range(int((stop - start) / step) + 1)]
 
 
 def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
     """Budgets (`epsilon`), or values of `lam`, in ascending order."""
-    check = n.check_lam if name == "lam" else partial(n.check_budget, name, allow_infinite=False)
-    ordered = sorted(map(check, several(f"{name}s", values, "numbers, as in [0.5, 1, 2]")))
+    check = (
+        n.check_lam
+        if name == "lam"
+        else partial(n.check_budget, name, allow_infinite=False)
+    )
+    ordered = sorted(
+        map(check, several(f"{name}s", values, "numbers, as in [0.5, 1, 2]"))
+    )
     if not ordered:
         raise InputError(f"no {name} is given; give at least one")
     if (twice := repeated(ordered)) is not None:
@@ -105,7 +125,9 @@ def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, .
         raise InputError(f"no {kind} is given; use one of {', '.join(known)}")
     for name in names:
         if name not in known:
-            raise InputError(f"{kind} {name!r} is not known; use one of {', '.join(known)}")
+            raise InputError(
+                f"{kind} {name!r} is not known; use one of {', '.join(known)}"
+            )
     if (twice := repeated(names)) is not None:
         raise InputError(f"{kind} {twice!r} is given twice")
     return names
@@ -117,7 +139,9 @@ def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
     for text in map(str, several("notions", notions, "names, as in ['alip', 'lip']")):
         name, colon, order = text.partition(":")
         if name in n.NOTIONS and n.NOTIONS[name].has_order():
-            labels.append(f"{name}:{_order(text, order) if colon else n.DEFAULT_ALPHA:.17g}")
+            labels.append(
+                f"{name}:{_order(text, order) if colon else n.DEFAULT_ALPHA:.17g}"
+            )
         else:
             named("notion", [text], tuple(n.NOTIONS))
             labels.append(text)
@@ -140,15 +164,23 @@ def takes_lam(label: str) -> bool:
 
 
 def curves(
-    mechanisms: Sequence[str], notions: Sequence[str], epsilons: Iterable[float], lams: Iterable[float] | None
+    mechanisms: Sequence[str],
+    notions: Sequence[str],
+    epsilons: Iterable[float],
+    lams: Iterable[float] | None,
 ) -> list[list[Case]]:
     """The cases of every curve, budgets ascending; notions that take theirs whole have one curve, whatever the lams."""
     if lams is not None and not any(map(takes_lam, notions)):
-        raise InputError(f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam")
+        raise InputError(
+            f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam"
+        )
     split = ascending("lam", [n.DEFAULT_LAM] if lams is None else lams)
     budgets = ascending("epsilon", epsilons)
     made: list[list[Case]] = []
     for mechanism, notion in product(mechanisms, notions):
         parts: tuple[float | None, ...] = split if takes_lam(notion) else (None,)
-        made += [[Case(mechanism, notion, epsilon, lam) for epsilon in budgets] for lam in parts]
+        made += [
+            [Case(mechanism, notion, epsilon, lam) for epsilon in budgets]
+            for lam in parts
+        ]
     return made

@@ -88,7 +88,11 @@ def recommend(
 
 
 def _recommendation(
-    joint: Joint, notion: str, lam: float | None, mechanisms: Sequence[str], seconds: float
+    joint: Joint,
+    notion: str,
+    lam: float | None,
+    mechanisms: Sequence[str],
+    seconds: float,
 ) -> Recommendation:
     """For one notion and lam."""
 
@@ -98,20 +102,36 @@ def _recommendation(
         return row_of(case, found), found.channel
 
     budget, best = _twice(notion, lam), OPTIMAL in mechanisms
-    twice = () if budget is None else tuple(made(name, budget)[0] for name in mechanisms)
+    twice = (
+        () if budget is None else tuple(made(name, budget)[0] for name in mechanisms)
+    )
     most, less, case = None, None, Case(OPTIMAL, notion, 1.0, lam)
     with suppress(NotPrivate):
         if best:
-            kept = keeping(joint, lambda at: replace(case, epsilon=at).promise(), MOST, time_limit=seconds)
+            kept = keeping(
+                joint,
+                lambda at: replace(case, epsilon=at).promise(),
+                MOST,
+                time_limit=seconds,
+            )
             told: dict[str, Any] = kept.certificate.details
-            most, less = row_of(replace(case, epsilon=told[KEPT_AT]), kept), told.get(KEPT_LESS_AT)
-    shown = {*SHOWN, *([] if budget is None else [budget]), *([] if most is None else [most.epsilon])}
+            most, less = (
+                row_of(replace(case, epsilon=told[KEPT_AT]), kept),
+                told.get(KEPT_LESS_AT),
+            )
+    shown = {
+        *SHOWN,
+        *([] if budget is None else [budget]),
+        *([] if most is None else [most.epsilon]),
+    }
     beliefs: list[Beliefs] = []
     for epsilon in sorted(shown):
         row, channel = made(OPTIMAL if best else mechanisms[0], epsilon)
         beliefs.append(Beliefs(epsilon, row.nmi, tuple(belief_ranges(channel, joint))))
     names, before = joint.sensitive.names, tuple(joint.p_s.tolist())
-    return Recommendation(notion, lam, twice, most, less, best, names, before, tuple(beliefs))
+    return Recommendation(
+        notion, lam, twice, most, less, best, names, before, tuple(beliefs)
+    )
 
 
 def _twice(notion: str, lam: float | None) -> float | None:
@@ -129,14 +149,18 @@ def _twice(notion: str, lam: float | None) -> float | None:
     return epsilon
 
 
-def falls(rows: Sequence[ComparisonRow]) -> tuple[tuple[ComparisonRow, ComparisonRow], ...]:
+def falls(
+    rows: Sequence[ComparisonRow],
+) -> tuple[tuple[ComparisonRow, ComparisonRow], ...]:
     """The steepest fall of each curve that keeps less at a larger budget, as curves of heuristics may."""
     curves: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
     for row in sorted(rows, key=lambda row: row.epsilon):
         curves.setdefault((row.mechanism, *row.curve), []).append(row)
     found: list[tuple[ComparisonRow, ComparisonRow]] = []
     for members in curves.values():
-        steepest = min(pairwise(members), key=lambda step: step[1].nmi - step[0].nmi, default=None)
+        steepest = min(
+            pairwise(members), key=lambda step: step[1].nmi - step[0].nmi, default=None
+        )
         if steepest is not None and steepest[0].nmi - steepest[1].nmi > FALL:
             found.append(steepest)
     return tuple(found)

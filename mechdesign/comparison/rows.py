@@ -17,7 +17,13 @@ from typing import Any, ClassVar
 from pydantic import TypeAdapter, ValidationError
 
 from mechdesign.comparison.grid import Case
-from mechdesign.core.documents import Digest, FileDocument, canonical, read_document, write_document
+from mechdesign.core.documents import (
+    Digest,
+    FileDocument,
+    canonical,
+    read_document,
+    write_document,
+)
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, reading, replacing
 from mechdesign.tables.joint import Joint
@@ -84,12 +90,17 @@ def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     )
 
 
-def write_csv(path: PathLike, rows: Iterable[ComparisonRow], *, overwrite: bool) -> None:
+def write_csv(
+    path: PathLike, rows: Iterable[ComparisonRow], *, overwrite: bool
+) -> None:
     """Write the rows whole or not at all: shortest decimals that read back as the same double, nothing for None."""
     check_target(path, force=overwrite)
     rows = list(rows)
     columns = columns_of(rows)
-    with replacing(path, force=overwrite) as new, new.open("w", encoding="utf-8", newline="") as stream:
+    with (
+        replacing(path, force=overwrite) as new,
+        new.open("w", encoding="utf-8", newline="") as stream,
+    ):
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(map(_cell, astuple(row)[: len(columns)]) for row in rows)
@@ -109,7 +120,9 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
     try:
         with reading(name), open(path, newline="", encoding="utf-8") as stream:
             if os.path.getsize(path) > LARGEST_CSV:
-                raise InputError(f"{name} is larger than any comparison; choose another name for the output")
+                raise InputError(
+                    f"{name} is larger than any comparison; choose another name for the output"
+                )
             header, *lines = list(csv.reader(stream, strict=True)) or [[]]
     except (UnicodeDecodeError, csv.Error):
         raise InputError(
@@ -123,17 +136,26 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
     for number, cells in enumerate(lines, start=2):
         row = _row(f"{name}, line {number}", header, cells)
         if rows.setdefault(row.case, row) is not row:
-            raise InputError(f"{name}, line {number} repeats an earlier one; --force starts over")
+            raise InputError(
+                f"{name}, line {number} repeats an earlier one; --force starts over"
+            )
     return tuple(rows.values())
 
 
 def _row(where: str, header: list[str], cells: list[str]) -> ComparisonRow:
     if len(cells) != len(header):
-        raise InputError(f"{where} has {len(cells)} cells, not {len(header)}; --force starts over")
+        raise InputError(
+            f"{where} has {len(cells)} cells, not {len(header)}; --force starts over"
+        )
     known = dict(zip(header, cells, strict=True))
     try:
-        row = READER.validate_python({name: text or None for name, text in known.items() if text != "nan"})
-        column = next((name for name, text in known.items() if _cell(getattr(row, name)) != text), None)
+        row = READER.validate_python(
+            {name: text or None for name, text in known.items() if text != "nan"}
+        )
+        column = next(
+            (name for name, text in known.items() if _cell(getattr(row, name)) != text),
+            None,
+        )
         if column is None:
             return row
     except ValidationError as error:
@@ -158,7 +180,9 @@ class ComparisonManifest(FileDocument):
 def table_hash(joint: Joint) -> str:
     """sha256 of the table: labels of both variables and every entry."""
     both = {"sensitive": joint.sensitive, "useful": joint.useful}
-    table: dict[str, Any] = {name: {"columns": v.columns, "symbols": v.symbols} for name, v in both.items()}
+    table: dict[str, Any] = {
+        name: {"columns": v.columns, "symbols": v.symbols} for name, v in both.items()
+    }
     table |= {"counts": joint.counts, "is_counts": joint.is_counts}
     table |= {"each": True} if joint.sensitive.each else {}
     return hashlib.sha256(canonical(table).encode()).hexdigest()
@@ -168,14 +192,23 @@ class ComparisonFile:
     """The CSV of a run: what it holds already, and how rows are added to it."""
 
     def __init__(
-        self, path: PathLike, joint: Joint, settings: Mapping[str, Setting], *, force: bool = False
+        self,
+        path: PathLike,
+        joint: Joint,
+        settings: Mapping[str, Setting],
+        *,
+        force: bool = False,
     ) -> None:
         self.path, manifest = Path(path), Path(f"{os.fspath(path)}.json")
         self.kept: tuple[ComparisonRow, ...] = ()
         for target in (self.path, manifest):
             check_target(target, force=True)
         made = ComparisonManifest(table=table_hash(joint), settings=dict(settings))
-        found = read_document(manifest, ComparisonManifest) if manifest.exists() and not force else None
+        found = (
+            read_document(manifest, ComparisonManifest)
+            if manifest.exists() and not force
+            else None
+        )
         if self.path.exists() and not force:
             _check(found, made, self.path, manifest.name)
             self.kept = read_rows(self.path)
@@ -187,10 +220,19 @@ class ComparisonFile:
     def write(self, rows: Sequence[ComparisonRow]) -> None:
         """Replace the CSV by these rows, followed by the kept ones that they do not repeat."""
         cases = {row.case for row in rows}
-        write_csv(self.path, [*rows, *(row for row in self.kept if row.case not in cases)], overwrite=True)
+        write_csv(
+            self.path,
+            [*rows, *(row for row in self.kept if row.case not in cases)],
+            overwrite=True,
+        )
 
 
-def _check(found: ComparisonManifest | None, wanted: ComparisonManifest, path: Path, manifest: str) -> None:
+def _check(
+    found: ComparisonManifest | None,
+    wanted: ComparisonManifest,
+    path: Path,
+    manifest: str,
+) -> None:
     """Refuse to go on with rows of another table or of other settings."""
     if found is None:
         raise InputError(
@@ -201,6 +243,10 @@ def _check(found: ComparisonManifest | None, wanted: ComparisonManifest, path: P
     if not wrong and found.settings != wanted.settings:
         old, new = found.settings, wanted.settings
         key = next(key for key in sorted({*old, *new}) if old.get(key) != new.get(key))
-        wrong = f"was made with other settings ({key} {old.get(key)}, not {new.get(key)})"
+        wrong = (
+            f"was made with other settings ({key} {old.get(key)}, not {new.get(key)})"
+        )
     if wrong:
-        raise InputError(f"{path} {wrong}; choose another name, or start over with force (--force)")
+        raise InputError(
+            f"{path} {wrong}; choose another name, or start over with force (--force)"
+        )

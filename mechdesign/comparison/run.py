@@ -22,7 +22,14 @@ from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.mechanisms import HEURISTICS, MECHANISMS, OBJECTIVES, OPTIMAL, Search, design
+from mechdesign.mechanisms import (
+    HEURISTICS,
+    MECHANISMS,
+    OBJECTIVES,
+    OPTIMAL,
+    Search,
+    design,
+)
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.confidence import check_counts, check_level
@@ -50,8 +57,14 @@ Settings: TypeAlias = Mapping[str, Any]
 
 def _recorded(settings: Settings) -> dict[str, r.Setting]:
     """As a manifest has them, mappings as text; who lists vertices makes no difference."""
-    said = {key: value for key, value in settings.items() if (value or key in ALWAYS) and key != "enumerate"}
-    return said | {key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said}
+    said = {
+        key: value
+        for key, value in settings.items()
+        if (value or key in ALWAYS) and key != "enumerate"
+    }
+    return said | {
+        key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said
+    }
 
 
 def _arguments(settings: Settings, case: Case) -> dict[str, Any]:
@@ -66,7 +79,11 @@ def _arguments(settings: Settings, case: Case) -> dict[str, Any]:
         "distance": mechanism == "distance",
     }
     own = {key: value for key, value in settings.items() if fits.get(key, True)}
-    made_by = {"mechanism": OPTIMAL, "objective": mechanism} if least_cost else {"mechanism": mechanism}
+    made_by = (
+        {"mechanism": OPTIMAL, "objective": mechanism}
+        if least_cost
+        else {"mechanism": mechanism}
+    )
     return own | made_by | {"confidence": case.confidence, "allow_identifier": True}
 
 
@@ -83,24 +100,43 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Do
     """The cases of a task one by one, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
-        made = design(joint, case.promise(), start=neighbour, **_arguments(settings, case))
+        made = design(
+            joint, case.promise(), start=neighbour, **_arguments(settings, case)
+        )
         status = made.certificate.details.get("status")
-        if status == "interrupted" or (status == "time_limit" and settings["time_limit"] is None):
+        if status == "interrupted" or (
+            status == "time_limit" and settings["time_limit"] is None
+        ):
             raise KeyboardInterrupt  # An optimum that was stopped is no row to keep.
         envelope = made.envelope
-        neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
+        neighbour = (
+            made if envelope is not None and envelope.method == WARM_METHOD else None
+        )
         gap = made.certificate.gap_nmi
-        worth_a_word = made.fallback_from is not None or (gap is not None and gap > settings["gap"])
-        yield row_of(case, made), [f"{case.text}: {text}" for text in made.messages if worth_a_word]
+        worth_a_word = made.fallback_from is not None or (
+            gap is not None and gap > settings["gap"]
+        )
+        yield (
+            row_of(case, made),
+            [f"{case.text}: {text}" for text in made.messages if worth_a_word],
+        )
 
 
 def row_of(case: Case, made: Design) -> ComparisonRow:
     """A design as a row of a comparison."""
-    known: dict[str, Any] = vars(case) | ({} if made.least is None else made.least.figures)
+    known: dict[str, Any] = vars(case) | (
+        {} if made.least is None else made.least.figures
+    )
     known["eps_l"], known["eps_u"] = case.promise().sides
     known |= {name: getattr(made, name) for name in ("nmi", "repaired", "seconds")}
-    known |= {"upper_bound_nmi": made.certificate.upper_bound_nmi, "satisfied": made.verified}
-    known |= {"max_log_lift": made.achieved.eps_u, "min_log_lift": 0.0 - made.achieved.eps_l}
+    known |= {
+        "upper_bound_nmi": made.certificate.upper_bound_nmi,
+        "satisfied": made.verified,
+    }
+    known |= {
+        "max_log_lift": made.achieved.eps_u,
+        "min_log_lift": 0.0 - made.achieved.eps_l,
+    }
     return ComparisonRow(**known)
 
 
@@ -140,7 +176,10 @@ class Comparison(Displayed):
 
     def columns(self) -> dict[str, list[object]]:
         """The rows as columns, for ``pandas.DataFrame(comparison.columns())`` and its like."""
-        return {name: [getattr(row, name) for row in self.rows] for name in r.columns_of(self.rows)}
+        return {
+            name: [getattr(row, name) for row in self.rows]
+            for name in r.columns_of(self.rows)
+        }
 
 
 @dataclass
@@ -161,8 +200,14 @@ class _Run:
         if self.file is not None:
             self.known = {row.case: row for row in self.file.kept}
         kept = len(self.rows())
-        missing = [[case for case in curve if case not in self.known] for curve in self.curves]
-        tasks = [curve[k : k + CHUNK] for curve in missing for k in range(0, len(curve), CHUNK)]
+        missing = [
+            [case for case in curve if case not in self.known] for curve in self.curves
+        ]
+        tasks = [
+            curve[k : k + CHUNK]
+            for curve in missing
+            for k in range(0, len(curve), CHUNK)
+        ]
         self.add([])
         try:
             if executor is None:
@@ -170,7 +215,12 @@ class _Run:
                     for done in each(self.joint, task, self.settings):
                         self.add([done])
             else:
-                self.gather([executor.submit(solve, self.joint, task, self.settings) for task in tasks])
+                self.gather(
+                    [
+                        executor.submit(solve, self.joint, task, self.settings)
+                        for task in tasks
+                    ]
+                )
         finally:
             self.write()
         return Comparison(self.rows(), kept, tuple(self.notices))
@@ -284,8 +334,14 @@ def compare(
     }  # fmt: skip
     chosen = _mechanisms(joint, mechanisms, objectives, confidence, settings)
     wanted = curves(chosen, notion_labels(notions), epsilons, lams)
-    wanted, notices = _servable(wanted, named_by_user=mechanisms is not None or objectives is not None)
-    file = None if output is None else r.ComparisonFile(output, joint, _recorded(settings), force=force)
+    wanted, notices = _servable(
+        wanted, named_by_user=mechanisms is not None or objectives is not None
+    )
+    file = (
+        None
+        if output is None
+        else r.ComparisonFile(output, joint, _recorded(settings), force=force)
+    )
     return _Run(joint, wanted, settings, file, progress, notices).finish(executor)
 
 
@@ -302,22 +358,34 @@ def _mechanisms(
     Search(**own, enumeration=settings["enumerate"])
     known = (*MECHANISMS, *OBJECTIVES)
     if objectives is None:
-        chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, known)
+        chosen = (
+            MECHANISMS if mechanisms is None else named("mechanism", mechanisms, known)
+        )
     else:
         free = [OPTIMAL] if mechanisms is None else list(mechanisms)
         asked = named("objective", objectives, ("information", *OBJECTIVES))
-        both = [name for each in asked for name in (free if each == "information" else [each])]
+        both = [
+            name
+            for each in asked
+            for name in (free if each == "information" else [each])
+        ]
         chosen = named("mechanism", both, known)
     if confidence is not None:
         check_counts(joint)
         chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
     least_cost = set(OBJECTIVES).intersection(chosen)
-    if (settings["keep_frequencies"] or settings["distance"] is not None) and not least_cost:
-        raise InputError("keep_frequencies and distance need objectives truth and distance: give objectives")
+    if (
+        settings["keep_frequencies"] or settings["distance"] is not None
+    ) and not least_cost:
+        raise InputError(
+            "keep_frequencies and distance need objectives truth and distance: give objectives"
+        )
     return chosen
 
 
-def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[list[Case]], list[str]]:
+def _servable(
+    wanted: list[list[Case]], *, named_by_user: bool
+) -> tuple[list[list[Case]], list[str]]:
     """The curves that can be computed, and what is said of the others unless the user named them."""
     possible: list[list[Case]] = []
     notices: dict[str, None] = {}

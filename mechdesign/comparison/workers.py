@@ -22,13 +22,18 @@ def pool(processes: int, prepare: Callable[[], object]) -> Generator[Executor | 
     with (
         _undisturbed(),
         ProcessPoolExecutor(
-            processes, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(prepare,)
+            processes,
+            multiprocessing.get_context("spawn"),
+            initializer=_begin,
+            initargs=(prepare,),
         ) as executor,
         ExitStack() as failed,
     ):
         _start(executor, processes)
         # What they are at is in vain then, and leaving the executor would wait for it.
-        failed.callback(lambda: [worker.terminate() for worker in multiprocessing.active_children()])
+        failed.callback(
+            lambda: [worker.terminate() for worker in multiprocessing.active_children()]
+        )
         yield executor
         failed.pop_all()
 

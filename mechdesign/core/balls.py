@@ -66,7 +66,9 @@ def _rounded_up(end: Any, sign: int = 1) -> float:
         return math.inf if sign * end > 0 else -math.inf
     mantissa, power = (int(part) for part in end.man_exp())
     mantissa *= sign
-    numerator, denominator = (mantissa << power, 1) if power >= 0 else (mantissa, 1 << -power)
+    numerator, denominator = (
+        (mantissa << power, 1) if power >= 0 else (mantissa, 1 << -power)
+    )
     return quotient_above(numerator, denominator)
 
 
@@ -79,4 +81,8 @@ def quotient_above(numerator: int, denominator: int) -> float:
     except OverflowError:
         return math.inf if numerator > 0 else -math.nextafter(math.inf, 0.0)
     top, bottom = value.as_integer_ratio()
-    return value if top * denominator >= numerator * bottom else math.nextafter(value, math.inf)
+    return (
+        value
+        if top * denominator >= numerator * bottom
+        else math.nextafter(value, math.inf)
+    )

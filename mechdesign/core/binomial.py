@@ -33,7 +33,9 @@ NEWTON_BITS = 64
 
 
 @lru_cache(maxsize=65536)
-def lower_end(count: int, total: int, alpha: Fraction, slope: Fraction = Fraction(0)) -> int:
+def lower_end(
+    count: int, total: int, alpha: Fraction, slope: Fraction = Fraction(0)
+) -> int:
     """The largest k with P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60; 0 for a count of 0.
 
     The level is positive at 0 and below 1/4 on [0, 1]. The tail, less a linear function, is convex in p and then
@@ -60,7 +62,9 @@ def lower_end(count: int, total: int, alpha: Fraction, slope: Fraction = Fractio
     return low
 
 
-def _guess(count: int, total: int, alpha: Fraction, slope: Fraction) -> tuple[int, bool]:
+def _guess(
+    count: int, total: int, alpha: Fraction, slope: Fraction
+) -> tuple[int, bool]:
     """The end by a Newton step from the quantile in floating point, and whether that is proven.
 
     The density of the tail changes by a factor e^(|t| c) at most within t of p, where c = count / p + rest / (1 - p)
@@ -72,7 +76,9 @@ def _guess(count: int, total: int, alpha: Fraction, slope: Fraction) -> tuple[in
     start = count / total
     for _ in range(LEVEL_STEPS if slope else 1):
         before = start
-        start = float(betaincinv(count, total - count + 1, float(alpha) + float(slope) * before))
+        start = float(
+            betaincinv(count, total - count + 1, float(alpha) + float(slope) * before)
+        )
         if abs(start - before) <= CLOSE * start:
             break
     bits = NEWTON_BITS + total.bit_length()  # what the logarithms lose
@@ -86,17 +92,26 @@ def _guess(count: int, total: int, alpha: Fraction, slope: Fraction) -> tuple[in
         most = abs(step) + 1
         if not most < min(k, SCALE - k):  # true of no ball that is not finite
             return k, False
-        curve = arb(count * SCALE) / (k - most) + arb((total - count) * SCALE) / (SCALE - k - most)
+        curve = arb(count * SCALE) / (k - most) + arb((total - count) * SCALE) / (
+            SCALE - k - most
+        )
 
         def beside(steps: Any) -> Any:
             t = steps / SCALE
             return excess + rise * t + density * curve * t * t * arb(0, 1)
 
-        decided = rise > 0 and curve * most / SCALE <= 0.5 and beside(step) <= 0 and beside(step + 1) > 0
+        decided = (
+            rise > 0
+            and curve * most / SCALE <= 0.5
+            and beside(step) <= 0
+            and beside(step + 1) > 0
+        )
         return k + int(step.unique_fmpz()), bool(decided)
 
 
-def _tail_within(k: int, count: int, total: int, alpha: Fraction, slope: Fraction) -> bool:
+def _tail_within(
+    k: int, count: int, total: int, alpha: Fraction, slope: Fraction
+) -> bool:
     """Whether P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60, decided in balls."""
     from flint import arb
 
@@ -113,7 +128,9 @@ def _tail_within(k: int, count: int, total: int, alpha: Fraction, slope: Fractio
             if tail > bound:
                 return False
         bits *= 2
-    return False  # equal, as far as anyone can see; no for an answer only widens the set
+    return (
+        False  # equal, as far as anyone can see; no for an answer only widens the set
+    )
 
 
 def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:

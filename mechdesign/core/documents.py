@@ -20,7 +20,13 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 import mechdesign
@@ -41,7 +47,9 @@ class FileDocument(Record):
     FORMAT: ClassVar[str]
     WHAT: ClassVar[str]
     VERSIONS: ClassVar[tuple[int, ...]] = (1,)
-    LARGEST: ClassVar[int] = 2**26  # 100,000 thresholds of any length take a tenth of it
+    LARGEST: ClassVar[int] = (
+        2**26
+    )  # 100,000 thresholds of any length take a tenth of it
     ARRAYS: ClassVar[frozenset[str]] = frozenset()
 
 
@@ -56,10 +64,16 @@ class Matching:
     pattern: str
     wanted: str
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            self._checked, handler(source)
+        )
 
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         return {**handler(core), "pattern": f"^{self.pattern}$"}
 
     def _checked(self, text: str) -> str:
@@ -74,13 +88,22 @@ Digest = Annotated[str, Matching(r"[0-9a-f]{64}", "a hash in hexadecimal digits"
 
 def canonical(value: Any) -> str:
     """The one JSON text of `value` that is hashed: sorted keys, no blanks, text as it is (UTF-8)."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        value,
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
 
 
 def with_infinities(value: Any) -> Any:
     """JSON values with the texts "inf" and "-inf" as floats."""
     if isinstance(value, dict):
-        return {key: with_infinities(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {
+            key: with_infinities(item)
+            for key, item in cast("dict[str, Any]", value).items()
+        }
     if isinstance(value, list):
         return [with_infinities(item) for item in cast("list[Any]", value)]
     return float(value) if value in ("inf", "-inf") else value
@@ -90,9 +113,14 @@ def without_infinities(value: Any, where: str = "content") -> Any:
     """`value` with infinities as the texts "inf" and "-inf", and nothing but what JSON has; messages name `where`."""
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        return {valid_text(key, f"a key of {where!r}"): without_infinities(one, where) for key, one in items}
+        return {
+            valid_text(key, f"a key of {where!r}"): without_infinities(one, where)
+            for key, one in items
+        }
     if isinstance(value, (list, tuple)):
-        return [without_infinities(item, where) for item in cast("Sequence[Any]", value)]
+        return [
+            without_infinities(item, where) for item in cast("Sequence[Any]", value)
+        ]
     if isinstance(value, str):
         return valid_text(value, f"a text of the record {where!r}")
     if value is None or isinstance(value, bool):
@@ -122,7 +150,9 @@ def hashed_text(kind: str, version: int, content: Mapping[str, Any]) -> str:
     """``{"format": kind, "version": version, ..content, "sha256": ..}``, one key a line."""
     document = {"format": kind, "version": version, **content}
     document["sha256"] = hashlib.sha256(canonical(document).encode()).hexdigest()
-    lines = ",\n".join(f"{json.dumps(key)}: {canonical(value)}" for key, value in document.items())
+    lines = ",\n".join(
+        f"{json.dumps(key)}: {canonical(value)}" for key, value in document.items()
+    )
     return f"{{\n{lines}\n}}\n"
 
 
@@ -131,7 +161,9 @@ def read_document(path: PathLike, kind: type[AnyDocument]) -> AnyDocument:
     return read_built(path, kind, lambda _, document: document)
 
 
-def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, AnyDocument], Built]) -> Built:
+def read_built(
+    path: PathLike, kind: type[AnyDocument], build: Callable[[int, AnyDocument], Built]
+) -> Built:
     """What `build` makes of a file; the hash comes last, so that who edits by hand is told what is wrong."""
     name, what = text_of(path), kind.WHAT
     document = _parsed(_text_of(path, name, kind), name, what)
@@ -153,14 +185,18 @@ def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, An
     arrays = {key: document.pop(key) for key in kind.ARRAYS & document.keys()}
     try:
         # As text: then lists may be tuples, objects may be records, and nothing else is converted.
-        plain = kind.model_validate_json(canonical({**document, **dict.fromkeys(arrays)}))
+        plain = kind.model_validate_json(
+            canonical({**document, **dict.fromkeys(arrays)})
+        )
         built = build(found, plain.model_copy(update=arrays) if arrays else plain)
     except ValidationError as error:
         raise InputError(f"{name}: {explained(error, what)}") from None
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     if claimed != digest:
-        raise InputError(f"{name}: the sha256 does not match the content: the file was edited or damaged")
+        raise InputError(
+            f"{name}: the sha256 does not match the content: the file was edited or damaged"
+        )
     return built
 
 
@@ -170,21 +206,32 @@ def _digest(content: Mapping[str, Any], name: str, what: str) -> str:
     except (UnicodeEncodeError, ValueError):  # a lone surrogate, or 1e999
         where = _no_text(content, "")
         if where:
-            raise InputError(f"{name}: {where} is not valid Unicode text (lone surrogate)") from None
+            raise InputError(
+                f"{name}: {where} is not valid Unicode text (lone surrogate)"
+            ) from None
         raise InputError(f"{name}: holds a number that no {what} can hold") from None
 
 
 def _no_text(value: Any, place: str) -> str | None:
     """Place and value of the first text with a lone surrogate."""
     if isinstance(value, str):
-        return f"{place} ({quoted(value)})" if any("\ud800" <= c <= "\udfff" for c in value) else None
+        return (
+            f"{place} ({quoted(value)})"
+            if any("\ud800" <= c <= "\udfff" for c in value)
+            else None
+        )
     if isinstance(value, dict):
         for key, item in cast("dict[str, Any]", value).items():
-            found = _no_text(key, f"a key of {place or 'the file'}") or _no_text(item, _under(place, key))
+            found = _no_text(key, f"a key of {place or 'the file'}") or _no_text(
+                item, _under(place, key)
+            )
             if found:
                 return found
     items = enumerate(cast("list[Any]", value)) if isinstance(value, list) else ()
-    return next((found for i, item in items if (found := _no_text(item, _under(place, i)))), None)
+    return next(
+        (found for i, item in items if (found := _no_text(item, _under(place, i)))),
+        None,
+    )
 
 
 def explained(error: ValidationError, what: str) -> str:
@@ -202,7 +249,13 @@ def explained(error: ValidationError, what: str) -> str:
     if not message.startswith("must "):
         return f"{place}: {message}" if place else message
     given: Any = first["input"]
-    shown = "a list" if isinstance(given, list) else "an object" if isinstance(given, dict) else quoted(given)
+    shown = (
+        "a list"
+        if isinstance(given, list)
+        else "an object"
+        if isinstance(given, dict)
+        else quoted(given)
+    )
     return f"{place or f'the {what}'} ({shown}) {message}"
 
 
@@ -244,7 +297,9 @@ def _demand(problem: ErrorDetails) -> str:
 def _place(location: Sequence[int | str]) -> str:
     place = ""
     for part in location:
-        if not str(part).startswith("@"):  # the tag of a union, which is not in the file
+        if not str(part).startswith(
+            "@"
+        ):  # the tag of a union, which is not in the file
             place = _under(place, part)
     return place
 
@@ -264,12 +319,16 @@ def _text_of(path: PathLike, name: str, kind: type[FileDocument]) -> str:
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{name} is not a regular file")
         if status.st_size > kind.LARGEST:
-            raise InputError(f"{name} is too large for a {what} ({status.st_size} bytes)")
+            raise InputError(
+                f"{name} is too large for a {what} ({status.st_size} bytes)"
+            )
         data = Path(path).read_bytes()
     if not data.strip():
         raise InputError(f"{name} is empty, not a {what}")
     if data.startswith(b"\x80"):
-        raise InputError(f"{name} is a Python pickle, which is never opened: a {what} is JSON")
+        raise InputError(
+            f"{name} is a Python pickle, which is never opened: a {what} is JSON"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -278,7 +337,9 @@ def _text_of(path: PathLike, name: str, kind: type[FileDocument]) -> str:
 
 def _parsed(text: str, name: str, what: str) -> dict[str, Any]:
     def constant(word: str) -> Any:
-        raise InputError(f'{name}: {word} is no number of a {what} (infinities are the text "inf")')
+        raise InputError(
+            f'{name}: {word} is no number of a {what} (infinities are the text "inf")'
+        )
 
     def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
         if (twice := repeated(key for key, _ in members)) is not None:
@@ -286,12 +347,20 @@ def _parsed(text: str, name: str, what: str) -> dict[str, Any]:
         return dict(members)
 
     try:
-        document: Any = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
+        document: Any = json.loads(
+            text, parse_constant=constant, object_pairs_hook=pairs
+        )
     except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-            raise InputError(f"{name} is truncated: it ends in the middle (line {error.lineno})") from None
+        if error.pos >= len(text.rstrip()) or error.msg.startswith(
+            "Unterminated string"
+        ):
+            raise InputError(
+                f"{name} is truncated: it ends in the middle (line {error.lineno})"
+            ) from None
         where = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"{name} is not a {what}: not JSON ({error.msg.lower()} at {where})") from None
+        raise InputError(
+            f"{name} is not a {what}: not JSON ({error.msg.lower()} at {where})"
+        ) from None
     except InputError:
         raise
     except RecursionError:

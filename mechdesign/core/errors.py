@@ -71,4 +71,6 @@ def expected(name: str, value: object, kind: type[T], hint: str = "") -> T:
     """`value`, which is an argument of this name, if it is of this kind; else InputError."""
     if isinstance(value, kind):
         return value
-    raise InputError(f"{name} must be a {kind.__name__}, not {type(value).__name__}{hint}")
+    raise InputError(
+        f"{name} must be a {kind.__name__}, not {type(value).__name__}{hint}"
+    )

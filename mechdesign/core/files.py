@@ -35,7 +35,9 @@ def reason(error: OSError) -> str:
 def text_of(path: object) -> str:
     """A path as text."""
     if not isinstance(path, str | os.PathLike):
-        raise InputError(f"the path of a file must be a text or a path, not {type(path).__name__}")
+        raise InputError(
+            f"the path of a file must be a text or a path, not {type(path).__name__}"
+        )
     return os.fspath(cast("PathLike", path))
 
 
@@ -52,7 +54,9 @@ def reading(name: str) -> Generator[None]:
         raise InputError(f"{name} cannot be read: {reason(error)}") from None
 
 
-def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
+def check_target(
+    target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()
+) -> None:
     """Refuse a place to write to before any work is done."""
     name = text_of(target)
     path = Path(name)
@@ -66,9 +70,13 @@ def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...]
     if path.exists() and not force:
         raise InputError(EXISTS.format(name))
     if not path.parent.is_dir():
-        raise InputError(f"{name} cannot be written: there is no folder {str(path.parent)!r}")
+        raise InputError(
+            f"{name} cannot be written: there is no folder {str(path.parent)!r}"
+        )
     if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{name} cannot be written: the folder {str(path.parent)!r} is not writable")
+        raise InputError(
+            f"{name} cannot be written: the folder {str(path.parent)!r} is not writable"
+        )
 
 
 @contextmanager
@@ -91,7 +99,9 @@ def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
             os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
-        raise InputError(f"{os.fspath(target)} cannot be written: {reason(error)}") from error
+        raise InputError(
+            f"{os.fspath(target)} cannot be written: {reason(error)}"
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -182,13 +192,19 @@ class NamelessFile:
         if sys.platform == "linux" and DESCRIPTORS.is_dir():
             # Not every file system makes files without names; then a killed program may leave an empty one.
             with suppress(OSError):
-                self._descriptor = os.open(folder or tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR, MODE)
+                self._descriptor = os.open(
+                    folder or tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR, MODE
+                )
             if self._descriptor < 0:
-                self._descriptor, name = tempfile.mkstemp(".part", ".mechdesign-", folder)
+                self._descriptor, name = tempfile.mkstemp(
+                    ".part", ".mechdesign-", folder
+                )
                 os.unlink(name)
             self.path = DESCRIPTORS / str(self._descriptor)
         else:
-            self._descriptor, self._name = tempfile.mkstemp(".part", ".mechdesign-", folder)
+            self._descriptor, self._name = tempfile.mkstemp(
+                ".part", ".mechdesign-", folder
+            )
             self.path = Path(self._name)
 
     def close(self) -> None:
@@ -239,14 +255,21 @@ def open_locked(path: Path, *, busy: str) -> int:
                 why = f"{path} cannot be locked ({reason(error)}); choose a folder on a local disk"
                 raise InputError(busy if error.errno in HELD else why) from None
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor)):
+                if os.path.samestat(
+                    os.stat(path, follow_symlinks=False), os.fstat(descriptor)
+                ):
                     opened.pop_all()
                     return descriptor
 
 
 def _opened(path: Path) -> int:
     # Somebody else's link, pipe or file under this name could lead the output elsewhere.
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    flags = (
+        os.O_RDWR
+        | os.O_CREAT
+        | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_NONBLOCK", 0)
+    )
     try:
         descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:

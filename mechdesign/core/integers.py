@@ -30,7 +30,13 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     __slots__ = ("__dict__", "indices", "indptr", "shape", "values")
 
-    def __init__(self, shape: tuple[int, int], indptr: Integers, indices: Integers, values: Integers) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        indptr: Integers,
+        indices: Integers,
+        values: Integers,
+    ) -> None:
         self.shape = shape
         self._arrays = self.indptr, self.indices, self.values = tuple(
             np.array(array, dtype=np.int64) for array in (indptr, indices, values)
@@ -50,18 +56,30 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         return cls.from_array(_checked(rows, names))
 
     @classmethod
-    def of_pairs(cls, rows: Any, width: int, names: Sequence[str] | None = None) -> IntegerRows:
+    def of_pairs(
+        cls, rows: Any, width: int, names: Sequence[str] | None = None
+    ) -> IntegerRows:
         """Build from the entries that are not zero."""
         if not isinstance(rows, list):
-            raise InputError(f"sparse rows must be a list of lists of integers, not {type(rows).__name__}")
+            raise InputError(
+                f"sparse rows must be a list of lists of integers, not {type(rows).__name__}"
+            )
         for i, row in enumerate(rows):
             if not isinstance(row, list) or len(row) % 2 or set(map(type, row)) - {int}:
-                raise InputError(f"row {_name(names, i)} is not a list of index, value, .. in whole numbers")
+                raise InputError(
+                    f"row {_name(names, i)} is not a list of index, value, .. in whole numbers"
+                )
             if row and not 0 <= min(row) <= max(row) <= LARGEST_INTEGER:
                 wrong = next(v for v in row if not 0 <= v <= LARGEST_INTEGER)
                 raise InputError(f"row {_name(names, i)}: {_shown(wrong)} {_WANTED}")
-        indptr = np.concatenate([[0], np.cumsum([len(row) // 2 for row in rows])]).astype(np.int64)
-        numbers = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64, count=2 * int(indptr[-1]))
+        indptr = np.concatenate(
+            [[0], np.cumsum([len(row) // 2 for row in rows])]
+        ).astype(np.int64)
+        numbers = np.fromiter(
+            itertools.chain.from_iterable(rows),
+            dtype=np.int64,
+            count=2 * int(indptr[-1]),
+        )
         indices, values = numbers[::2], numbers[1::2]
         row_of = np.repeat(np.arange(len(rows)), np.diff(indptr))
         wrong = (indices >= width) | (values == 0)
@@ -88,8 +106,15 @@ class IntegerRows(Sequence[tuple[int, ...]]):
     def from_array(cls, array: NDArray[Any]) -> IntegerRows:
         """Build from a 2-dimensional integer array that is known to be in range."""
         at, indices = np.nonzero(array)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(at, minlength=array.shape[0]))])
-        return cls((array.shape[0], array.shape[1]), indptr, indices, array[at, indices].astype(np.int64))
+        indptr = np.concatenate(
+            [[0], np.cumsum(np.bincount(at, minlength=array.shape[0]))]
+        )
+        return cls(
+            (array.shape[0], array.shape[1]),
+            indptr,
+            indices,
+            array[at, indices].astype(np.int64),
+        )
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -100,7 +125,9 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         i = range(len(self))[index]
         row = [0] * self.shape[1]
         span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
-        for j, value in zip(self.indices[span].tolist(), self.values[span].tolist(), strict=True):
+        for j, value in zip(
+            self.indices[span].tolist(), self.values[span].tolist(), strict=True
+        ):
             row[j] = value
         return tuple(row)
 
@@ -110,8 +137,14 @@ class IntegerRows(Sequence[tuple[int, ...]]):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, IntegerRows):
             arrays = zip(self._arrays, other._arrays, strict=True)
-            return self.shape == other.shape and all(np.array_equal(one, two) for one, two in arrays)
-        return tuple(self) == tuple(map(tuple, other)) if isinstance(other, (tuple, list)) else NotImplemented
+            return self.shape == other.shape and all(
+                np.array_equal(one, two) for one, two in arrays
+            )
+        return (
+            tuple(self) == tuple(map(tuple, other))
+            if isinstance(other, (tuple, list))
+            else NotImplemented
+        )
 
     def __hash__(self) -> int:
         return hash((self.shape, self.indices.tobytes(), self.values.tobytes()))
@@ -138,7 +171,10 @@ class IntegerRows(Sequence[tuple[int, ...]]):
     def columns(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
         """Per column, the rows of its positive entries (ascending) and those entries, as Python integers."""
         order = np.argsort(self.indices, kind="stable")
-        at, values = tuple(self.row_of[order].tolist()), tuple(self.values[order].tolist())
+        at, values = (
+            tuple(self.row_of[order].tolist()),
+            tuple(self.values[order].tolist()),
+        )
         ends = np.cumsum(np.bincount(self.indices, minlength=self.shape[1])).tolist()
         starts = [0, *ends[:-1]]
         return tuple((at[a:b], values[a:b]) for a, b in zip(starts, ends, strict=True))
@@ -166,15 +202,27 @@ def _name(names: Sequence[str] | None, i: int) -> str:
 
 def _checked(rows: Any, names: Sequence[str] | None) -> Integers:
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
-        raise InputError(f"rows must be a list of lists of integers, not {type(rows).__name__}")
+        raise InputError(
+            f"rows must be a list of lists of integers, not {type(rows).__name__}"
+        )
     width = len(rows[0]) if len(rows) and isinstance(rows[0], Sequence) else 0
     for i, row in enumerate(rows):
         if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
             raise InputError(f"row {_name(names, i)} is not a list of integers")
         if len(row) != width:
-            raise InputError(f"row {_name(names, i)} has {len(row)} entries where the first row has {width}")
+            raise InputError(
+                f"row {_name(names, i)} has {len(row)} entries where the first row has {width}"
+            )
         # One pass in C tells the usual case; only a bad row is searched. A bool is not a number here.
-        if set(map(type, row)) - {int} or (row and not 0 <= min(row) <= max(row) <= LARGEST_INTEGER):
-            j = next(j for j, v in enumerate(row) if type(v) is not int or not 0 <= v <= LARGEST_INTEGER)
-            raise InputError(f"row {_name(names, i)}: entry {j + 1} ({_shown(row[j])}) {_WANTED}")
+        if set(map(type, row)) - {int} or (
+            row and not 0 <= min(row) <= max(row) <= LARGEST_INTEGER
+        ):
+            j = next(
+                j
+                for j, v in enumerate(row)
+                if type(v) is not int or not 0 <= v <= LARGEST_INTEGER
+            )
+            raise InputError(
+                f"row {_name(names, i)}: entry {j + 1} ({_shown(row[j])}) {_WANTED}"
+            )
     return np.array(rows, dtype=np.int64).reshape(len(rows), width)

@@ -7,7 +7,12 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from mechdesign.core.numbers import at_least, distance_at_most, factor_at_least, factor_at_most
+from mechdesign.core.numbers import (
+    at_least,
+    distance_at_most,
+    factor_at_least,
+    factor_at_most,
+)
 from mechdesign.core.numbers import budget as shown_budget
 
 if TYPE_CHECKING:
@@ -35,14 +40,18 @@ class LiftLimits:
     def loosest(self) -> LiftLimits:
         """Limits that hold for every symbol, as wide as those of any with budgets of its own: no verdict is by them."""
         lower = max([self.lower, *(lower for _, lower, _ in self.own)])
-        return LiftLimits(lower, max([self.upper, *(upper for _, _, upper in self.own)]), self.ratio)
+        return LiftLimits(
+            lower, max([self.upper, *(upper for _, _, upper in self.own)]), self.ratio
+        )
 
     @property
     def free_sides(self) -> tuple[str, ...]:
         """Which of lower and upper nothing bounds."""
         if math.isfinite(self.ratio):
             return ()
-        return tuple(side for side in ("lower", "upper") if math.isinf(getattr(self, side)))
+        return tuple(
+            side for side in ("lower", "upper") if math.isinf(getattr(self, side))
+        )
 
     @property
     def need_shares(self) -> bool:
@@ -53,7 +62,9 @@ class LiftLimits:
         """The limits in words; one of them is finite."""
         parts: list[str] = []
         if self.need_shares:
-            own = "".join(f", but {name!r} {_between(low, high)}" for name, low, high in self.own)
+            own = "".join(
+                f", but {name!r} {_between(low, high)}" for name, low, high in self.own
+            )
             parts.append(
                 f"whoever sees a released value finds every {sensitive} {_between(self.lower, self.upper)} times as "
                 f"likely as before{own}"
@@ -69,7 +80,12 @@ class LiftLimits:
 def _between(lower: float, upper: float) -> str:
     """``at least 0.6 and at most 1.7``; one side is finite."""
     bounds = [f"at least {factor_at_least(lower)}"] if math.isfinite(lower) else []
-    return " and ".join([*bounds, *([f"at most {factor_at_most(upper)}"] if math.isfinite(upper) else [])])
+    return " and ".join(
+        [
+            *bounds,
+            *([f"at most {factor_at_most(upper)}"] if math.isfinite(upper) else []),
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -122,10 +138,15 @@ class PowerMean:
         """The budget (nats) that the mean of each column uses; from logarithms, several times faster than powers."""
         import numpy as np
 
-        with np.errstate(divide="ignore", over="ignore"):  # log 0, and at the largest orders exp(-inf)
+        with np.errstate(
+            divide="ignore", over="ignore"
+        ):  # log 0, and at the largest orders exp(-inf)
             logs = np.log(lifts)
             largest = logs.max(axis=0)
-            return largest + np.log(p_s @ np.exp(self.order * (logs - largest))) / self.order
+            return (
+                largest
+                + np.log(p_s @ np.exp(self.order * (logs - largest))) / self.order
+            )
 
     def bound(self, budget: float) -> float:
         """What a budget (nats) allows."""
@@ -134,7 +155,9 @@ class PowerMean:
     def condition(self, inverse: bool, budget: float) -> str:
         """The bound in words; l is how many times as likely as before a symbol is."""
         lift = "(1/l)" if inverse else "l"
-        order = at_least(self.order)  # rounded down: power means grow with the order, so this is true as well
+        order = at_least(
+            self.order
+        )  # rounded down: power means grow with the order, so this is true as well
         return f"the mean of {lift}^{order} is at most exp({order} * {shown_budget(budget)})"
 
 
@@ -168,7 +191,11 @@ class MeanLimits:
     def condition(self, sensitive: str) -> str:
         """The limits in words; one of them is finite."""
         sides = ((False, self.upper), (True, self.lower))
-        bounds = [self.mean.condition(inverse, side) for inverse, side in sides if math.isfinite(side)]
+        bounds = [
+            self.mean.condition(inverse, side)
+            for inverse, side in sides
+            if math.isfinite(side)
+        ]
         return (
             f"a released value makes a {sensitive} l times as likely as before; with {sensitive} as in the table, "
             f"{' and '.join(bounds)}. A single {sensitive} can become much more or less likely than that."

@@ -62,11 +62,15 @@ def number(name: str, value: Any, allowed: str) -> float:
 def valid_text(text: object, what: str) -> str:
     """Return `text` if it is a string that UTF-8 can carry, else raise InputError."""
     if not isinstance(text, str):
-        raise InputError(f"{what} must be text, not {type(text).__name__} ({quoted(text)})")
+        raise InputError(
+            f"{what} must be text, not {type(text).__name__} ({quoted(text)})"
+        )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{what} {quoted(text)} is not valid Unicode text (lone surrogate)") from None
+        raise InputError(
+            f"{what} {quoted(text)} is not valid Unicode text (lone surrogate)"
+        ) from None
     return text
 
 
@@ -81,7 +85,9 @@ def fraction_of_text(text: str) -> Fraction:
     if body.lower().lstrip("+-") in _NOT_FINITE:
         raise InputError(f"{quoted(body)} is not a finite number")
     if len(body) > LONGEST_NUMBER or not _DECIMAL.fullmatch(body):
-        raise InputError(f"{quoted(text)} is not a number" if body else "the cell is empty")
+        raise InputError(
+            f"{quoted(text)} is not a number" if body else "the cell is empty"
+        )
     return _fraction_of_decimal(Decimal(body))
 
 
@@ -89,8 +95,12 @@ def _fraction_of_decimal(value: Decimal) -> Fraction:
     if not value.is_finite():
         raise InputError(f"{quoted(value)} is not a finite number")
     exponent = value.as_tuple().exponent
-    if value and (value.adjusted() > LARGEST_EXPONENT or int(exponent) < -2 * LARGEST_EXPONENT):
-        raise InputError(f"{quoted(value)} is too large or too small to be kept exactly")
+    if value and (
+        value.adjusted() > LARGEST_EXPONENT or int(exponent) < -2 * LARGEST_EXPONENT
+    ):
+        raise InputError(
+            f"{quoted(value)} is too large or too small to be kept exactly"
+        )
     return Fraction(value) if value else Fraction(0)
 
 
@@ -99,7 +109,9 @@ def fraction_of(value: Any) -> Fraction:
     if type(value).__name__ in ("bool", "bool_"):  # numpy's too, without importing it
         raise InputError(f"{quoted(value)} is a truth value, not a number")
     if isinstance(value, numbers.Rational):  # integers and fractions, numpy's too
-        return Fraction(int(cast("Any", value).numerator), int(cast("Any", value).denominator))
+        return Fraction(
+            int(cast("Any", value).numerator), int(cast("Any", value).denominator)
+        )
     if isinstance(value, numbers.Real):
         if not math.isfinite(value):
             raise InputError(f"{quoted(value)} is not a finite number")
@@ -113,12 +125,20 @@ def fraction_of(value: Any) -> Fraction:
 
 def share_of(name: str, value: object) -> Fraction:
     """A number strictly between 0 and 1, as written (90% is 0.9); a float is the shortest decimal that names it."""
-    return _within(name, value, "strictly between 0 and 1, as in 0.9 or 90%", Fraction(0), Fraction(1))
+    return _within(
+        name,
+        value,
+        "strictly between 0 and 1, as in 0.9 or 90%",
+        Fraction(0),
+        Fraction(1),
+    )
 
 
 def at_most_times(value: object) -> float:
     """The largest budget (nats) with exp of it at most a factor above 1."""
-    return log_at_most(_within("--at-most-times", value, "above 1, as in 2", Fraction(1)))
+    return log_at_most(
+        _within("--at-most-times", value, "above 1, as in 2", Fraction(1))
+    )
 
 
 def at_least_times(value: object) -> float:
@@ -126,12 +146,18 @@ def at_least_times(value: object) -> float:
     return log_at_most(1 / share_of("--at-least-times", value))
 
 
-def _within(name: str, value: object, allowed: str, low: Fraction, high: Fraction | None = None) -> Fraction:
+def _within(
+    name: str, value: object, allowed: str, low: Fraction, high: Fraction | None = None
+) -> Fraction:
     text = str(value).strip()
     try:
-        number = fraction_of_text(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        number = fraction_of_text(text.removesuffix("%")) / (
+            100 if text.endswith("%") else 1
+        )
     except InputError:
-        raise InputError(f"{name} ({quoted(value)}) must be a number {allowed}") from None
+        raise InputError(
+            f"{name} ({quoted(value)}) must be a number {allowed}"
+        ) from None
     if low < number and (high is None or number < high):
         return number
     raise InputError(f"{name} ({value}) must be {allowed}")
@@ -200,4 +226,6 @@ def factor_at_most(nats: float) -> str:
 
 def factor_at_least(nats: float) -> str:
     """exp of minus a budget, rounded down; 0 for an infinite one."""
-    return at_least(max(EXACT.next_minus(EXACT.exp(Decimal(nats).copy_negate())), Decimal(0)))
+    return at_least(
+        max(EXACT.next_minus(EXACT.exp(Decimal(nats).copy_negate())), Decimal(0))
+    )

@@ -50,7 +50,9 @@ def arrow_integers(array: NDArray[np.integer[Any]]) -> Any:
     import pyarrow as pa
 
     kind = pa.type_for_alias(array.dtype.name)
-    return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(array))])
+    return pa.Array.from_buffers(
+        kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(array))]
+    )
 
 
 def arrow_texts(texts: Sequence[str]) -> Any:
@@ -67,7 +69,11 @@ def arrow_offsets(texts: Any) -> tuple[NDArray[np.int64], Any]:
     """Where the texts of a pyarrow array begin and end, and the bytes that they are in."""
     _, offsets, data = texts.buffers()
     width = "<i8" if str(texts.type) == "large_string" else "<i4"
-    ends = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1] if len(texts) else [0]
+    ends = (
+        np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1]
+        if len(texts)
+        else [0]
+    )
     return np.asarray(ends, np.int64), data or b""
 
 
@@ -97,19 +103,27 @@ DENSE_LIMIT = 1 << 20
 """Up to this many possible combinations of cells they are told apart by one dense array (8 MB)."""
 
 
-def distinct_records(columns: Sequence[Encoded]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct_records(
+    columns: Sequence[Encoded],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct combinations of cells in columns of equal length."""
     sizes = tuple(len(column.texts) + 1 for column in columns)
     shifted = [column.codes.astype(np.int64) + 1 for column in columns]
     possible = math.prod(sizes)
     if possible >= 2**63:
-        distinct, inverse = np.unique(np.stack(shifted, axis=1), axis=0, return_inverse=True)
+        distinct, inverse = np.unique(
+            np.stack(shifted, axis=1), axis=0, return_inverse=True
+        )
         return distinct - 1, inverse.reshape(-1)
-    present, inverse = distinct_numbers(np.ravel_multi_index(tuple(shifted), sizes), possible)
+    present, inverse = distinct_numbers(
+        np.ravel_multi_index(tuple(shifted), sizes), possible
+    )
     return np.stack(np.unravel_index(present, sizes), axis=1) - 1, inverse
 
 
-def distinct_numbers(numbers: NDArray[np.integer[Any]], possible: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def distinct_numbers(
+    numbers: NDArray[np.integer[Any]], possible: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """The distinct ones of `numbers`, all from 0 and below `possible`, and which of them every one is."""
     if possible > DENSE_LIMIT:
         return np.unique(numbers, return_inverse=True)
@@ -141,7 +155,12 @@ class Numbering:
         texts = [(*column.texts, "") for column in columns]
         numbers = np.empty(len(distinct), np.int64)
         for k in np.argsort(first).tolist():
-            key = tuple([text[code] for text, code in zip(texts, distinct[k].tolist(), strict=True)])
+            key = tuple(
+                [
+                    text[code]
+                    for text, code in zip(texts, distinct[k].tolist(), strict=True)
+                ]
+            )
             numbers[k] = self._place.setdefault(key, len(self._place))
         return numbers[inverse]
 
@@ -151,12 +170,18 @@ def empty_as_missing(column: Encoded) -> Encoded:
     if "" not in column.texts:
         return column
     empty = [code for code, text in enumerate(column.texts) if not text]
-    return Encoded(np.where(np.isin(column.codes, empty), -1, column.codes), column.texts, column.is_float)
+    return Encoded(
+        np.where(np.isin(column.codes, empty), -1, column.codes),
+        column.texts,
+        column.is_float,
+    )
 
 
 def as_whole(text: str) -> str:
     """The text of a whole float as an integer: ``1.0`` becomes ``1``, all else stays."""
-    return text[:-2] if text.endswith(".0") and text[:-2].lstrip("-").isdigit() else text
+    return (
+        text[:-2] if text.endswith(".0") and text[:-2].lstrip("-").isdigit() else text
+    )
 
 
 def text_of(value: Any, name: str) -> str | None:
@@ -165,9 +190,14 @@ def text_of(value: Any, name: str) -> str | None:
         return value if value is None else str(value)
     if isinstance(value, (float, np.floating)):
         return None if math.isnan(value) else str(value)
-    if isinstance(value, (bytes, bytearray, list, tuple, dict, set, frozenset, np.ndarray)):
+    if isinstance(
+        value, (bytes, bytearray, list, tuple, dict, set, frozenset, np.ndarray)
+    ):
         raise _not_a_symbol(name, type(value).__name__)
-    if type(value).__name__ in ("NAType", "NaTType"):  # pandas' missing values, without importing pandas
+    if type(value).__name__ in (
+        "NAType",
+        "NaTType",
+    ):  # pandas' missing values, without importing pandas
         return None
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC)
@@ -182,9 +212,15 @@ def simple_texts(column: Any) -> Any:
         column = column.combine_chunks()
     if not isinstance(column, pa.Array):
         return None
-    kind: Any = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind: Any = (
+        column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    )
     texts = str(kind) in ("string", "large_string", "string_view")
-    return column.cast(kind).cast(pa.string()) if texts or pa.types.is_integer(kind) else None
+    return (
+        column.cast(kind).cast(pa.string())
+        if texts or pa.types.is_integer(kind)
+        else None
+    )
 
 
 def encode(column: Any, name: str) -> Encoded:
@@ -195,7 +231,9 @@ def encode(column: Any, name: str) -> Encoded:
         return _encode_arrow(column, name)
     if isinstance(column, np.ndarray):
         if column.ndim != 1:
-            raise InputError(f"the column {quoted(name)} must have one dimension, not {column.ndim}")
+            raise InputError(
+                f"the column {quoted(name)} must have one dimension, not {column.ndim}"
+            )
         if column.dtype.kind in "OUT":
             return _encode_values(column.tolist(), name)
         if column.dtype.kind not in "iufbM":
@@ -214,8 +252,12 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
         table = nw.from_native(frame, eager_only=True)
     except (TypeError, nw.exceptions.DuplicateError) as error:
         twice = isinstance(error, nw.exceptions.DuplicateError)
-        reason = "two columns have the same name" if twice else f"not {type(frame).__name__}"
-        raise InputError(f"the table must be a pandas, polars or pyarrow table; {reason}") from None
+        reason = (
+            "two columns have the same name" if twice else f"not {type(frame).__name__}"
+        )
+        raise InputError(
+            f"the table must be a pandas, polars or pyarrow table; {reason}"
+        ) from None
     for name in names:
         require_column(name, table.columns)
     return [encode(table[name].to_native(), name) for name in names]
@@ -236,8 +278,12 @@ _DELIMITERS = {
 def separators(header: Collection[Any]) -> str:
     """What a message says of a single column that looks like several; nothing of any other header."""
     only = str(*header) if len(header) == 1 else ""
-    for name, typed in (said for delimiter, said in _DELIMITERS.items() if delimiter in only):
-        return f"; its cells seem to be separated by {name}: say so (--delimiter {typed})"
+    for name, typed in (
+        said for delimiter, said in _DELIMITERS.items() if delimiter in only
+    ):
+        return (
+            f"; its cells seem to be separated by {name}: say so (--delimiter {typed})"
+        )
     return ""
 
 
@@ -249,7 +295,9 @@ def require_column(name: str, available: Collection[Any]) -> None:
     near = difflib.get_close_matches(str(name), columns, n=1, cutoff=ALIKE)
     hint = f"; did you mean {quoted(near[0])}?" if near else ""
     separated = separators(available)
-    raise InputError(f"there is no column {quoted(name)}{hint} (columns: {listed(columns, 20)}){separated}")
+    raise InputError(
+        f"there is no column {quoted(name)}{hint} (columns: {listed(columns, 20)}){separated}"
+    )
 
 
 def _encode_series(column: Any, name: str) -> Encoded:
@@ -281,7 +329,9 @@ def _encode_values(values: Sequence[Any], name: str) -> Encoded:
     )
     del index[None]
     present = [value for value, code in zip(values, codes, strict=True) if code >= 0]
-    is_float = bool(present) and all(isinstance(value, (float, np.floating)) for value in present)
+    is_float = bool(present) and all(
+        isinstance(value, (float, np.floating)) for value in present
+    )
     return Encoded(codes, tuple(text for text in index if text is not None), is_float)
 
 
@@ -291,17 +341,25 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
     if pa.types.is_null(column.type):
         return Encoded(np.full(len(column), -1), ())
     if not pa.types.is_dictionary(column.type):
-        if pa.types.is_nested(column.type) or isinstance(column.type, pa.BaseExtensionType):
+        if pa.types.is_nested(column.type) or isinstance(
+            column.type, pa.BaseExtensionType
+        ):
             raise _not_a_symbol(name, str(column.type))
         column = column.dictionary_encode()
     if isinstance(column, pa.ChunkedArray):
         if not column.num_chunks:  # which pyarrow cannot combine for every type
-            return Encoded(np.zeros(0, np.int64), (), pa.types.is_floating(column.type.value_type))
+            return Encoded(
+                np.zeros(0, np.int64), (), pa.types.is_floating(column.type.value_type)
+            )
         column = column.combine_chunks()
-    if len(column.dictionary) > len(column):  # of a whole row group, of which this is a part
+    if len(column.dictionary) > len(
+        column
+    ):  # of a whole row group, of which this is a part
         column = column.dictionary_decode().dictionary_encode()
     unsigned = pa.types.is_unsigned_integer(column.indices.type)
-    codes = integers_of(column.indices.cast(pa.int64()) if unsigned else column.indices, -1)
+    codes = integers_of(
+        column.indices.cast(pa.int64()) if unsigned else column.indices, -1
+    )
     texts = _arrow_texts(column.dictionary, name)
     missing = [i for i, text in enumerate(texts) if text is None]
     if missing:  # NaN, or a null inside a dictionary
@@ -309,7 +367,9 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         keep[[*missing, -1]] = -1
         codes = keep[codes]
     kind = column.dictionary.type
-    return Encoded(codes, tuple(text or "" for text in texts), pa.types.is_floating(kind))
+    return Encoded(
+        codes, tuple(text or "" for text in texts), pa.types.is_floating(kind)
+    )
 
 
 def _arrow_texts(values: Any, name: str) -> list[str | None]:
@@ -317,15 +377,29 @@ def _arrow_texts(values: Any, name: str) -> list[str | None]:
 
     kind, types = values.type, pa.types
     if types.is_timestamp(kind) or types.is_time(kind):
-        if getattr(kind, "tz", None):  # whatever the zone of the table, or of who reads it
+        if getattr(
+            kind, "tz", None
+        ):  # whatever the zone of the table, or of who reads it
             values = values.cast(pa.timestamp(kind.unit, "UTC"))
-        return [text and _plain_time(text) for text in values.cast(pa.string()).to_pylist()]
+        return [
+            text and _plain_time(text) for text in values.cast(pa.string()).to_pylist()
+        ]
     if types.is_floating(kind):
         valid = values.is_valid().to_pylist()
         pairs = zip(integers_of(values), valid, strict=True)
-        return [str(number) if there and not math.isnan(number) else None for number, there in pairs]
+        return [
+            str(number) if there and not math.isnan(number) else None
+            for number, there in pairs
+        ]
     texts = (types.is_string, types.is_large_string, types.is_string_view)
-    simple = (*texts, types.is_integer, types.is_boolean, types.is_decimal, types.is_date, types.is_null)
+    simple = (
+        *texts,
+        types.is_integer,
+        types.is_boolean,
+        types.is_decimal,
+        types.is_date,
+        types.is_null,
+    )
     if any(test(kind) for test in simple):
         return [None if value is None else str(value) for value in values.to_pylist()]
     raise _not_a_symbol(name, str(kind))
@@ -337,4 +411,6 @@ def _plain_time(text: str) -> str:
 
 
 def _not_a_symbol(name: str, kind: str) -> InputError:
-    return InputError(f"the column {quoted(name)} holds {kind}, which is no symbol; turn it into text first")
+    return InputError(
+        f"the column {quoted(name)} holds {kind}, which is no symbol; turn it into text first"
+    )

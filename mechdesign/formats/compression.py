@@ -41,7 +41,9 @@ def compression_named(path: PathLike) -> Compression | None:
 class Decompressed:
     """The content of a compressed file."""
 
-    def __init__(self, stream: io.RawIOBase, compression: Compression, name: str) -> None:
+    def __init__(
+        self, stream: io.RawIOBase, compression: Compression, name: str
+    ) -> None:
         import pyarrow as pa
 
         self._stream: Any = pa.CompressedInputStream(stream, compression)
@@ -56,12 +58,16 @@ class Decompressed:
             return self._stream.read(size)
         except (OSError, pa.ArrowException) as error:
             if isinstance(error, OSError) and error.errno:
-                raise InputError(f"{self._name} cannot be read: {reason(error)}") from None
+                raise InputError(
+                    f"{self._name} cannot be read: {reason(error)}"
+                ) from None
             if "Truncated" in str(error):
                 raise InputError(
                     f"{self._name} is truncated within its {self._compression} data; it was not copied or written whole"
                 ) from None
-            raise InputError(f"{self._name}: its {self._compression} data are damaged") from None
+            raise InputError(
+                f"{self._name}: its {self._compression} data are damaged"
+            ) from None
 
 
 def compressed(target: LeftOpen, compression: Compression | None) -> Any:

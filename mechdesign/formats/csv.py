@@ -19,11 +19,24 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats import _csv
-from mechdesign.formats.cells import arrow_texts, encode, integers_of, require_column, simple_texts
+from mechdesign.formats.cells import (
+    arrow_texts,
+    encode,
+    integers_of,
+    require_column,
+    simple_texts,
+)
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, field_of, values_of
+from mechdesign.formats.outputs import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    check_outputs,
+    field_of,
+    values_of,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,9 @@ def edits_of(outputs: Sequence[Output], width: int) -> list[Edit]:
             count += 1
             continue
         before = None if output is None else output.position
-        gap = (width if before is None else before) - (-1 if after is None else after) - 1
+        gap = (
+            (width if before is None else before) - (-1 if after is None else after) - 1
+        )
         if gap or written:
             edits.append(Edit(after, before, tuple(written)))
         after, written = before, []
@@ -62,11 +77,15 @@ def edits_of(outputs: Sequence[Output], width: int) -> list[Edit]:
 class CellWriter:
     """Writes cells with quotes where they need them."""
 
-    def __init__(self, name: str, options: TextOptions, encoding: str, *, alone: bool) -> None:
+    def __init__(
+        self, name: str, options: TextOptions, encoding: str, *, alone: bool
+    ) -> None:
         self.name = name
         self._quote = options.quote
         # In hexadecimal, for pyarrow's patterns and Python's alike.
-        special = "".join(f"\\x{ord(each):02x}" for each in options.delimiter + (options.quote or ""))
+        special = "".join(
+            f"\\x{ord(each):02x}" for each in options.delimiter + (options.quote or "")
+        )
         self.special = f"[{special}\\r\\n]" + "|^$" * alone
         self._encoding = encoding
 
@@ -97,11 +116,19 @@ class CsvSink(AbstractContextManager["CsvSink"]):
     """
 
     def __init__(
-        self, source: CsvSource, target: BinaryIO, outputs: Sequence[Output], compression: Compression | None
+        self,
+        source: CsvSource,
+        target: BinaryIO,
+        outputs: Sequence[Output],
+        compression: Compression | None,
     ) -> None:
         self._begin(source, outputs, source.options, source.text.encoding)
         alone = len(outputs) == 1
-        self._lone = outputs[0].position if alone and isinstance(outputs[0], KeptColumn) else None
+        self._lone = (
+            outputs[0].position
+            if alone and isinstance(outputs[0], KeptColumn)
+            else None
+        )
         if self._lone is not None and len(source.header) > 1:
             outputs = [WrittenColumn(source.header[self._lone], self._lone)]
         else:
@@ -117,14 +144,24 @@ class CsvSink(AbstractContextManager["CsvSink"]):
         self._open(target, compression, source.text.mark)
         self._put(self._delimiter.join(cells).encode() + source.blocks.newline)
 
-    def _begin(self, source: Any, outputs: Sequence[Output], options: TextOptions, encoding: str) -> None:
+    def _begin(
+        self,
+        source: Any,
+        outputs: Sequence[Output],
+        options: TextOptions,
+        encoding: str,
+    ) -> None:
         check_outputs(outputs, len(source.header))
         self.records = 0
         self._delimiter, self._encoding = options.delimiter, encoding
         self._encoder = codecs.getincrementalencoder(encoding)()
-        self._writer = CellWriter(source.name, options, encoding, alone=len(outputs) == 1)
+        self._writer = CellWriter(
+            source.name, options, encoding, alone=len(outputs) == 1
+        )
 
-    def _open(self, target: BinaryIO, compression: Compression | None, mark: bytes = b"") -> None:
+    def _open(
+        self, target: BinaryIO, compression: Compression | None, mark: bytes = b""
+    ) -> None:
         self._plain = LeftOpen(target)
         self._target = compressed(self._plain, compression)
         write_all(self._target, mark)
@@ -148,7 +185,9 @@ class CsvSink(AbstractContextManager["CsvSink"]):
     def write_packed(self, part: Any) -> None:
         """Write lines, as `CsvBatch.packed` gives them."""
         lines = part.column(0)
-        ends = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset : lines.offset + len(lines) + 1]
+        ends = np.frombuffer(lines.buffers()[1], np.int32)[
+            lines.offset : lines.offset + len(lines) + 1
+        ]
         self._put(memoryview(lines.buffers()[2])[ends[0] : ends[-1]])
         self.records += len(lines)
 
@@ -156,13 +195,17 @@ class CsvSink(AbstractContextManager["CsvSink"]):
         """Write what is left; the target stays open."""
         self._target.close()
 
-    def _exchanged(self, block: TextBlock, written: Sequence[tuple[Positions, Any]]) -> bytes:
+    def _exchanged(
+        self, block: TextBlock, written: Sequence[tuple[Positions, Any]]
+    ) -> bytes:
         """The lines of the block with the texts of the written columns."""
         import pyarrow as pa
 
         cuts = np.empty((len(block.starts), len(self._edits), 2), np.int64)
         for k, edit in enumerate(self._edits):
-            cuts[:, k, 0] = block.starts if edit.after is None else block.ends[:, edit.after]
+            cuts[:, k, 0] = (
+                block.starts if edit.after is None else block.ends[:, edit.after]
+            )
             if edit.before == 0:
                 cuts[:, k, 1] = block.starts
             else:
@@ -175,9 +218,13 @@ class CsvSink(AbstractContextManager["CsvSink"]):
             codes[:, slot] = of
             codes[:, slot] += base
             base += len(known)
-        _, offsets, data = pa.concat_arrays([arrow_texts([]), *(known for _, known in used)]).buffers()
+        _, offsets, data = pa.concat_arrays(
+            [arrow_texts([]), *(known for _, known in used)]
+        ).buffers()
         counts = np.array([len(edit.written) for edit in self._edits])
-        return _csv.exchanged(block.text, block.size, cuts, codes, counts, offsets, data or b"")
+        return _csv.exchanged(
+            block.text, block.size, cuts, codes, counts, offsets, data or b""
+        )
 
     def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
         """Codes of the written column number `k`, and its texts as they are to be written."""
@@ -186,15 +233,25 @@ class CsvSink(AbstractContextManager["CsvSink"]):
             column = column.dictionary_decode().fill_null("").dictionary_encode()
         known = self._prepared.get(k)
         if known is None or not known[0].equals(column.dictionary):
-            self._prepared[k] = known = column.dictionary, self._texts(k, column.dictionary)
+            self._prepared[k] = known = (
+                column.dictionary,
+                self._texts(k, column.dictionary),
+            )
         return integers_of(column.indices), known[1]
 
     def _texts(self, k: int, dictionary: Any) -> Any:
         """The texts of the written column number `k` with their quotes and the delimiters about them."""
         edit = next(edit for edit in self._edits if k in edit.written)
-        before = self._delimiter if edit.after is not None or k != edit.written[0] else ""
-        after = self._delimiter if edit.before is not None and k == edit.written[-1] else ""
-        texts = [before + self._writer.cell(text, "the text") + after for text in dictionary.to_pylist()]
+        before = (
+            self._delimiter if edit.after is not None or k != edit.written[0] else ""
+        )
+        after = (
+            self._delimiter if edit.before is not None and k == edit.written[-1] else ""
+        )
+        texts = [
+            before + self._writer.cell(text, "the text") + after
+            for text in dictionary.to_pylist()
+        ]
         return arrow_texts(texts)
 
     def _put(self, data: Any) -> None:
@@ -211,7 +268,9 @@ class CsvSink(AbstractContextManager["CsvSink"]):
 class TextSink(CsvSink):
     """Writes columns of a Parquet file as a CSV: the texts of the cells by the rules of `cells`, nulls as empty."""
 
-    def __init__(self, source: Any, target: BinaryIO, outputs: Sequence[Output], *how: Any) -> None:
+    def __init__(
+        self, source: Any, target: BinaryIO, outputs: Sequence[Output], *how: Any
+    ) -> None:
         import pyarrow as pa
 
         compression, given, escape = how
@@ -223,9 +282,13 @@ class TextSink(CsvSink):
             try:
                 encode(pa.array([], field.type), field.name)
             except InputError as error:
-                raise InputError(f"{source.name}: {error}, or leave it out (--drop)") from None
+                raise InputError(
+                    f"{source.name}: {error}, or leave it out (--drop)"
+                ) from None
         self._open(target, compression)
-        head = options.delimiter.join(self._writer.cell(field.name, "the column") for field in fields)
+        head = options.delimiter.join(
+            self._writer.cell(field.name, "the column") for field in fields
+        )
         self._put(f"{head}\n".encode())
 
     def write(self, batch: Any, written: Sequence[Any]) -> None:
@@ -235,7 +298,11 @@ class TextSink(CsvSink):
         pc: Any = pyarrow.compute
         fresh = iter(written)
         columns = [
-            self._written(batch.texts(output.position) if isinstance(output, KeptColumn) else next(fresh))
+            self._written(
+                batch.texts(output.position)
+                if isinstance(output, KeptColumn)
+                else next(fresh)
+            )
             for output in self._outputs
         ]
         columns[-1] = pc.binary_join_element_wise(columns[-1], "", "\n")
@@ -248,13 +315,21 @@ class TextSink(CsvSink):
 
         pc: Any = pyarrow.compute
         simple = simple_texts(column)
-        cells = (encode(column, "").expanded() if simple is None else simple).fill_null("")
+        cells = (encode(column, "").expanded() if simple is None else simple).fill_null(
+            ""
+        )
         if self._escape:
             formulas = pc.match_substring_regex(cells, r"^[=+\-@\t\r]")
-            formulas = pc.and_not(formulas, pc.match_substring_regex(cells, f"^{NUMBER}$"))
-            cells = pc.if_else(formulas, pc.binary_join_element_wise("'", cells, ""), cells)
+            formulas = pc.and_not(
+                formulas, pc.match_substring_regex(cells, f"^{NUMBER}$")
+            )
+            cells = pc.if_else(
+                formulas, pc.binary_join_element_wise("'", cells, ""), cells
+            )
         if pc.any(pc.match_substring(cells, "\0")).as_py():
-            raise InputError(f"{self._writer.name}: a cell holds NUL, which no CSV can; leave its column out")
+            raise InputError(
+                f"{self._writer.name}: a cell holds NUL, which no CSV can; leave its column out"
+            )
         special = pc.match_substring_regex(cells, self._writer.special)
         if not pc.any(special).as_py():
             return cells
@@ -264,7 +339,11 @@ class TextSink(CsvSink):
                 "delimiter"
             )
         doubled = pc.replace_substring(cells, self._quote, self._quote * 2)
-        return pc.if_else(special, pc.binary_join_element_wise(self._quote, doubled, self._quote, ""), cells)
+        return pc.if_else(
+            special,
+            pc.binary_join_element_wise(self._quote, doubled, self._quote, ""),
+            cells,
+        )
 
 
 class CsvSource(AbstractContextManager["CsvSource"]):
@@ -277,21 +356,29 @@ class CsvSource(AbstractContextManager["CsvSource"]):
     records: int | None = None
     """How many there are, where the format tells it beforehand."""
 
-    def __init__(self, raw: RawInput, options: TextOptions, *, repeated_names: bool = False) -> None:
+    def __init__(
+        self, raw: RawInput, options: TextOptions, *, repeated_names: bool = False
+    ) -> None:
         self.name = raw.name
         self.size = raw.size
         self.options = options
         self._block: TextBlock | None = None
         self._raw = raw
         self._begin()
-        self.header = [_unquoted(cell.decode(), options.quote) for cell in self.blocks.header]
+        self.header = [
+            _unquoted(cell.decode(), options.quote) for cell in self.blocks.header
+        ]
         twice = [name for name, times in Counter(self.header).items() if times > 1]
         if twice and not repeated_names:
-            raise InputError(f"{self.name}: the header has the column {quoted(twice[0])} more than once")
+            raise InputError(
+                f"{self.name}: the header has the column {quoted(twice[0])} more than once"
+            )
 
     def _begin(self) -> None:
         self.text = TextInput(self._raw, self.options.encoding)
-        self.blocks = Blocks(self.text, self.name, self.options.delimiter, self.options.quote)
+        self.blocks = Blocks(
+            self.text, self.name, self.options.delimiter, self.options.quote
+        )
 
     def __exit__(self, *raised: object) -> None:
         self.close()
@@ -307,7 +394,11 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         return self.blocks.completed
 
     def batches(
-        self, *, encode: Sequence[str] = (), read: Sequence[str] = (), whole: bool = True
+        self,
+        *,
+        encode: Sequence[str] = (),
+        read: Sequence[str] = (),
+        whole: bool = True,
     ) -> Iterator[CsvBatch]:
         """All records, some at a time; from the beginning of the file at every call."""
         for name in (*encode, *read):
@@ -315,7 +406,12 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         self._begin()
         for block in self.blocks:
             self._block = block
-            yield CsvBatch(**vars(block), names=self.header, quote=self.options.quote, encode=encode)
+            yield CsvBatch(
+                **vars(block),
+                names=self.header,
+                quote=self.options.quote,
+                encode=encode,
+            )
 
     def where(self, record: int) -> str:
         """The file and the line where a record begins; the file is read again unless the last batch holds it."""
@@ -327,7 +423,11 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         return f"{self.name}, record {record + 1}"
 
     def sink(
-        self, target: BinaryIO, outputs: Sequence[Output], *, compression: Compression | None = None
+        self,
+        target: BinaryIO,
+        outputs: Sequence[Output],
+        *,
+        compression: Compression | None = None,
     ) -> CsvSink:
         """A CSV file with the same delimiter, quotes, encoding, byte-order mark and line ends."""
         return CsvSink(self, target, outputs, compression)
@@ -340,14 +440,24 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         compression: Compression | None = None,
     ) -> None:
         """Write a new table as this file is written."""
-        writer = CellWriter(self.name, self.options, self.text.encoding, alone=len(columns) == 1)
-        cell, rows = lru_cache(partial(writer.cell, what="the text")), zip(*columns.values(), strict=True)
+        writer = CellWriter(
+            self.name, self.options, self.text.encoding, alone=len(columns) == 1
+        )
+        cell, rows = (
+            lru_cache(partial(writer.cell, what="the text")),
+            zip(*columns.values(), strict=True),
+        )
         head = (writer.cell(name, "the column") for name in columns)
         lines = chain([head], (map(cell, map(str, row)) for row in rows))
-        newline, stream = self.blocks.newline.decode(), compressed(LeftOpen(target), compression)
+        newline, stream = (
+            self.blocks.newline.decode(),
+            compressed(LeftOpen(target), compression),
+        )
         write_all(stream, self.text.mark)
         delimiter = self.options.delimiter
-        while text := "".join(delimiter.join(line) + newline for line in islice(lines, 10_000)):
+        while text := "".join(
+            delimiter.join(line) + newline for line in islice(lines, 10_000)
+        ):
             write_all(stream, text.encode(self.text.encoding))
         stream.close()
 
@@ -364,7 +474,11 @@ NUMBER = r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?%?"
 
 def as_text(cell: str) -> str:
     """A cell with an apostrophe before it, where a spreadsheet would take it for a formula and it is no number."""
-    return f"'{cell}" if cell and cell[0] in FORMULAS and not re.fullmatch(NUMBER, cell) else cell
+    return (
+        f"'{cell}"
+        if cell and cell[0] in FORMULAS and not re.fullmatch(NUMBER, cell)
+        else cell
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,8 +501,12 @@ class CsvBatch(TextBlock):
             return cells
         import pyarrow as pa
 
-        codes, firsts = (pa.py_buffer(found) for found in _csv.numbered(*cells.buffers()[1:]))
-        known = cells.take(pa.Array.from_buffers(pa.int32(), len(firsts) // 4, [None, firsts]))
+        codes, firsts = (
+            pa.py_buffer(found) for found in _csv.numbered(*cells.buffers()[1:])
+        )
+        known = cells.take(
+            pa.Array.from_buffers(pa.int32(), len(firsts) // 4, [None, firsts])
+        )
         indices = pa.Array.from_buffers(pa.int32(), len(cells), [None, codes])
         return pa.DictionaryArray.from_arrays(indices, known, safe=False)
 
@@ -411,16 +529,28 @@ class CsvBatch(TextBlock):
 
     def escaped(self) -> CsvBatch:
         """The records with an apostrophe before every cell that a spreadsheet would take for a formula."""
-        text, data, starts = self.text, np.frombuffer(self.text, np.uint8), self._cells()
-        starts += data[starts] == (0 if self.quote is None else ord(self.quote))  # there are no zeros
+        text, data, starts = (
+            self.text,
+            np.frombuffer(self.text, np.uint8),
+            self._cells(),
+        )
+        starts += data[starts] == (
+            0 if self.quote is None else ord(self.quote)
+        )  # there are no zeros
         signs = np.isin(data[np.minimum(starts, self.size - 1)], [*map(ord, FORMULAS)])
         signs &= starts < self.ends
         pairs = zip(starts[signs].tolist(), self.ends[signs].tolist(), strict=True)
-        cells = [(at, text[at:end].decode().rstrip(self.quote or "")) for at, end in pairs]
-        at = np.array([place for place, cell in cells if as_text(cell) != cell], np.int64)
+        cells = [
+            (at, text[at:end].decode().rstrip(self.quote or "")) for at, end in pairs
+        ]
+        at = np.array(
+            [place for place, cell in cells if as_text(cell) != cell], np.int64
+        )
         return replace(
             self,
-            text=b"'".join([text[i:j] for i, j in pairwise([0, *at.tolist(), len(text)])]),
+            text=b"'".join(
+                [text[i:j] for i, j in pairwise([0, *at.tolist(), len(text)])]
+            ),
             starts=self.starts + np.searchsorted(at, self.starts),
             ends=self.ends + np.searchsorted(at, self.ends),
             size=self.size + int(np.searchsorted(at, self.size)),
@@ -440,7 +570,9 @@ class CsvBatch(TextBlock):
         quote = -1 if self.quote is None or not self.quotes else ord(self.quote)
         first, last = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
         found = _csv.texts(self.text, first, last, quote)
-        return pa.Array.from_buffers(pa.string(), len(starts), [None, *map(pa.py_buffer, found)])
+        return pa.Array.from_buffers(
+            pa.string(), len(starts), [None, *map(pa.py_buffer, found)]
+        )
 
 
 def _unquoted(cell: str, quote: str | None) -> str:

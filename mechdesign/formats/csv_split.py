@@ -68,9 +68,13 @@ class Splitter:
         """
         if self._found.shape[1] < len(text):
             self._found = np.empty((3, len(text) + len(text) // 8), np.int64)
-        cells, count, size, lines, misquoted = _csv.split(text, self._delimiter, self._quote, *self._found)
+        cells, count, size, lines, misquoted = _csv.split(
+            text, self._delimiter, self._quote, *self._found
+        )
         sizes = (cells, count, count)
-        ends, last, starts = (found[:k].copy() for found, k in zip(self._found, sizes, strict=True))
+        ends, last, starts = (
+            found[:k].copy() for found, k in zip(self._found, sizes, strict=True)
+        )
         quotes = self._quote >= 0 and self._quote in text
         return Rows(ends, last, starts, size, quotes, lines, misquoted)
 
@@ -79,7 +83,11 @@ def pieces_of(text: bytes, offsets: NDArray[np.int32]) -> Any:
     """The pieces of `text` between offsets that never go back, as a pyarrow array that copies nothing."""
     import pyarrow as pa
 
-    if offsets[0] < 0 or offsets[-1] > len(text) or bool((offsets[1:] < offsets[:-1]).any()):
+    if (
+        offsets[0] < 0
+        or offsets[-1] > len(text)
+        or bool((offsets[1:] < offsets[:-1]).any())
+    ):
         raise IndexError("offsets must ascend within the text")
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
@@ -120,7 +128,9 @@ class TextBlock:
         text = b"".join([self.text[bounds[i] : bounds[i + 1]] for i in at.tolist()])
         starts = np.cumsum(np.append(0, bounds[at + 1] - bounds[at]))
         ends = self.ends[at] + (starts[:-1] - self.starts[at])[:, None]
-        return replace(self, text=text, ends=ends, starts=starts[:-1], size=int(starts[-1]))
+        return replace(
+            self, text=text, ends=ends, starts=starts[:-1], size=int(starts[-1])
+        )
 
 
 def line_breaks(text: bytes) -> int:
@@ -132,7 +142,9 @@ def line_breaks(text: bytes) -> int:
 class Blocks:
     """Reads a file of text block by block; the first row is the header."""
 
-    def __init__(self, source: TextInput, name: str, delimiter: str, quote: str | None) -> None:
+    def __init__(
+        self, source: TextInput, name: str, delimiter: str, quote: str | None
+    ) -> None:
         self._source = source
         self._name = name
         self._delimiter = ord(delimiter)
@@ -152,9 +164,14 @@ class Blocks:
         self._require_text(text, rows.size)
         width = int(rows.widths()[0]) if len(rows) else 0
         if not width:
-            raise InputError(f"{self._name}: the first line is blank; it must name the columns")
+            raise InputError(
+                f"{self._name}: the first line is blank; it must name the columns"
+            )
         ends = rows.ends[:width].tolist()
-        cells = [text[start:end] for start, end in zip([0, *(e + 1 for e in ends[:-1])], ends, strict=True)]
+        cells = [
+            text[start:end]
+            for start, end in zip([0, *(e + 1 for e in ends[:-1])], ends, strict=True)
+        ]
         after = int(rows.starts[1]) if len(rows) > 1 else rows.size
         newline = text[ends[-1] : after]
         self._rest = text[after : rows.size] + self._rest
@@ -172,7 +189,15 @@ class Blocks:
             if count:
                 ends = rows.ends[: count * width].reshape(count, width)
                 size = int(rows.starts[count]) if count < len(rows) else rows.size
-                yield TextBlock(text, ends, rows.starts[:count], size, rows.quotes, self._line, self.records)
+                yield TextBlock(
+                    text,
+                    ends,
+                    rows.starts[:count],
+                    size,
+                    rows.quotes,
+                    self._line,
+                    self.records,
+                )
                 self.records += count
             self._line += rows.lines
 
@@ -188,11 +213,17 @@ class Blocks:
             if len(rows) or self._ended:
                 break
             if len(text) >= LONGEST:
-                self._refuse(b"", f"a record of more than {LONGEST:,} bytes; is a quote never closed?")
+                self._refuse(
+                    b"",
+                    f"a record of more than {LONGEST:,} bytes; is a quote never closed?",
+                )
             wanted = len(text)
         self._rest = text[rows.size :]
         if self._ended and self._rest:
-            self._refuse(text[: rows.size], "the file ends within quotes; a quote is never closed")
+            self._refuse(
+                text[: rows.size],
+                "the file ends within quotes; a quote is never closed",
+            )
         return text, rows
 
     def _more(self, text: bytes, size: int) -> bytes:
@@ -225,7 +256,9 @@ class Blocks:
                 self._refuse(text[: error.start], self._no_text())
         nul = text.find(b"\0", 0, size)
         if nul >= 0:
-            self._refuse(text[:nul], "a NUL character, which is no text; is this a CSV file?")
+            self._refuse(
+                text[:nul], "a NUL character, which is no text; is this a CSV file?"
+            )
 
     def _no_text(self) -> str:
         if self._source.encoding == "utf-8":
@@ -236,20 +269,30 @@ class Blocks:
         """How many rows there are before blank lines that end the file; every one must be as long as the header."""
         count = filled = len(rows)
         expected = np.arange(width - 1, len(rows.ends), width)
-        if not np.array_equal(rows.last, expected) or (width == 1 and (rows.ends == rows.starts).any()):
+        if not np.array_equal(rows.last, expected) or (
+            width == 1 and (rows.ends == rows.starts).any()
+        ):
             widths = rows.widths()
             filled = int(np.flatnonzero(widths)[-1]) + 1 if widths.any() else 0
             wrong = np.flatnonzero(widths[:filled] != width)
             if len(wrong) and not self._blank_line:
                 cells = int(widths[wrong[0]])
-                what = f"has {cells} cell(s) where the header has {width}" if cells else BLANK
+                what = (
+                    f"has {cells} cell(s) where the header has {width}"
+                    if cells
+                    else BLANK
+                )
                 self._refuse(text[: int(rows.starts[wrong[0]])], f"the row {what}")
         if filled and self._blank_line:
             raise InputError(f"{self._name}, line {self._blank_line}: the row {BLANK}")
         if filled < count and not self._blank_line:
-            self._blank_line = self._line + line_breaks(text[: int(rows.starts[filled])])
+            self._blank_line = self._line + line_breaks(
+                text[: int(rows.starts[filled])]
+            )
         return filled
 
     def _refuse(self, before: bytes, what: str) -> NoReturn:
         """Refuse the line that begins or goes on after `before`, which is where this block begins."""
-        raise InputError(f"{self._name}, line {self._line + line_breaks(before)}: {what}")
+        raise InputError(
+            f"{self._name}, line {self._line + line_breaks(before)}: {what}"
+        )

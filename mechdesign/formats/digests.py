@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import Encoded, arrow_offsets, arrow_texts, encode, integers_of
+from mechdesign.formats.cells import (
+    Encoded,
+    arrow_offsets,
+    arrow_texts,
+    encode,
+    integers_of,
+)
 
 Hashes = NDArray[np.uint64]
 
@@ -47,9 +53,13 @@ class RowHasher:
         if hasattr(batch, "stored"):
             return self.columns(batch.stored.columns, batch.num_rows)
         sums = np.zeros(batch.num_rows, np.uint64)
-        starts, ends = (np.ascontiguousarray(each, np.int64) for each in (batch.starts, batch.ends))
+        starts, ends = (
+            np.ascontiguousarray(each, np.int64) for each in (batch.starts, batch.ends)
+        )
         quote = -1 if batch.quote is None or not batch.quotes else ord(batch.quote)
-        _rowhash.add_rows(sums, self._seed, batch.text, starts, ends, ends.shape[1], quote)
+        _rowhash.add_rows(
+            sums, self._seed, batch.text, starts, ends, ends.shape[1], quote
+        )
         return self._mixed(sums)
 
     def columns(self, columns: Iterable[Any], records: int) -> Hashes:
@@ -98,10 +108,14 @@ class RowHasher:
             return self._arrow(column.dictionary_decode())
         if types.is_dictionary(kind):
             distinct = np.append(self._arrow(column.dictionary), np.uint64(0))
-            return distinct[integers_of(column.indices.cast(pa.int64()), len(column.dictionary))]
+            return distinct[
+                integers_of(column.indices.cast(pa.int64()), len(column.dictionary))
+            ]
         if types.is_string(kind) or types.is_large_string(kind):
             hashes = self._texts(column, self._seed, plain=False)
-        elif types.is_integer(kind) and bool((np.abs(integers_of(column).astype(np.float64)) < WHOLE).all()):
+        elif types.is_integer(kind) and bool(
+            (np.abs(integers_of(column).astype(np.float64)) < WHOLE).all()
+        ):
             hashes = self._doubles(integers_of(column).astype(np.float64))
         elif types.is_float64(kind) or types.is_float32(kind):
             hashes = self._doubles(integers_of(column.cast(pa.float64())))
@@ -139,7 +153,9 @@ class Content:
 
     def sample(self) -> bytes:
         """The sample, to be kept."""
-        return np.append(np.array([self.limit, self.below], np.uint64), self.unique).tobytes()
+        return np.append(
+            np.array([self.limit, self.below], np.uint64), self.unique
+        ).tobytes()
 
     def share_in(self, samples: Sequence[bytes]) -> float:
         """About which share of these records are in other data sets, of which there are samples.
@@ -152,9 +168,15 @@ class Content:
             return 0.0
         limit = min(self.limit, *(int(other[0]) for other in others))
         mine = self.unique[self.unique <= np.uint64(limit)]
-        below = len(mine) + round((self.below - len(self.unique)) * (limit / self.limit))
+        below = len(mine) + round(
+            (self.below - len(self.unique)) * (limit / self.limit)
+        )
         shared = np.isin(mine, np.concatenate([other[2:] for other in others])).sum()
-        return min(1.0, float(shared / below)) if below >= FEWEST or (limit == ALL and below) else 0.0
+        return (
+            min(1.0, float(shared / below))
+            if below >= FEWEST or (limit == ALL and below)
+            else 0.0
+        )
 
 
 class Census:
@@ -183,9 +205,15 @@ class Census:
             self._merge()
 
     def _merge(self) -> None:
-        more, times = np.unique(np.concatenate([np.zeros(0, np.uint64), *self._more]), return_counts=True)
-        values, place = np.unique(np.concatenate([self._values, more]), return_inverse=True)
-        counts = np.bincount(place, np.concatenate([self._counts, times]), len(values)).astype(np.int64)
+        more, times = np.unique(
+            np.concatenate([np.zeros(0, np.uint64), *self._more]), return_counts=True
+        )
+        values, place = np.unique(
+            np.concatenate([self._values, more]), return_inverse=True
+        )
+        counts = np.bincount(
+            place, np.concatenate([self._counts, times]), len(values)
+        ).astype(np.int64)
         if len(values) > SAMPLE:
             values, counts = values[:SAMPLE], counts[:SAMPLE]
             self._limit = int(values[-1])
@@ -200,4 +228,6 @@ class Census:
             struct.pack("<3Q", self._records, *self._sums),
         )
         below, unique = int(self._counts.sum()), self._values[self._counts == 1]
-        return Content(self._records, ordered.hex(), unordered.hex(), self._limit, below, unique)
+        return Content(
+            self._records, ordered.hex(), unordered.hex(), self._limit, below, unique
+        )

@@ -14,16 +14,34 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reading, reason, text_of
+from mechdesign.core.files import (
+    PARQUET_SUFFIXES,
+    NamelessFile,
+    PathLike,
+    reading,
+    reason,
+    text_of,
+)
 from mechdesign.core.progress import Progress
-from mechdesign.formats.compression import Compression, Decompressed, compression_of, write_all
+from mechdesign.formats.compression import (
+    Compression,
+    Decompressed,
+    compression_of,
+    write_all,
+)
 from mechdesign.formats.urls import BLOCK, STANDARD, Remote, is_url, local
 
 PARQUET_MAGIC = b"PAR1"
@@ -32,7 +50,9 @@ PARQUET_MAGIC = b"PAR1"
 SNIFFED = 4096
 """Bytes looked at to tell what a file is."""
 
-_SPREADSHEET = "is a spreadsheet or an archive; export the sheet as CSV:  ssconvert FILE SHEET.csv"
+_SPREADSHEET = (
+    "is a spreadsheet or an archive; export the sheet as CSV:  ssconvert FILE SHEET.csv"
+)
 
 _OTHER_KINDS = {
     b"\xff\xfe": "is UTF-16 text; save it as UTF-8, or name its encoding (--encoding utf-16)",
@@ -84,7 +104,9 @@ class OpenedFile:
     file without a name in `folder`.
     """
 
-    def __init__(self, path: PathLike, name: str | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self, path: PathLike, name: str | None = None, folder: Path | None = None
+    ) -> None:
         path = local(text_of(path))
         standard = path == STANDARD
         self.name = name or ("standard input" if standard else os.fspath(path))
@@ -96,15 +118,21 @@ class OpenedFile:
                 self.path = self._copied(Remote(path).blocks(), folder, opened)
             # A pipe blocks until somebody writes to it, as it does for every program.
             source = (
-                sys.stdin.buffer if standard else opened.enter_context(open(self.path, "rb", buffering=0))
+                sys.stdin.buffer
+                if standard
+                else opened.enter_context(open(self.path, "rb", buffering=0))
             )
             if standard or not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
-                self.path = self._copied(iter(partial(_read, source, self.name), b""), folder, opened)
+                self.path = self._copied(
+                    iter(partial(_read, source, self.name), b""), folder, opened
+                )
                 source = opened.enter_context(open(self.path, "rb", buffering=0))
             self.stream: BinaryIO = source
             self.close: Callable[[], None] = opened.pop_all().close
 
-    def _copied(self, blocks: Iterator[bytes], folder: Path | None, opened: ExitStack) -> Path:
+    def _copied(
+        self, blocks: Iterator[bytes], folder: Path | None, opened: ExitStack
+    ) -> Path:
         try:
             copy = opened.enter_context(closing(NamelessFile(folder)))
             with open(copy.path, "wb", buffering=0) as sink:
@@ -112,7 +140,9 @@ class OpenedFile:
                     write_all(sink, block)
         except OSError as error:
             where = folder or "the folder of temporary files"
-            raise InputError(f"{self.name} cannot be copied to {where}: {reason(error)}") from None
+            raise InputError(
+                f"{self.name} cannot be copied to {where}: {reason(error)}"
+            ) from None
         return copy.path
 
 
@@ -125,7 +155,11 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
     """An input that is hashed, and must not change before the end of its ``with`` block."""
 
     def __init__(
-        self, path: PathLike, *, spool: Path | None = None, progress: Progress | None = None
+        self,
+        path: PathLike,
+        *,
+        spool: Path | None = None,
+        progress: Progress | None = None,
     ) -> None:
         super().__init__(path, folder=spool)
         with on_failure(self.close), reading(self.name):
@@ -142,7 +176,9 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
             done += len(block)
             if progress is not None:
                 progress(done, self.size)
-            if done > self.size:  # somebody appends to it, perhaps for ever; `check` will say so
+            if (
+                done > self.size
+            ):  # somebody appends to it, perhaps for ever; `check` will say so
                 break
         return digest.hexdigest()
 
@@ -156,7 +192,9 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
                 f"{self.name} changed while it was read, and nothing was written; start again when it is complete"
             )
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: object, error: BaseException | None, trace: object
+    ) -> None:
         try:
             # A row that breaks off, say, because the file was not complete yet.
             if isinstance(error, InputError) and str(error).startswith(self.name):
@@ -167,7 +205,13 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:
     """What changes when a file does, short of reading it. The time of reading it is no part of that."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
 
 
 class RawInput:
@@ -198,16 +242,22 @@ class RawInput:
             if not head:
                 raise InputError(f"{self.name} is empty")
             if head.startswith(PARQUET_MAGIC):
-                raise InputError(f"{self.name} is a compressed Parquet file; unpack it first")
+                raise InputError(
+                    f"{self.name} is a compressed Parquet file; unpack it first"
+                )
         self.head = head
         self.is_parquet = head.startswith(PARQUET_MAGIC)
         if not self.is_parquet and Path(self.name).suffix.lower() in PARQUET_SUFFIXES:
-            raise InputError(f"{self.name} is not a Parquet file, though its name says so")
+            raise InputError(
+                f"{self.name} is not a Parquet file, though its name says so"
+            )
 
     def from_start(self) -> tuple[Cursor, Readable]:
         """A cursor at the beginning of the file, and the uncompressed content read through it."""
         cursor = Cursor(self.stream, self.name)
-        return cursor, Decompressed(cursor, self.compression, self.name) if self.compression else cursor
+        return cursor, Decompressed(
+            cursor, self.compression, self.name
+        ) if self.compression else cursor
 
     def close(self) -> None:
         """Close the file if it was opened here."""
@@ -241,7 +291,9 @@ class TextInput:
         if name in ("utf-16", "utf-32"):
             orders = [f"{name}-le", f"{name}-be"]
             native = orders[sys.byteorder == "big"]
-            self.encoding = next((e for e in orders if raw.head.startswith(_MARKS[e])), native)
+            self.encoding = next(
+                (e for e in orders if raw.head.startswith(_MARKS[e])), native
+            )
         mark = _MARKS.get(self.encoding, b"")
         self.mark = mark if mark and raw.head.startswith(mark) else b""
         if self.encoding == "utf-8":
@@ -249,10 +301,14 @@ class TextInput:
                 if raw.head.startswith(magic):
                     raise InputError(f"{raw.name} {kind}")
             if b"\0" in raw.head:
-                raise InputError(f"{raw.name} is neither a CSV nor a Parquet file (it has binary content)")
+                raise InputError(
+                    f"{raw.name} is neither a CSV nor a Parquet file (it has binary content)"
+                )
         self.cursor, self._stream = raw.from_start()
         plain = self.encoding == "utf-8"
-        self._reader: Readable = self._stream if plain else _Recoded(self._stream, self.encoding)
+        self._reader: Readable = (
+            self._stream if plain else _Recoded(self._stream, self.encoding)
+        )
         skipped = self._stream.read(len(self.mark)) if self.mark else b""
         if len(skipped) < len(self.mark):
             raise InputError(f"{raw.name} is empty")
@@ -284,7 +340,9 @@ class _Recoded:
             except UnicodeDecodeError as error:
                 # What came before the fault is handed on first, so that lines are counted right.
                 self._broken = True
-                text = bytes(error.object[: error.start]).decode(self._encoding, "ignore")
+                text = bytes(error.object[: error.start]).decode(
+                    self._encoding, "ignore"
+                )
             try:
                 recoded = text.encode()
             except UnicodeEncodeError as error:  # surrogates are no characters
@@ -319,11 +377,16 @@ class TextOptions:
         if self.quote is not None:
             _require_character("quote", self.quote)
         if self.quote == self.delimiter:
-            raise InputError(f"delimiter and quote ({self.quote!r}) must be different characters")
+            raise InputError(
+                f"delimiter and quote ({self.quote!r}) must be different characters"
+            )
         try:
             codecs.getincrementaldecoder(self.encoding)
             usable = codecs.lookup(self.encoding).name not in _HOST_NAMES
-            usable = usable and _SAMPLE.encode(self.encoding).decode(self.encoding) == _SAMPLE
+            usable = (
+                usable
+                and _SAMPLE.encode(self.encoding).decode(self.encoding) == _SAMPLE
+            )
         except (LookupError, UnicodeError, ValueError):
             usable = False
         if not usable:
@@ -335,4 +398,6 @@ class TextOptions:
 
 def _require_character(what: str, text: str) -> None:
     if len(text) != 1 or not text.isascii() or text.isalnum() or text in _NEVER:
-        raise InputError(f"{what} ({text!r}) must be one ASCII character, no letter, digit, line end or NUL")
+        raise InputError(
+            f"{what} ({text!r}) must be one ASCII character, no letter, digit, line end or NUL"
+        )

@@ -24,7 +24,17 @@ from mechdesign.formats.outputs import Output
 from mechdesign.formats.parquet import ParquetBatch, ParquetSink, ParquetSource
 from mechdesign.formats.urls import is_url, local
 
-OTHER_SUFFIXES = (".xlsx", ".xls", ".ods", ".json", ".feather", ".arrow", ".sav", ".dta", ".rds")
+OTHER_SUFFIXES = (
+    ".xlsx",
+    ".xls",
+    ".ods",
+    ".json",
+    ".feather",
+    ".arrow",
+    ".sav",
+    ".dta",
+    ".rds",
+)
 """Names of files that are never written."""
 
 Source: TypeAlias = CsvSource | ParquetSource
@@ -53,37 +63,56 @@ def open_source(
 
 Kind: TypeAlias = Literal["CSV", "Parquet"]
 KINDS: dict[str, Kind] = {"csv": "CSV", "parquet": "Parquet"}
-SUFFIXES: dict[str, tuple[str, ...]] = {"csv": (".csv", ".tsv", ".txt"), "parquet": PARQUET_SUFFIXES}
+SUFFIXES: dict[str, tuple[str, ...]] = {
+    "csv": (".csv", ".tsv", ".txt"),
+    "parquet": PARQUET_SUFFIXES,
+}
 
 
 def packing_of(
-    source: Source, target: PathLike, kind: Kind | None = None, asked: Compression | None = None
+    source: Source,
+    target: PathLike,
+    kind: Kind | None = None,
+    asked: Compression | None = None,
 ) -> Compression | None:
     """The compression asked for, or else by the target's name; refuses a name of another kind than `kind`.
 
     Without it, that is the source's.
     """
     path, same = Path(target), kind in (None, source.kind)
-    packed, other = compression_named(path), "csv" if (kind or source.kind) == "Parquet" else "parquet"
+    packed, other = (
+        compression_named(path),
+        "csv" if (kind or source.kind) == "Parquet" else "parquet",
+    )
     suffix = (path.with_suffix("") if packed else path).suffix.lower()
     if suffix in (*OTHER_SUFFIXES, *SUFFIXES[other]):
         so = f"the output is a {kind} file"
         if same:
             so = f"the input is a {source.kind} file and so is the output"
-        hint = f", or convert it (--format {other})" if same and kind and suffix in SUFFIXES[other] else ""
+        hint = (
+            f", or convert it (--format {other})"
+            if same and kind and suffix in SUFFIXES[other]
+            else ""
+        )
         raise InputError(f"{target}: {so}; name it accordingly{hint}")
     packed = asked or packed
     if (kind or source.kind) == "Parquet" and packed:
-        raise InputError(f"{target}: Parquet is compressed inside: it cannot be packed with {packed} on top")
+        raise InputError(
+            f"{target}: Parquet is compressed inside: it cannot be packed with {packed} on top"
+        )
     return packed
 
 
-def sink_for(source: Source, kind: Kind, target: BinaryIO, outputs: Sequence[Output], *how: Any) -> Any:
+def sink_for(
+    source: Source, kind: Kind, target: BinaryIO, outputs: Sequence[Output], *how: Any
+) -> Any:
     """Writes columns to a file of this kind. `how`: compression; text options and escape of formulas in a new CSV."""
     if kind == source.kind:
         return source.sink(target, outputs, compression=how[0])
     return (
-        ParquetSink(source, target, outputs) if kind == "Parquet" else TextSink(source, target, outputs, *how)
+        ParquetSink(source, target, outputs)
+        if kind == "Parquet"
+        else TextSink(source, target, outputs, *how)
     )
 
 
@@ -102,11 +131,17 @@ def files_of(source: PathLike) -> tuple[Path, list[str]]:
     name = os.fspath(local(source))
     whole = os.path.isdir(name)
     base = Path(*takewhile(lambda part: whole or not has_magic(part), Path(name).parts))
-    found = sorted(glob(os.path.join(escape(name), "**") if whole else name, recursive=True))
+    found = sorted(
+        glob(os.path.join(escape(name), "**") if whole else name, recursive=True)
+    )
     names = {each: Path(each).relative_to(base).as_posix() for each in found}
-    data = [each for each in found if not f"/{names[each]}".replace("/_", "/.").count("/.")]
+    data = [
+        each for each in found if not f"/{names[each]}".replace("/_", "/.").count("/.")
+    ]
     for each in data:
-        if not os.path.isfile(each) and not (os.path.isdir(each) and os.access(each, os.R_OK | os.X_OK)):
+        if not os.path.isfile(each) and not (
+            os.path.isdir(each) and os.access(each, os.R_OK | os.X_OK)
+        ):
             raise InputError(f"{each} is neither a file nor a folder that can be read")
     files = [names[each] for each in data if os.path.isfile(each)]
     if not files:
@@ -119,7 +154,11 @@ class FolderSource(AbstractContextManager["FolderSource"]):
 
     def __init__(self, source: PathLike, text: TextOptions | None = None) -> None:
         base, names = files_of(source)
-        self.name, self.paths, self._text = os.fspath(source), [base / name for name in names], text
+        self.name, self.paths, self._text = (
+            os.fspath(source),
+            [base / name for name in names],
+            text,
+        )
         with open_source(self.paths[0], text) as first:
             self.header, self.kind = first.header, first.kind
         self.size, self.position = sum(path.stat().st_size for path in self.paths), 0
@@ -138,7 +177,9 @@ class FolderSource(AbstractContextManager["FolderSource"]):
                 for batch in table.batches(**how):
                     records += batch.num_rows
                     yield batch
-                    self.position = read + round(guarded.size * table.position / table.size)
+                    self.position = read + round(
+                        guarded.size * table.position / table.size
+                    )
                 guarded.check()
                 read, self.cut = read + guarded.size, self.cut or table.cut
 
@@ -146,7 +187,9 @@ class FolderSource(AbstractContextManager["FolderSource"]):
         """The file and the line, or row, of a record of the last batch."""
         return self._now.where(record - self._before)
 
-    def write_table(self, target: BinaryIO, columns: Mapping[str, Sequence[Any]], **how: Any) -> None:
+    def write_table(
+        self, target: BinaryIO, columns: Mapping[str, Sequence[Any]], **how: Any
+    ) -> None:
         """A new file of the kind of the first one."""
         with open_source(self.paths[0], self._text) as first:
             first.write_table(target, columns, **how)

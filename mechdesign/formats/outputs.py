@@ -45,8 +45,14 @@ Output: TypeAlias = KeptColumn | WrittenColumn
 def check_outputs(outputs: Sequence[Output], width: int) -> None:
     """Refuse outputs that are no columns of a source with `width` columns, or kept out of order."""
     kept = [output.position for output in outputs if isinstance(output, KeptColumn)]
-    if not outputs or kept != sorted(set(kept)) or (kept and not 0 <= kept[0] <= kept[-1] < width):
-        raise InputError(f"the outputs must be columns of the source in their order, not {kept} of {width}")
+    if (
+        not outputs
+        or kept != sorted(set(kept))
+        or (kept and not 0 <= kept[0] <= kept[-1] < width)
+    ):
+        raise InputError(
+            f"the outputs must be columns of the source in their order, not {kept} of {width}"
+        )
 
 
 def values_of(column: Any, kind: Any = None) -> Any:
@@ -56,8 +62,15 @@ def values_of(column: Any, kind: Any = None) -> Any:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
-        return column.cast(pa.string()).dictionary_encode() if kind is None else column.cast(kind)
-    indices, values = column.indices.cast(pa.int32()), column.dictionary.cast(kind or pa.string())
+        return (
+            column.cast(pa.string()).dictionary_encode()
+            if kind is None
+            else column.cast(kind)
+        )
+    indices, values = (
+        column.indices.cast(pa.int32()),
+        column.dictionary.cast(kind or pa.string()),
+    )
     coded = pa.DictionaryArray.from_arrays(indices, values)
     return coded if kind is None else coded.dictionary_decode()
 
@@ -112,7 +125,11 @@ def field_of(output: Output, schema: Any) -> Any:
 def metadata_of(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
     """The metadata of the output: what is noted of the columns is true of those it has."""
     notes = schema.metadata or {}
-    metadata = {key: text for key, text in notes.items() if key not in (ARROW_SCHEMA, PANDAS, SPARK)}
+    metadata = {
+        key: text
+        for key, text in notes.items()
+        if key not in (ARROW_SCHEMA, PANDAS, SPARK)
+    }
     # What is not understood is better left out.
     with suppress(ValueError, AttributeError, TypeError, KeyError):
         metadata[PANDAS] = _rewritten(json.loads(notes[PANDAS]), schema, outputs)
@@ -122,14 +139,22 @@ def metadata_of(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
 def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
     """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers."""
     names = schema.names
-    kept = {names[output.position] for output in outputs if isinstance(output, KeptColumn)}
-    fresh = {names[o.replaces]: o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is not None}
+    kept = {
+        names[output.position] for output in outputs if isinstance(output, KeptColumn)
+    }
+    fresh = {
+        names[o.replaces]: o
+        for o in outputs
+        if isinstance(o, WrittenColumn) and o.replaces is not None
+    }
     columns: list[dict[str, Any]] = []
     for note in notes.get("columns", []):
         field = note.get("field_name")
         if field in fresh:
             output = fresh[field]
-            same = output.kind == schema.field(field).type and not _holds_labels(output.kind)
+            same = output.kind == schema.field(field).type and not _holds_labels(
+                output.kind
+            )
             name = {"name": output.name, "field_name": output.name}
             columns.append(note | (name if same else _note(output)))
         elif field in kept or field not in names:
@@ -140,7 +165,12 @@ def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
     notes["index_columns"] = [
         fresh[index].name if isinstance(index, str) and index in fresh else index
         for index in notes.get("index_columns", [])
-        if not (isinstance(index, str) and index in names and index not in kept and index not in fresh)
+        if not (
+            isinstance(index, str)
+            and index in names
+            and index not in kept
+            and index not in fresh
+        )
     ]
     return json.dumps(notes).encode()
 
@@ -155,11 +185,19 @@ def _holds_labels(kind: Any) -> bool:
 def _note(output: WrittenColumn) -> dict[str, Any]:
     import pyarrow as pa
 
-    note: dict[str, Any] = {"name": output.name, "field_name": output.name, "metadata": None}
+    note: dict[str, Any] = {
+        "name": output.name,
+        "field_name": output.name,
+        "metadata": None,
+    }
     if output.kind is None or str(output.kind) in _TEXTS:
         return note | {"pandas_type": "unicode", "numpy_type": "object"}
     if pa.types.is_dictionary(output.kind):
         index = str(output.kind.index_type)
-        return note | {"pandas_type": "categorical", "numpy_type": index, "metadata": {"ordered": False}}
+        return note | {
+            "pandas_type": "categorical",
+            "numpy_type": index,
+            "metadata": {"ordered": False},
+        }
     kind = np.dtype(output.kind.to_pandas_dtype()).name
     return note | {"pandas_type": kind, "numpy_type": kind}

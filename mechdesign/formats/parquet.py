@@ -51,7 +51,9 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
     Row groups are those of the source, less the records left out, unless one takes more than `PENDING` in memory.
     """
 
-    def __init__(self, source: Any, target: BinaryIO, outputs: Sequence[Output]) -> None:
+    def __init__(
+        self, source: Any, target: BinaryIO, outputs: Sequence[Output]
+    ) -> None:
         import pyarrow as pa
 
         check_outputs(outputs, len(source.header))
@@ -59,7 +61,9 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         self._outputs = list(outputs)
         self._source = source
         # Of a CSV all is text.
-        schema = getattr(source, "schema", None) or pa.schema([(name, pa.string()) for name in source.header])
+        schema = getattr(source, "schema", None) or pa.schema(
+            [(name, pa.string()) for name in source.header]
+        )
         self._fields = [field_of(output, schema) for output in outputs]
         self._metadata = metadata_of(schema, outputs)
         self._target = LeftOpen(target)
@@ -67,7 +71,9 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         self._schema: Any = None
         self._stored = getattr(source, "metadata", None)
         groups = range(0 if self._stored is None else self._stored.num_row_groups)
-        self._ends = set(accumulate(source.metadata.row_group(i).num_rows for i in groups))
+        self._ends = set(
+            accumulate(source.metadata.row_group(i).num_rows for i in groups)
+        )
         self._pending: list[Any] = []
 
     def __exit__(self, *raised: object) -> None:
@@ -138,10 +144,17 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
             for field, kind in zip(self._fields, kinds, strict=True)
         ]
         self._schema = pa.schema(fields)
-        how: dict[str, Any] = {"store_schema": False, "use_compliant_nested_type": False}
+        how: dict[str, Any] = {
+            "store_schema": False,
+            "use_compliant_nested_type": False,
+        }
         # Without a buffer the writer, a thread of its own maybe, waits for the interpreter at every page.
-        self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._target, "w"), WRITTEN)
-        writer = pq.ParquetWriter(self._buffered, self._schema, compression=self._codecs(), **how)
+        self._buffered = pa.BufferedOutputStream(
+            pa.PythonFile(self._target, "w"), WRITTEN
+        )
+        writer = pq.ParquetWriter(
+            self._buffered, self._schema, compression=self._codecs(), **how
+        )
         # Without `store_schema`, which would store the types of the codes, the writer leaves all metadata out.
         writer.add_key_value_metadata(metadata)
         return writer
@@ -152,8 +165,12 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         first = next(iter(codecs.values()), DEFAULT_CODEC)
         if len(set(codecs.values())) < 2:
             return first
-        written = [output for output in self._outputs if isinstance(output, WrittenColumn)]
-        return codecs | {o.name: codecs.get(header[o.replaces or 0], first) for o in written}
+        written = [
+            output for output in self._outputs if isinstance(output, WrittenColumn)
+        ]
+        return codecs | {
+            o.name: codecs.get(header[o.replaces or 0], first) for o in written
+        }
 
 
 DEFAULT_CODEC = "SNAPPY"
@@ -165,7 +182,11 @@ REPEATING = 4
 
 def stored_columns(metadata: Any) -> tuple[dict[str, str], set[str]]:
     """The compression of every column that is stored, by its path, and those that are codes and repeat few values."""
-    groups = [group for group in map(metadata.row_group, range(metadata.num_row_groups)) if group.num_rows]
+    groups = [
+        group
+        for group in map(metadata.row_group, range(metadata.num_row_groups))
+        if group.num_rows
+    ]
     codecs: dict[str, str] = {}
     repeating: set[str] = set()
     for i in range(metadata.num_columns if groups else 0):
@@ -174,7 +195,11 @@ def stored_columns(metadata: Any) -> tuple[dict[str, str], set[str]]:
         codecs[path] = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(codec, codec)
         values = sum(chunk.num_values for chunk in chunks)
         size = sum(chunk.total_uncompressed_size for chunk in chunks)
-        if any("DICTIONARY" in each for each in chunks[0].encodings) and values and size / values < REPEATING:
+        if (
+            any("DICTIONARY" in each for each in chunks[0].encodings)
+            and values
+            and size / values < REPEATING
+        ):
             repeating.add(path)
     return codecs, repeating
 
@@ -211,9 +236,15 @@ def named_errors(path: str) -> Generator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        if getattr(error, "errno", None) == errno.ENOSPC:  # nothing else is written here
+        if (
+            getattr(error, "errno", None) == errno.ENOSPC
+        ):  # nothing else is written here
             raise InputError(NO_ROOM.format(path)) from None
-        text = reason(error) if isinstance(error, OSError) and error.errno else str(error).partition("\n")[0]
+        text = (
+            reason(error)
+            if isinstance(error, OSError) and error.errno
+            else str(error).partition("\n")[0]
+        )
         raise InputError(f"{path} cannot be read as Parquet: {text}") from None
 
 
@@ -235,7 +266,9 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         self.header: list[str] = list(self.schema.names)
         twice = [name for name, times in Counter(self.header).items() if times > 1]
         if twice:
-            raise InputError(f"{self.name}: the column {quoted(twice[0])} is there more than once")
+            raise InputError(
+                f"{self.name}: the column {quoted(twice[0])} is there more than once"
+            )
         self.codecs, self._repeating = stored_columns(self.metadata)
         self.records = self.size = self.metadata.num_rows
         self.position = 0
@@ -244,7 +277,11 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         self.close()
 
     def batches(
-        self, *, encode: Sequence[str] = (), read: Sequence[str] = (), whole: bool = True
+        self,
+        *,
+        encode: Sequence[str] = (),
+        read: Sequence[str] = (),
+        whole: bool = True,
     ) -> Iterator[ParquetBatch]:
         """All records, some at a time, none across two row groups.
 
@@ -256,27 +293,53 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
             require_column(name, self.header)
         names = self.header if whole else list(dict.fromkeys((*encode, *read)))
         plain = set(read) - set(encode)
-        repeating = [name for name in self.header if name in self._repeating - plain and "." not in name]
+        repeating = [
+            name
+            for name in self.header
+            if name in self._repeating - plain and "." not in name
+        ]
         kinds = {field.name: str(field.type) for field in self.schema}
-        coded = [name for name in dict.fromkeys((*repeating, *encode)) if kinds[name] in STORED_TEXTS]
+        coded = [
+            name
+            for name in dict.fromkeys((*repeating, *encode))
+            if kinds[name] in STORED_TEXTS
+        ]
         rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(names))))
         self.position = 0
-        how: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "page_checksum_verification": True}
+        how: dict[str, Any] = {
+            "pre_buffer": False,
+            "buffer_size": BUFFER,
+            "page_checksum_verification": True,
+        }
         how |= {"read_dictionary": coded, "metadata": self.metadata}
-        with named_errors(self.name), pq.ParquetFile(self._raw.path or self._raw.stream, **how) as file:
+        with (
+            named_errors(self.name),
+            pq.ParquetFile(self._raw.path or self._raw.stream, **how) as file,
+        ):
             for group in range(file.num_row_groups):
                 for batch in self._group(file, group, rows, None if whole else names):
                     yield ParquetBatch(batch, encode, self.position + batch.num_rows)
                     self.position += batch.num_rows
 
-    def _group(self, file: Any, group: int, rows: int, names: Sequence[str] | None) -> Iterator[Any]:
+    def _group(
+        self, file: Any, group: int, rows: int, names: Sequence[str] | None
+    ) -> Iterator[Any]:
         """A row group; columns whose readers take too much memory together are read in turn, and wait in files."""
         import pyarrow as pa
 
         stored = self.metadata.row_group(group)
-        chunks = [stored.column(i).total_uncompressed_size for i in range(stored.num_columns)]
-        slices = min(len(self.header), 1 + sum(min(size, DICTIONARY) for size in chunks) // AT_ONCE)
-        how: dict[str, Any] = {"batch_size": rows, "row_groups": [group], "use_threads": False}
+        chunks = [
+            stored.column(i).total_uncompressed_size for i in range(stored.num_columns)
+        ]
+        slices = min(
+            len(self.header),
+            1 + sum(min(size, DICTIONARY) for size in chunks) // AT_ONCE,
+        )
+        how: dict[str, Any] = {
+            "batch_size": rows,
+            "row_groups": [group],
+            "use_threads": False,
+        }
         # Names with dots would mean fields of others, too.
         if slices <= 1 or names is not None or any("." in name for name in self.header):
             yield from file.iter_batches(columns=names, **how)
@@ -287,10 +350,15 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
             for at in np.array_split(np.arange(len(schema)), slices):
                 path = str(waiting.enter_context(closing(NamelessFile())).path)
                 some = pa.schema([schema.field(int(i)) for i in at])
-                with pa.OSFile(path, "wb") as out, pa.ipc.new_stream(out, some) as writer:
+                with (
+                    pa.OSFile(path, "wb") as out,
+                    pa.ipc.new_stream(out, some) as writer,
+                ):
                     for batch in file.iter_batches(columns=some.names, **how):
                         writer.write_batch(batch)
-                streams.append(pa.ipc.open_stream(waiting.enter_context(pa.OSFile(path))))
+                streams.append(
+                    pa.ipc.open_stream(waiting.enter_context(pa.OSFile(path)))
+                )
             for parts in zip(*streams, strict=True):  # of so many rows each
                 columns = [column for part in parts for column in part.columns]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -300,7 +368,11 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         return f"{self.name}, row {record + 1}"
 
     def sink(
-        self, target: BinaryIO, outputs: Sequence[Output], *, compression: Compression | None = None
+        self,
+        target: BinaryIO,
+        outputs: Sequence[Output],
+        *,
+        compression: Compression | None = None,
     ) -> ParquetSink:
         """A Parquet file with the same types, metadata, compression and row groups."""
         return ParquetSink(self, target, outputs)
@@ -344,8 +416,16 @@ class ParquetBatch:
 
         column = self.stored.column(self.stored.schema.get_field_index(name))
         kind = column.type
-        as_it_is = pa.types.is_dictionary(kind) or pa.types.is_null(kind) or pa.types.is_nested(kind)
-        if name not in self.encode or as_it_is or isinstance(kind, pa.BaseExtensionType):
+        as_it_is = (
+            pa.types.is_dictionary(kind)
+            or pa.types.is_null(kind)
+            or pa.types.is_nested(kind)
+        )
+        if (
+            name not in self.encode
+            or as_it_is
+            or isinstance(kind, pa.BaseExtensionType)
+        ):
             return column
         return column.dictionary_encode()
 
@@ -363,10 +443,15 @@ class ParquetBatch:
 
     def select(self, rows: NDArray[np.bool_], /) -> ParquetBatch:
         """Some of the records."""
-        return replace(self, stored=self.stored.take(arrow_integers(np.flatnonzero(rows))))
+        return replace(
+            self, stored=self.stored.take(arrow_integers(np.flatnonzero(rows)))
+        )
 
     def rows(self) -> list[list[str]]:
         """All cells as text, row by row."""
         columns = map(encode, self.stored.columns, self.stored.schema.names)
-        cells = [np.array([*column.texts, ""], dtype=object)[column.codes].tolist() for column in columns]
+        cells = [
+            np.array([*column.texts, ""], dtype=object)[column.codes].tolist()
+            for column in columns
+        ]
         return [list(row) for row in zip(*cells, strict=True)]

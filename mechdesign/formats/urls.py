@@ -38,7 +38,11 @@ _PASSWORD = re.compile(r"\w+://[^/]*:[^/]*@")
 
 def local(path: PathLike) -> PathLike:
     """A path as it is, or that of a ``file://`` URL, of which, as in fsspec, no character is encoded."""
-    return found[1] if isinstance(path, str) and (found := _LOCAL.fullmatch(path)) else path
+    return (
+        found[1]
+        if isinstance(path, str) and (found := _LOCAL.fullmatch(path))
+        else path
+    )
 
 
 def is_url(path: PathLike) -> TypeGuard[str]:
@@ -68,9 +72,13 @@ class Remote:
 
             self._files, self._path = url_to_fs(url)
         except ImportError as error:
-            raise InputError(f"{url}: {error}; URLs need more: pip install 'mechdesign[urls]'") from None
+            raise InputError(
+                f"{url}: {error}; URLs need more: pip install 'mechdesign[urls]'"
+            ) from None
         except ValueError as error:
-            raise InputError(f"{url} is not a URL that can be reached: {error}") from None
+            raise InputError(
+                f"{url} is not a URL that can be reached: {error}"
+            ) from None
         self.place: str = self._files.unstrip_protocol(self._path)
 
     @contextmanager
@@ -80,7 +88,11 @@ class Remote:
             yield
         except FileNotFoundError:
             what = "place to write to" if done == "written" else "file"
-            more = "; folders and globs at URLs are not looked into" if "*" in self.url else ""
+            more = (
+                "; folders and globs at URLs are not looked into"
+                if "*" in self.url
+                else ""
+            )
             raise InputError(f"{self.url}: there is no such {what}{more}") from None
         except FileExistsError:
             raise InputError(EXISTS.format(self.url)) from None
@@ -95,7 +107,9 @@ class Remote:
         self._files.invalidate_cache()
         found: dict[str, Any] = self._files.info(self._path)
         if found["type"] == "directory":
-            raise InputError(f"{self.url} is a folder; of URLs, single files are read and written: name one")
+            raise InputError(
+                f"{self.url} is a folder; of URLs, single files are read and written: name one"
+            )
         return found
 
     def blocks(self) -> Iterator[bytes]:
@@ -107,7 +121,9 @@ class Remote:
                     size += len(block)
                     yield block
             if self._state() != state or size != state["size"]:
-                raise InputError(f"{self.url} changed while it was read; start again when it is complete")
+                raise InputError(
+                    f"{self.url} changed while it was read; start again when it is complete"
+                )
 
     def holds(self, sha256: str | None) -> bool:
         """Whether the file is there, with these bytes."""
@@ -136,7 +152,10 @@ class Remote:
         """Write the file: what ends this early leaves what was there, or all of the new content."""
         with self._errors("written"), open(content, "rb") as source:
             # An error closes the file, too: only in a transaction that does not publish it.
-            with self._files.transaction, self._files.open(self._path, "wb" if force else "xb") as sink:
+            with (
+                self._files.transaction,
+                self._files.open(self._path, "wb" if force else "xb") as sink,
+            ):
                 shutil.copyfileobj(source, sink, BLOCK)
             if (size := self._state()["size"]) != source.tell():
                 raise OSError(f"the store has {size:,} bytes of {source.tell():,}")

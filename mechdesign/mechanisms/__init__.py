@@ -20,14 +20,26 @@ from mechdesign.core.numbers import quoted, several
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms.after import check_room, spending
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
-from mechdesign.mechanisms.least_cost import DISTANCE, INFORMATION, TRUTH, Wanted, least_cost
+from mechdesign.mechanisms.least_cost import (
+    DISTANCE,
+    INFORMATION,
+    TRUTH,
+    Wanted,
+    least_cost,
+)
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.population import PopulationRules, confident
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, Search
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.watchdog import HEURISTICS, MERGE, HeuristicOptions, Randomisation, subset_merging
+from mechdesign.mechanisms.watchdog import (
+    HEURISTICS,
+    MERGE,
+    HeuristicOptions,
+    Randomisation,
+    subset_merging,
+)
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level, confidence_set
 from mechdesign.tables.joint import Joint
@@ -169,7 +181,11 @@ def design(
             f"the sensitive column {quoted(','.join(joint.sensitive.columns))} has a single symbol "
             f"({quoted(joint.sensitive.names[0])}): there is nothing to protect"
         )
-    given = {key: value for key, value in locals().items() if key not in ("joint", "notion", "bins")}
+    given = {
+        key: value
+        for key, value in locals().items()
+        if key not in ("joint", "notion", "bins")
+    }
     for each in several("after", after, "channels"):
         expected("each of after", each, Channel)
     started = time.perf_counter()
@@ -182,8 +198,12 @@ def design(
     notion = notion.with_budgets(budgets) if budgets else notion
     whole, joint = joint, joint if release is None else joint.releasing(release)
     if mechanism not in MECHANISMS:
-        raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
-    options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
+        raise InputError(
+            f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}"
+        )
+    options = HeuristicOptions(
+        risk=risk, randomisation=randomisation, as_published=as_published
+    )
     options.check(mechanism)
     forbidden = several("forbid", forbid, "pairs, as in [('Sales', 'Tech')]")
     wanted = Wanted(objective, distance, keep_frequencies, stay, forbidden, constraints)
@@ -193,16 +213,24 @@ def design(
         if stacked:
             raise InputError(NOT_STACKED)
         if options != HeuristicOptions():
-            raise InputError("risk, randomisation and as_published do not go with confidence")
+            raise InputError(
+                "risk, randomisation and as_published do not go with confidence"
+            )
         check_level(confidence)
         need = lift_limits(notion).need_shares
-        chosen = confidence_set(joint, confidence, shares=known_shares, estimate_shares=need, unseen=unseen)
+        chosen = confidence_set(
+            joint, confidence, shares=known_shares, estimate_shares=need, unseen=unseen
+        )
         rules = PopulationRules(joint, notion, chosen=chosen)
     elif unseen or known_shares is not None:
         what = "unseen symbols" if unseen else "known shares"
-        raise InputError(f"{what} need a confidence level: without one the table itself is the population")
+        raise InputError(
+            f"{what} need a confidence level: without one the table itself is the population"
+        )
     else:
-        rules = Rules(joint, notion, demands_of(whole, notion, after, joint) if stacked else None)
+        rules = Rules(
+            joint, notion, demands_of(whole, notion, after, joint) if stacked else None
+        )
     if after:
         check_room(rules, after)
     if wanted.name != INFORMATION:
@@ -215,21 +243,34 @@ def design(
 
 
 def _in_bins(
-    joint: Joint, notion: Notion, bins: Any, search: Search, given: dict[str, Any], started: float
+    joint: Joint,
+    notion: Notion,
+    bins: Any,
+    search: Search,
+    given: dict[str, Any],
+    started: float,
 ) -> Design:
     """The design of the table in bins, which may have to be searched for; `given` is what `design` takes besides."""
-    binned, said = binned_for(joint, bins, search.time_limit, partial(design, notion=notion, **given))
+    binned, said = binned_for(
+        joint, bins, search.time_limit, partial(design, notion=notion, **given)
+    )
     if search.time_limit is not None:
         left = search.end(started) - time.perf_counter()
         given["time_limit"] = max(search.time_limit / 2, left)
     result = design(binned, notion, **given)
-    return replace(result, messages=(*said, *result.messages), seconds=time.perf_counter() - started)
+    return replace(
+        result,
+        messages=(*said, *result.messages),
+        seconds=time.perf_counter() - started,
+    )
 
 
 def _check_objective(wanted: Wanted, mechanism: str, options: HeuristicOptions) -> None:
     if wanted.name != INFORMATION:
         if mechanism != OPTIMAL or options != HeuristicOptions():
-            raise InputError(f"objective {wanted.name} is a mechanism of its own: leave {mechanism} out")
+            raise InputError(
+                f"objective {wanted.name} is a mechanism of its own: leave {mechanism} out"
+            )
     elif wanted != Wanted():
         raise InputError(
             "distance, keep_frequencies, stay, forbid and constraints are for channels on the column's own "
@@ -238,7 +279,12 @@ def _check_objective(wanted: Wanted, mechanism: str, options: HeuristicOptions) 
 
 
 def _by_rules(
-    rules: Rules, mechanism: str, search: Search, options: HeuristicOptions, fallback: bool, started: float
+    rules: Rules,
+    mechanism: str,
+    search: Search,
+    options: HeuristicOptions,
+    fallback: bool,
+    started: float,
 ) -> Design:
     if mechanism in HEURISTICS:
         return HEURISTICS[mechanism](rules, search, options)
@@ -251,15 +297,30 @@ def _by_rules(
         merged = subset_merging(rules, replace(search, time_limit=None), options)
         said = f"the optimum failed ({error}); this is {merged.mechanism}, verified"
         if isinstance(error, NotRounded):
-            merged = replace(merged, certificate=proven(error.envelope, merged.entropy, merged.nmi))
+            merged = replace(
+                merged, certificate=proven(error.envelope, merged.entropy, merged.nmi)
+            )
     else:
-        if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= search.gap:
+        if (
+            not fallback
+            or best.certificate.gap_nmi is None
+            or best.certificate.gap_nmi <= search.gap
+        ):
             return best
-        left = None if search.time_limit is None else max(0.0, search.end(started) - time.perf_counter())
+        left = (
+            None
+            if search.time_limit is None
+            else max(0.0, search.end(started) - time.perf_counter())
+        )
         merged = subset_merging(rules, replace(search, time_limit=left), options)
         if merged.nmi <= best.nmi:
             return best
         said = f"the search ended below {merged.mechanism}, which is emitted, verified"
         merged = replace(merged, certificate=best.certificate.at(merged.nmi))
     seconds = time.perf_counter() - started
-    return replace(merged, fallback_from=OPTIMAL, messages=(*merged.messages, said), seconds=seconds)
+    return replace(
+        merged,
+        fallback_from=OPTIMAL,
+        messages=(*merged.messages, said),
+        seconds=seconds,
+    )

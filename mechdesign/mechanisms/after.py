@@ -7,7 +7,12 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from mechdesign.auditing.demands import columns_on, demands_of, everything, extreme_lifts
+from mechdesign.auditing.demands import (
+    columns_on,
+    demands_of,
+    everything,
+    extreme_lifts,
+)
 from mechdesign.auditing.joint_leakage import compose
 from mechdesign.auditing.verdict import audit, is_stacked, verdict_of
 from mechdesign.channel.channel import Channel
@@ -33,10 +38,16 @@ MOST_PROBABILITIES = 2**24
 def check_room(rules: Rules, after: Sequence[Channel]) -> None:
     """Raise NotPrivate if the earlier releases alone break the promise: a constant channel after them."""
     constant = [column for column, _ in everything(rules.joint)]
-    alone = verdict_of(extreme_lifts(constant, rules.demands or ()), ["nothing more"], rules.notion)
+    alone = verdict_of(
+        extreme_lifts(constant, rules.demands or ()), ["nothing more"], rules.notion
+    )
     if not alone.satisfied:
         outputs = " and ".join(map(quoted, alone.worst.before))
-        what = "the earlier channel breaks" if len(after) == 1 else "the earlier channels together break"
+        what = (
+            "the earlier channel breaks"
+            if len(after) == 1
+            else "the earlier channels together break"
+        )
         raise NotPrivate(
             f"{what} the promise already, so nothing can be released after it: {outputs} makes "
             f"{quoted(alone.worst.sensitive)} {alone.worst.lift:.5g} times as likely as before; give a larger budget"
@@ -44,7 +55,11 @@ def check_room(rules: Rules, after: Sequence[Channel]) -> None:
 
 
 def spending(
-    made: Design, rules: Rules, whole: Joint, after: Sequence[Channel], time_limit: float | None
+    made: Design,
+    rules: Rules,
+    whole: Joint,
+    after: Sequence[Channel],
+    time_limit: float | None,
 ) -> Design:
     """The design with what it comes to together with the earlier releases, and with their hashes."""
     notion, channel = rules.notion, made.channel
@@ -59,14 +74,20 @@ def spending(
     promised = {"eps_l": limits.lower, "eps_u": limits.upper, "eps_ldp": limits.ratio}
     if any(found[side] > budget for side, budget in promised.items()):
         # Another computation than the verdict that the channel has passed, so that no mistake is in both.
-        raise SolverFailure("the audit and the joint leakage of the releases disagree; please report this")
+        raise SolverFailure(
+            "the audit and the joint leakage of the releases disagree; please report this"
+        )
     at_once = None
     if len(whole.useful) <= MOST_AT_ONCE:
-        search = Search(gap=1e-3, time_limit=SECONDS_AT_ONCE if time_limit is None else time_limit)
+        search = Search(
+            gap=1e-3, time_limit=SECONDS_AT_ONCE if time_limit is None else time_limit
+        )
         demands = demands_of(whole, notion) if is_stacked(whole, notion) else None
         at_once = optimal(Rules(whole, notion, demands), search)
     alone = audit(channel, rules.joint, notion).achieved
-    record = replace(channel.record, achieved=asdict(alone), after=tuple(map(digest, after)))
+    record = replace(
+        channel.record, achieved=asdict(alone), after=tuple(map(digest, after))
+    )
     return replace(
         made,
         channel=channel.with_record(record),

@@ -38,18 +38,25 @@ def binned_for(
     limit is left for its search.
     """
     specs = specs_by_column(bins, joint.useful.columns)
-    free = [name for name, spec in specs.items() if isinstance(spec, str) and spec == AUTO]
+    free = [
+        name for name, spec in specs.items() if isinstance(spec, str) and spec == AUTO
+    ]
     if others := {name: spec for name, spec in specs.items() if name not in free}:
         joint = joint.binned(others)
     if not free:
         return joint, ()
     if len(free) > 1:
-        raise InputError("--bin auto is for one column; give bins for the others, or auto:N")
+        raise InputError(
+            "--bin auto is for one column; give bins for the others, or auto:N"
+        )
     (name,) = free
     part = joint.useful.columns.index(name)
     values = len({symbol[part] for symbol in joint.useful.symbols} - {""})
     curve: list[tuple[float, int, Joint]] = []
-    seconds = min(CURVE_SECONDS, math.inf if time_limit is None else time_limit / (2 * len(NUMBERS_OF_BINS)))
+    seconds = min(
+        CURVE_SECONDS,
+        math.inf if time_limit is None else time_limit / (2 * len(NUMBERS_OF_BINS)),
+    )
     for count in sorted({min(count, max(values, 2)) for count in NUMBERS_OF_BINS}):
         table = joint.binned({name: f"{AUTO}:{count}"})
         channel = run(table, gap=CURVE_GAP, time_limit=seconds, progress=None).channel
@@ -57,7 +64,9 @@ def binned_for(
         curve.append((found.distance, count, table))
     least, chosen, table = min(curve, key=lambda each: each[:2])
     kind = next(bins.kind for bins in table.useful.bins if bins is not None)
-    shown = ", ".join(f"{count} {distance_text(distance, kind)}" for distance, count, _ in curve)
+    shown = ", ".join(
+        f"{count} {distance_text(distance, kind)}" for distance, count, _ in curve
+    )
     return table, (
         f"bins of {quoted(name)}: {chosen} of them move the released medians least at this budget, by "
         f"{distance_text(least, kind)} on average ({shown}; auto:N chooses another number)",

@@ -37,7 +37,11 @@ KEPT_AT, KEPT_LESS_AT = "kept_at", "kept_less_at"
 
 
 def in_words(
-    kind: type[Notion], *, lower: float | None = None, upper: float | None = None, **order: Any
+    kind: type[Notion],
+    *,
+    lower: float | None = None,
+    upper: float | None = None,
+    **order: Any,
 ) -> Notion:
     """The notion of this kind under which no lift is below exp(-lower) or above exp(upper); None leaves a side free.
 
@@ -54,11 +58,15 @@ def in_words(
     (budget,) = kind.budgets()
     for side, where in (("eps_l", "below"), ("eps_u", "above")):
         if budget not in ("epsilon", side) and math.isfinite(sides[side]):
-            raise InputError(f"{kind.name} does not bound beliefs from {where}; take alip")
+            raise InputError(
+                f"{kind.name} does not bound beliefs from {where}; take alip"
+            )
     return kind(**{budget: min(sides.values())})
 
 
-def posterior_budget(joint: Joint, kind: type[Notion], value: object, how: Mapping[str, Any]) -> float:
+def posterior_budget(
+    joint: Joint, kind: type[Notion], value: object, how: Mapping[str, Any]
+) -> float:
     """The budget (nats) of the upper side under which no sensitive symbol becomes more probable than a share.
 
     One budget protects every symbol, so the most frequent one decides: its share times exp of the budget is at most
@@ -74,7 +82,9 @@ def posterior_budget(joint: Joint, kind: type[Notion], value: object, how: Mappi
     if level is not None:
         own = {"shares": how.get("known_shares"), "unseen": how.get("unseen", 0)}
         shares = lift_limits(kind.at(1.0)).need_shares
-        priors = [*confidence_set(joint, level, estimate_shares=shares, **own).share_upper]
+        priors = [
+            *confidence_set(joint, level, estimate_shares=shares, **own).share_upper
+        ]
     prior = max(priors)
     if prior >= share:
         likely = quoted(joint.sensitive.names[priors.index(prior)])
@@ -130,15 +140,21 @@ def budget_for(
     ``md.design(joint, md.budget_for(joint, at_most_times=2, at_least_times=0.5))``
     """
     if notion not in NOTIONS:
-        raise InputError(f"notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
+        raise InputError(
+            f"notion {notion!r} is not known; use one of {', '.join(NOTIONS)}"
+        )
     kind = NOTIONS[notion]
     sides = (at_most_times, at_least_times, max_posterior)
     if keep is not None:
         if sides != (None, None, None):
-            raise InputError("--keep looks for the smallest budget: leave out every other budget")
+            raise InputError(
+                "--keep looks for the smallest budget: leave out every other budget"
+            )
         return keeping(joint, lambda epsilon: kind.at(epsilon, lam), keep, **how).notion
     if sides == (None, None, None):
-        raise InputError("say the budget: --at-most-times, --at-least-times, --max-posterior or --keep")
+        raise InputError(
+            "say the budget: --at-most-times, --at-least-times, --max-posterior or --keep"
+        )
     if lam is not None:
         raise InputError(
             "--lam splits the budget that --keep finds; the other words say both sides themselves"
@@ -147,7 +163,11 @@ def budget_for(
     if max_posterior is not None:
         allowed = posterior_budget(joint, kind, max_posterior, how)
         upper = allowed if upper is None else min(upper, allowed)
-    return in_words(kind, lower=None if at_least_times is None else least_nats(at_least_times), upper=upper)
+    return in_words(
+        kind,
+        lower=None if at_least_times is None else least_nats(at_least_times),
+        upper=upper,
+    )
 
 
 def keeping(
@@ -165,7 +185,9 @@ def keeping(
     bound of its optimum is below the share. Raises NotPrivate if no budget up to 700 nats was found to keep so much.
     """
     if mechanism != OPTIMAL:
-        raise InputError(f"--keep needs the optimum and its proven bound; --mechanism {mechanism} has none")
+        raise InputError(
+            f"--keep needs the optimum and its proven bound; --mechanism {mechanism} has none"
+        )
     exact = share_of("--keep", value)
     found: dict[int, Design] = {}
     warm: Design | None = None
@@ -178,10 +200,16 @@ def keeping(
         else:  # the curve is nearly straight between neighbours; halving in turn bounds the worst case
             part = (float(exact) - found[low].nmi) / (found[high].nmi - found[low].nmi)
             step = min(max(low + round((high - low) * part), low + 1), high - 1)
-        made = found[step] = design(joint, at(epsilon_of(step)), start=warm, gap=min(gap, FINE_GAP), **how)
+        made = found[step] = design(
+            joint, at(epsilon_of(step)), start=warm, gap=min(gap, FINE_GAP), **how
+        )
         if made.certificate.details.get("status") == "interrupted":
             raise KeyboardInterrupt
-        warm = made if made.envelope is not None and made.envelope.method == "columns" else None
+        warm = (
+            made
+            if made.envelope is not None and made.envelope.method == "columns"
+            else None
+        )
         if made.nmi >= exact:
             high, epsilon = step, epsilon / 2
         elif step < LARGEST_STEP:
@@ -195,14 +223,32 @@ def keeping(
             raise NotPrivate(
                 f"no budget up to 700 nats was found that keeps {value} of the information, only {about(made.nmi)}"
             )
-    too_small = max((step for step, made in found.items() if _keeps_less(made, exact)), default=None)
-    below, made, epsilon = None if too_small is None else epsilon_of(too_small), found[high], epsilon_of(high)
-    proven = "none is tried below" if high == 0 else "no smaller budget was proven to keep less"
+    too_small = max(
+        (step for step, made in found.items() if _keeps_less(made, exact)), default=None
+    )
+    below, made, epsilon = (
+        None if too_small is None else epsilon_of(too_small),
+        found[high],
+        epsilon_of(high),
+    )
+    proven = (
+        "none is tried below"
+        if high == 0
+        else "no smaller budget was proven to keep less"
+    )
     if below is not None:
         proven = f"with {below:g} no channel does (proven)"
-        proven += "" if too_small == high - 1 else "; between the two the search did not decide"
+        proven += (
+            ""
+            if too_small == high - 1
+            else "; between the two the search did not decide"
+        )
     text = f"epsilon {epsilon:g} keeps {at_least(float(100 * exact))} % of the information; {proven}"
-    details = made.certificate.details | {KEPT_AT: epsilon} | ({} if below is None else {KEPT_LESS_AT: below})
+    details = (
+        made.certificate.details
+        | {KEPT_AT: epsilon}
+        | ({} if below is None else {KEPT_LESS_AT: below})
+    )
     proof = replace(made.certificate, details=details)
     return replace(made, certificate=proof, messages=(*made.messages, text))
 
@@ -220,4 +266,8 @@ def epsilon_of(step: int) -> float:
 def step_of(epsilon: float) -> int:
     """The last step at or below a budget."""
     decade = math.floor(math.log10(epsilon))
-    return (decade - SMALLEST) * DECADE + math.floor(round(epsilon * 10.0 ** (3 - decade), 6)) - DECADE // 9
+    return (
+        (decade - SMALLEST) * DECADE
+        + math.floor(round(epsilon * 10.0 ** (3 - decade), 6))
+        - DECADE // 9
+    )

@@ -58,8 +58,12 @@ class Classes:
         if not self.is_reduced:
             return points
         n = len(self.joint.useful)
-        flat, inverse = np.unique(points.owner * n + self.group[points.indices], return_inverse=True)
-        data = np.bincount(inverse, weights=points.data, minlength=len(flat)).astype(np.float64)
+        flat, inverse = np.unique(
+            points.owner * n + self.group[points.indices], return_inverse=True
+        )
+        data = np.bincount(inverse, weights=points.data, minlength=len(flat)).astype(
+            np.float64
+        )
         y, t = np.divmod(flat, n)
         return Points.of_sizes(np.bincount(y, minlength=len(points)), t, data, n)
 
@@ -69,7 +73,10 @@ class Classes:
         if not self.is_reduced:
             return beta, points
         # Members of every class, and where they end on [0, P(t)].
-        of_class = np.split(np.argsort(self.group, kind="stable"), np.cumsum(np.bincount(self.group))[:-1])
+        of_class = np.split(
+            np.argsort(self.group, kind="stable"),
+            np.cumsum(np.bincount(self.group))[:-1],
+        )
         ends = [(members, np.cumsum(self.whole.p_x[members])) for members in of_class]
         mass = beta[points.owner] * points.data
         covered = np.bincount(points.indices, weights=mass, minlength=points.shape[1])
@@ -89,7 +96,9 @@ class Classes:
                 data.append(posterior)
             begun[of] += share
         sizes, indices = [len(row) for row in rows], np.concatenate(rows)
-        return np.array(new), Points.of_sizes(sizes, indices, np.concatenate(data), len(self.whole.useful))
+        return np.array(new), Points.of_sizes(
+            sizes, indices, np.concatenate(data), len(self.whole.useful)
+        )
 
 
 def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
@@ -100,9 +109,16 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     counts = added_columns(counts, columns)
     n = len(joint.useful)
     too_large = any(entry >= LARGEST_ENTRY for row in counts for entry in row)
-    if too_large or len(counts) == 1 or (len(counts) == len(joint.counts) and len(counts[0]) == n):
+    if (
+        too_large
+        or len(counts) == 1
+        or (len(counts) == len(joint.counts) and len(counts[0]) == n)
+    ):
         return Classes.of_symbols(joint)
-    labels = _representatives(joint.sensitive, rows), _representatives(joint.useful, columns)
+    labels = (
+        _representatives(joint.sensitive, rows),
+        _representatives(joint.useful, columns),
+    )
     reduced = Joint(*labels, counts, is_counts=joint.is_counts)
     return Classes(joint, reduced, np.array(columns))
 
@@ -113,7 +129,9 @@ def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
     found: list[int] = []
     for vector in vectors:
         divisor = math.gcd(*vector)
-        found.append(seen.setdefault(tuple(entry // divisor for entry in vector), len(seen)))
+        found.append(
+            seen.setdefault(tuple(entry // divisor for entry in vector), len(seen))
+        )
     return found
 
 
@@ -122,14 +140,18 @@ def _representatives(variable: Variable, group: Sequence[int]) -> Variable:
     return variable.select([first[k] for k in sorted(first)])
 
 
-def _cut(spans: list[tuple[NDArray[np.intp], Array, float, float]]) -> tuple[Array, list[NDArray[np.intp]]]:
+def _cut(
+    spans: list[tuple[NDArray[np.intp], Array, float, float]],
+) -> tuple[Array, list[NDArray[np.intp]]]:
     """Ends of the pieces of one output, as fractions from 0 to 1, and the members on each piece.
 
     A span has the members of a class and their ends, and from where on, and how much of them, the output has.
     """
     inner = [np.array([0.0, 1.0])]
     for _, ends, at, width in spans:
-        first, last = np.searchsorted(ends[:-1], [at, at + width])  # the last end is that of the class
+        first, last = np.searchsorted(
+            ends[:-1], [at, at + width]
+        )  # the last end is that of the class
         inner.append((ends[first:last] - at) / width)
     cuts = np.unique(np.concatenate(inner))
     cuts = cuts[np.concatenate(([True], np.diff(cuts[:-1]) > LEAST_PIECE, [True]))]
@@ -137,7 +159,9 @@ def _cut(spans: list[tuple[NDArray[np.intp], Array, float, float]]) -> tuple[Arr
         cuts = np.delete(cuts, -2)
     middle = 0.5 * (cuts[1:] + cuts[:-1])
     columns = [
-        members[np.minimum(np.searchsorted(ends, at + middle * width), len(members) - 1)]
+        members[
+            np.minimum(np.searchsorted(ends, at + middle * width), len(members) - 1)
+        ]
         for members, ends, at, width in spans
     ]
     return cuts, list(np.stack(columns, axis=1))

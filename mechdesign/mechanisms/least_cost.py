@@ -29,7 +29,12 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.mechanisms.least_cost_plan import ChannelLimits, Plan, deviation_of, truth_of
+from mechdesign.mechanisms.least_cost_plan import (
+    ChannelLimits,
+    Plan,
+    deviation_of,
+    truth_of,
+)
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, Search, finish
 from mechdesign.mechanisms.rounding import Rounded
@@ -41,7 +46,13 @@ from solvers.assignment import LEAST_GAP
 from solvers.errors import EmptyPolytope
 
 COST = "the cost of releasing {} for {}"
-INFORMATION, TRUTH, DISTANCE, COSTS, CONVEX = "information", "truth", "distance", "costs", "convex"
+INFORMATION, TRUTH, DISTANCE, COSTS, CONVEX = (
+    "information",
+    "truth",
+    "distance",
+    "costs",
+    "convex",
+)
 
 
 @dataclass(frozen=True)
@@ -74,13 +85,21 @@ class Costs:
     @property
     def floats(self) -> Array:
         """(n, n) array."""
-        return np.array([[value / self.unit for value in row] for row in self.units.tolist()])
+        return np.array(
+            [[value / self.unit for value in row] for row in self.units.tolist()]
+        )
 
     def expected(self, channel: Channel, joint: Joint) -> Fraction:
         """Exactly, of the integers of a channel."""
         at = [joint.useful.names.index(label) for label in channel.outputs]
-        entries = zip(joint.useful_counts, self.units, channel.integers.entries(), strict=True)
-        total = sum(weight * int(units[at[k]]) * entry for weight, units, row in entries for k, entry in row)
+        entries = zip(
+            joint.useful_counts, self.units, channel.integers.entries(), strict=True
+        )
+        total = sum(
+            weight * int(units[at[k]]) * entry
+            for weight, units, row in entries
+            for k, entry in row
+        )
         return Fraction(total, joint.total * channel.denominator * self.unit)
 
 
@@ -93,11 +112,17 @@ def costs_of(wanted: Wanted, joint: Joint) -> Costs:
             "(--objective COSTS.csv)"
         )
     if power is not None and name != DISTANCE:
-        raise InputError("distance says how numbers are compared: it belongs to objective distance")
+        raise InputError(
+            "distance says how numbers are compared: it belongs to objective distance"
+        )
     if power not in (None, "absolute", "squared"):
         raise InputError(f"distance ({power!r}) must be absolute or squared")
     power = (power or "absolute") if name == DISTANCE else None
-    known = {"name": name, "distance": power, "keep_frequencies": wanted.keep_frequencies}
+    known = {
+        "name": name,
+        "distance": power,
+        "keep_frequencies": wanted.keep_frequencies,
+    }
     record = Objective.model_validate(known)
     if name == TRUTH:
         return Costs(record, ~np.eye(len(joint.useful), dtype=np.bool_), 1)
@@ -109,7 +134,11 @@ def costs_of(wanted: Wanted, joint: Joint) -> Costs:
     unit = math.lcm(*(value.denominator for value in values))
     scaled = np.array([int(value * unit) for value in values], dtype=object)
     units = np.abs(np.subtract.outer(scaled, scaled))
-    return Costs(record, units**2, unit**2) if power == "squared" else Costs(record, units, unit)
+    return (
+        Costs(record, units**2, unit**2)
+        if power == "squared"
+        else Costs(record, units, unit)
+    )
 
 
 def _numbers(joint: Joint) -> list[Fraction]:
@@ -123,7 +152,9 @@ def _numbers(joint: Joint) -> list[Fraction]:
             )
         return values
     if len(columns) > 1:
-        raise InputError("objective distance needs one useful column of numbers, not several crossed ones")
+        raise InputError(
+            "objective distance needs one useful column of numbers, not several crossed ones"
+        )
     text = ""
     try:
         return [fraction_of(text := symbol[0]) for symbol in joint.useful.symbols]
@@ -142,7 +173,10 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
         rows = zip(given.index, given.to_numpy().tolist(), strict=True)
         given = {str(x): dict(zip(header, row, strict=True)) for x, row in rows}
     if isinstance(given, Mapping):
-        for where, known in (("row", given), ("column", next(iter(given.values()), {}))):
+        for where, known in (
+            ("row", given),
+            ("column", next(iter(given.values()), {})),
+        ):
             missing = [name for name in names if name not in known]
             if missing:
                 raise InputError(
@@ -151,7 +185,9 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
         rows = [[given[x].get(y, math.nan) for y in names] for x in names]
     else:
         rows = np.asarray(given).tolist() if not isinstance(given, list) else given
-    square = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(names) for row in rows)
+    square = isinstance(rows, list) and all(
+        isinstance(row, list) and len(row) == len(names) for row in rows
+    )
     if not square or len(rows) != len(names):
         raise InputError(
             f"the cost matrix must have a row and a column for each of the {len(names)} useful symbols, in their order"
@@ -159,10 +195,14 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
     places = zip(product(names, names), chain.from_iterable(rows), strict=True)
     exact = [non_negative(cell, COST, y, x) for (x, y), cell in places]
     unit = math.lcm(*(value.denominator for value in exact))
-    return np.array([int(value * unit) for value in exact], dtype=object).reshape(len(names), -1), unit
+    return np.array([int(value * unit) for value in exact], dtype=object).reshape(
+        len(names), -1
+    ), unit
 
 
-def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dict[str, Fraction]]:
+def read_costs(
+    path: PathLike, text: TextOptions | None = None
+) -> dict[str, dict[str, Fraction]]:
     """A matrix of costs from a CSV or Parquet file: what is released along the header, for what down the first column.
 
     Raises
@@ -187,7 +227,10 @@ def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dic
     costs: dict[str, dict[str, Fraction]] = {}
     with naming(source.name):
         for x, *cells in rows:
-            costs[x] = {y: non_negative(cell, COST, y, x) for y, cell in zip(header, cells, strict=True)}
+            costs[x] = {
+                y: non_negative(cell, COST, y, x)
+                for y, cell in zip(header, cells, strict=True)
+            }
         return costs
 
 
@@ -216,8 +259,15 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
         cost = wanted.objective if callable(wanted.objective) else costs.floats
         convex = ConvexProgram(joint, cost, wanted.constraints)
     kept = {
-        "stay": {name: str(share) for name, share in zip(names, limits.stay, strict=True) if share},
-        "forbid": tuple((names[x], names[y]) for x, y in zip(*np.nonzero(~limits.allowed), strict=True)),
+        "stay": {
+            name: str(share)
+            for name, share in zip(names, limits.stay, strict=True)
+            if share
+        },
+        "forbid": tuple(
+            (names[x], names[y])
+            for x, y in zip(*np.nonzero(~limits.allowed), strict=True)
+        ),
         "constraints": 0 if convex is None else len(convex.constraints),
     }
     record = costs.record.model_copy(update=kept)
@@ -227,7 +277,9 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
     except SolverError as error:
         if isinstance(error, EmptyPolytope) and plan.is_restricted:
             raise NotPrivate(plan.why_not()) from None
-        raise SolverFailure(f"the channel of least cost could not be computed: {error}") from error
+        raise SolverFailure(
+            f"the channel of least cost could not be computed: {error}"
+        ) from error
     cost = costs.expected(channel, joint)
     found = LeastCost(
         objective=record,
@@ -236,19 +288,25 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
         else quotient_above(*cost.as_integer_ratio()),
         cost_lower_bound=max(solved.bound, 0.0) if convex is None else solved.bound,
         truth=0.0 - quotient_above(*(-truth_of(channel, joint)).as_integer_ratio()),
-        frequency_deviation=quotient_above(*deviation_of(channel, joint).as_integer_ratio()),
+        frequency_deviation=quotient_above(
+            *deviation_of(channel, joint).as_integer_ratio()
+        ),
     )
     gap = found.cost - found.cost_lower_bound
     said: list[str] = []
     if gap > max(search.gap, LEAST_GAP) * plan.spread:
-        said.append(f"the search ended early: the cost is proven to be within {gap:.2g} of the least")
+        said.append(
+            f"the search ended early: the cost is proven to be within {gap:.2g} of the least"
+        )
     if len(channel.outputs) == 1:
         said.append(
             f"every record is released as {quoted(channel.outputs[0])}, which tells nothing: give a larger budget, "
             "more records, or merge symbols"
         )
     rounded = Rounded(channel, verdict)
-    made = finish(rounded, joint, record.name, solved.method, started, messages=tuple(said))
+    made = finish(
+        rounded, joint, record.name, solved.method, started, messages=tuple(said)
+    )
     utility = {**(made.channel.record.utility or {}), **found.figures}
     known = replace(made.channel.record, objective=record, utility=utility)
     return replace(made, channel=made.channel.with_record(known), least=found)
@@ -256,15 +314,26 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
 
 def limits_of(wanted: Wanted, joint: Joint) -> ChannelLimits:
     """`stay` and `forbid` on the symbols of a table."""
-    names, index = joint.useful.names, {name: x for x, name in enumerate(joint.useful.names)}
+    names, index = (
+        joint.useful.names,
+        {name: x for x, name in enumerate(joint.useful.names)},
+    )
 
     def known(symbol: Any, option: str) -> int:
         if symbol not in index:
-            raise InputError(f"{option}: the table has no useful symbol {quoted(symbol)}")
+            raise InputError(
+                f"{option}: the table has no useful symbol {quoted(symbol)}"
+            )
         return index[symbol]
 
     given = wanted.stay
-    by_symbol = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(names, given)
+    by_symbol = (
+        given
+        if isinstance(given, Mapping)
+        else {}
+        if given is None
+        else dict.fromkeys(names, given)
+    )
     stay = [Fraction(0)] * len(names)
     for symbol, share in by_symbol.items():
         x = known(symbol, "stay")
@@ -273,17 +342,25 @@ def limits_of(wanted: Wanted, joint: Joint) -> ChannelLimits:
         except InputError as error:
             raise InputError(f"stay: the share of {quoted(symbol)} {error}") from None
         if not 0 <= stay[x] <= 1:
-            raise InputError(f"stay: the share of {quoted(symbol)} ({quoted(share)}) must be in [0, 1]")
+            raise InputError(
+                f"stay: the share of {quoted(symbol)} ({quoted(share)}) must be in [0, 1]"
+            )
     allowed = np.ones((len(names), len(names)), dtype=np.bool_)
     for pair in wanted.forbid:
         if isinstance(pair, str) or len(pair) != 2:
-            raise InputError(f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)")
+            raise InputError(
+                f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
+            )
         allowed[known(pair[0], "forbid"), known(pair[1], "forbid")] = False
     for x, name in enumerate(names):
         if not allowed[x].any():
-            raise InputError(f"forbid leaves nothing that could be released for {quoted(name)}")
+            raise InputError(
+                f"forbid leaves nothing that could be released for {quoted(name)}"
+            )
         if stay[x] and not allowed[x, x]:
-            raise InputError(f"stay and forbid contradict each other for {quoted(name)}")
+            raise InputError(
+                f"stay and forbid contradict each other for {quoted(name)}"
+            )
         if wanted.keep_frequencies and not allowed[:, x].any():
             raise InputError(
                 f"forbid leaves nothing that could become {quoted(name)}, whose frequency is to be kept"

@@ -40,17 +40,25 @@ CLARABEL = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 class ConvexProgram:
     """A cost and constraints as functions of the cvxpy variable W and the table; `cost` is None for linear costs."""
 
-    def __init__(self, joint: Joint, cost: Any, constraints: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, joint: Joint, cost: Any, constraints: Callable[..., Any] | None
+    ) -> None:
         n = len(joint.useful)
         self.w: Any = cp.Variable((n, n), nonneg=True, name="W")
-        linear = cp.sum(cp.multiply(joint.p_x[:, None] * cost, self.w)) if not callable(cost) else None
+        linear = (
+            cp.sum(cp.multiply(joint.p_x[:, None] * cost, self.w))
+            if not callable(cost)
+            else None
+        )
         self.cost: Any = cp.sum(cost(self.w, joint)) if linear is None else linear
         if constraints is not None and not callable(constraints):
             raise InputError(
                 f"constraints must be a function of W and the table, not a {type(constraints).__name__}"
             )
         given = [] if constraints is None else constraints(self.w, joint)
-        self.constraints: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+        self.constraints: list[Any] = (
+            list(given) if isinstance(given, (list, tuple)) else [given]
+        )
         for each in self.constraints:
             if not isinstance(each, cp.constraints.constraint.Constraint):
                 raise InputError(
@@ -83,12 +91,19 @@ class ConvexProgram:
         problem.check()
         is_free = bool(problem.open.all()) and not problem.floors.any()
         best, bound, broken, cuts, tangents = None, -math.inf, [], [], []
-        if uncertain is not None:  # the rows that the identity breaks most, so that there are some
+        if (
+            uncertain is not None
+        ):  # the rows that the identity breaks most, so that there are some
             margin *= uncertain.room
-            cuts = [(y, uncertain.cuts(unit)) for y, unit in enumerate(np.diag(1.0 / problem.masses))]
+            cuts = [
+                (y, uncertain.cuts(unit))
+                for y, unit in enumerate(np.diag(1.0 / problem.masses))
+            ]
         for _ in range(MOST_CUTTING_ROUNDS):
             try:
-                made = self._once(problem, proof, tangents, (uncertain, cuts, margin), end)
+                made = self._once(
+                    problem, proof, tangents, (uncertain, cuts, margin), end
+                )
             except BackendFailure:
                 if best is None:
                     raise
@@ -100,15 +115,25 @@ class ConvexProgram:
                 if is_free and self.violation(pulled) <= 0.5 * LARGEST_VIOLATION:
                     inside = pulled
             cost = self.value(inside)
-            if (not broken or inside is not made.shares) and (best is None or cost < best.cost):
+            if (not broken or inside is not made.shares) and (
+                best is None or cost < best.cost
+            ):
                 best = replace(made, shares=inside, cost=cost)
-            closed = best is not None and best.cost - bound <= CLOSED * max(1.0, abs(best.cost))
+            closed = best is not None and best.cost - bound <= CLOSED * max(
+                1.0, abs(best.cost)
+            )
             if closed or time.monotonic() >= end:
                 break
             if not broken or tangents:
                 value = self.value(made.shares)
-                model = max((float((s * made.shares).sum()) + c for s, c in tangents), default=-math.inf)
-                if value - model > 0.1 * CLOSED * max(1.0, abs(value)) and len(tangents) < MOST_CUTS:
+                model = max(
+                    (float((s * made.shares).sum()) + c for s, c in tangents),
+                    default=-math.inf,
+                )
+                if (
+                    value - model > 0.1 * CLOSED * max(1.0, abs(value))
+                    and len(tangents) < MOST_CUTS
+                ):
                     tangents.append(self._tangent())
                 elif not broken:
                     break
@@ -117,45 +142,81 @@ class ConvexProgram:
         return replace(best, bound=bound)
 
     def _once(
-        self, problem: Assignment, proof: Assignment, tangents: list[Any], own: tuple[Any, ...], end: float
+        self,
+        problem: Assignment,
+        proof: Assignment,
+        tangents: list[Any],
+        own: tuple[Any, ...],
+        end: float,
     ) -> Assigned:
         w, p, n = self.w, problem.masses, problem.n
         uncertain, cuts, margin = own
         goal = cp.Variable() if tangents else self.cost
-        above = [goal >= cp.sum(cp.multiply(slope, w)) + constant for slope, constant in tangents]
+        above = [
+            goal >= cp.sum(cp.multiply(slope, w)) + constant
+            for slope, constant in tangents
+        ]
         if uncertain is not None:
             rows = np.vstack([more for _, more in cuts])
             of = np.repeat([y for y, _ in cuts], [len(more) for _, more in cuts])
-            level = cp.sum(cp.multiply((rows - margin * p) / p[of][:, None], w.T[of]), axis=1)
+            level = cp.sum(
+                cp.multiply((rows - margin * p) / p[of][:, None], w.T[of]), axis=1
+            )
         else:
             images, offset, auxiliary = problem.sides
             level = ((images - offset[:, None]) * p) @ w @ np.diag(1.0 / p)
             if auxiliary.shape[1]:
-                level = level + auxiliary @ cp.Variable((auxiliary.shape[1], n), nonneg=True)
+                level = level + auxiliary @ cp.Variable(
+                    (auxiliary.shape[1], n), nonneg=True
+                )
         sides, masses = level >= 0.0, (p @ w) / p == 1.0
-        kept = [cp.sum(w, axis=1) == 1.0, sides, cp.diag(w) >= problem.floors, *above, *self.constraints]
-        kept += [masses] * problem.keep + [cp.multiply(~problem.open, w) == 0.0] * (not problem.open.all())
+        kept = [
+            cp.sum(w, axis=1) == 1.0,
+            sides,
+            cp.diag(w) >= problem.floors,
+            *above,
+            *self.constraints,
+        ]
+        kept += [masses] * problem.keep + [cp.multiply(~problem.open, w) == 0.0] * (
+            not problem.open.all()
+        )
         program = cp.Problem(cp.Minimize(goal), kept)
         linear, left = program.is_lp(), max(end - time.monotonic(), 0.0)
         highs = {**({} if uncertain is None else SHARP), "time_limit": left}
         clarabel = {"solver": cp.CLARABEL, **CLARABEL, "time_limit": left}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an inaccurate solution is judged by its bound
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # an inaccurate solution is judged by its bound
             try:
-                program.solve(**({"solver": cp.HIGHS, "highs_options": highs} if linear else clarabel))
+                program.solve(
+                    **(
+                        {"solver": cp.HIGHS, "highs_options": highs}
+                        if linear
+                        else clarabel
+                    )
+                )
             except cp.SolverError as error:
                 raise BackendFailure(f"cvxpy: {error}") from None
         if "infeasible" in program.status:  # or unbounded, which no W is
             raise EmptyPolytope("no channel keeps to the constraints")
-        if w.value is None or (program.status == cp.USER_LIMIT and time.monotonic() >= end):
+        if w.value is None or (
+            program.status == cp.USER_LIMIT and time.monotonic() >= end
+        ):
             raise BackendFailure(f"cvxpy ended with {program.status}")
         prices = -masses.dual_value / p if problem.keep else np.zeros(len(p))
         nu, none = np.maximum(sides.dual_value, 0.0), np.zeros((0, n))
-        found = Multipliers(nu / p, prices) if uncertain is None else Multipliers(none, prices, nu / p[of])
+        found = (
+            Multipliers(nu / p, prices)
+            if uncertain is None
+            else Multipliers(none, prices, nu / p[of])
+        )
         if tangents:
             weights = np.array([max(float(row.dual_value), 0.0) for row in above])
             weights /= weights.sum()
-            slope = sum(weight * each[0] for weight, each in zip(weights, tangents, strict=True))
+            slope = sum(
+                weight * each[0] for weight, each in zip(weights, tangents, strict=True)
+            )
             constant = float(weights @ [each[1] for each in tangents])
         else:
             slope, constant = self._tangent()
@@ -168,23 +229,32 @@ class ConvexProgram:
             tangent = _gradient(each.expr, w, dual)
             if tangent is not None:
                 slope = slope + tangent
-                constant += float(dual @ np.ravel(each.expr.value, order="F") - (tangent * w.value).sum())
+                constant += float(
+                    dual @ np.ravel(each.expr.value, order="F")
+                    - (tangent * w.value).sum()
+                )
         relaxed = replace(proof, cost=slope / p[:, None])
         if uncertain is not None:
             relaxed = priced(relaxed, uncertain, rows, of, found)
         bound = lower_bound(relaxed, found) + constant
         shares = np.where(problem.open, np.maximum(w.value, 0.0), 0.0)
-        if not linear and not problem.keep:  # what is left of a column that should be zero has no shape
+        if (
+            not linear and not problem.keep
+        ):  # what is left of a column that should be zero has no shape
             hardly = np.flatnonzero(p @ shares <= SUPPORT * p)
             shares[:, np.setdiff1d(hardly, shares.argmax(axis=1))] = 0.0
         shares /= shares.sum(axis=1)[:, None]
         solver = "HiGHS" if linear else "Clarabel"
-        return Assigned(shares, self.value(shares), bound, found, f"cvxpy with {solver}")
+        return Assigned(
+            shares, self.value(shares), bound, found, f"cvxpy with {solver}"
+        )
 
     def _tangent(self) -> tuple[Array, float]:
         slope = _gradient(self.cost, self.w, np.ones(1))
         if slope is None:
-            raise SolverFailure("cvxpy knows no gradient of the objective, so nothing can be proven about it")
+            raise SolverFailure(
+                "cvxpy knows no gradient of the objective, so nothing can be proven about it"
+            )
         return slope, float(self.cost.value) - float((slope * self.w.value).sum())
 
     def value(self, shares: Array) -> float:
@@ -195,7 +265,9 @@ class ConvexProgram:
     def violation(self, shares: Array) -> float:
         """By how much a channel misses the user's constraints."""
         self.w.value = shares
-        return max((float(np.max(each.violation())) for each in self.constraints), default=0.0)
+        return max(
+            (float(np.max(each.violation())) for each in self.constraints), default=0.0
+        )
 
 
 def _gradient(expression: Any, w: Any, prices: Array) -> Array | None:

@@ -71,12 +71,22 @@ class Plan:
     """The linear program of a table, over classes of symbols where the costs cannot tell them apart."""
 
     def __init__(
-        self, rules: Rules, cost: Array, limits: ChannelLimits, search: Search, convex: ConvexProgram | None
+        self,
+        rules: Rules,
+        cost: Array,
+        limits: ChannelLimits,
+        search: Search,
+        convex: ConvexProgram | None,
     ) -> None:
         is_truth = np.array_equal(cost, ~np.eye(len(cost), dtype=np.bool_))
         self.joint = rules.joint
         self.limits, self.search, self.convex = limits, search, convex
-        alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1
+        alike = (
+            convex is None
+            and is_truth
+            and limits.allowed.all()
+            and len(set(limits.stay)) == 1
+        )
         self.rules = rules if alike else replace(rules, by_symbol=True)
         self.uncertain, self._reach = None, math.inf
         self._within(REACHES[0])
@@ -86,10 +96,20 @@ class Plan:
         n = len(self.table.useful)
         self.cost = 1.0 - np.eye(n) if small else cost
         self.floor = np.array([float(share) for share in limits.stay[:n]])
-        self.allowed = self._allowed([x for x, share in enumerate(limits.stay) if share == 1])
+        self.allowed = self._allowed(
+            [x for x, share in enumerate(limits.stay) if share == 1]
+        )
         constant = np.tile(self.table.p_x, (n, 1))
-        self.spread = self.problem(0.0).spread() if convex is None else abs(convex.value(constant))
-        self._end = math.inf if search.time_limit is None else time.monotonic() + search.time_limit
+        self.spread = (
+            self.problem(0.0).spread()
+            if convex is None
+            else abs(convex.value(constant))
+        )
+        self._end = (
+            math.inf
+            if search.time_limit is None
+            else time.monotonic() + search.time_limit
+        )
 
     def _within(self, reach: float) -> None:
         self._reach = reach
@@ -111,21 +131,34 @@ class Plan:
 
     def problem(self, margin: float, **changes: Any) -> Assignment:
         """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
-        floor = np.minimum(self.floor * (1.0 + margin), 1.0) if margin else self.floor * (1.0 - 1e-15)
+        floor = (
+            np.minimum(self.floor * (1.0 + margin), 1.0)
+            if margin
+            else self.floor * (1.0 - 1e-15)
+        )
         n = len(self.table.useful)
         polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
         if self.uncertain is None:
             polytope = self.rules.polytope(margin, self._reach)
-        made = Assignment(self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed)
+        made = Assignment(
+            self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed
+        )
         return replace(made, **changes)
 
-    def _assigned(self, margin: float, changes: Mapping[str, Any] | None = None, **how: Any) -> Assigned:
+    def _assigned(
+        self, margin: float, changes: Mapping[str, Any] | None = None, **how: Any
+    ) -> Assigned:
         """The solution of the program that is smaller by a margin, with the bound for the one that is not."""
         changes = changes or {}
-        problem, how["proof"] = self.problem(margin, **changes), self.problem(0.0, **changes)
+        problem, how["proof"] = (
+            self.problem(margin, **changes),
+            self.problem(0.0, **changes),
+        )
         if self.uncertain is None:
             return assign(problem, **how)
-        return assign_uncertain(problem, self.uncertain, margin=margin * self.uncertain.room, **how)
+        return assign_uncertain(
+            problem, self.uncertain, margin=margin * self.uncertain.room, **how
+        )
 
     def designed(self) -> tuple[Channel, Audit, Assigned]:
         """The channel, its verdict, and the solution with its bound; `EmptyPolytope` only where there is no channel."""
@@ -136,13 +169,17 @@ class Plan:
             budgets = [getattr(notion, name) for name in notion.budgets()]
             budgets += [side for _, *sides in notion.own for side in sides]
             self.problem(0.0).check()  # no budget helps where pairs are missing
-            if not self.is_restricted or not any(REACHES[0] < budget < math.inf for budget in budgets):
+            if not self.is_restricted or not any(
+                REACHES[0] < budget < math.inf for budget in budgets
+            ):
                 raise
         try:
             return self._searched((math.inf,))
         except (SolverError, SolverFailure):
             self._within(REACHES[0])
-            known = f"of budgets of at most {REACHES[0]:g} nats is known: {self.why_not()}"
+            known = (
+                f"of budgets of at most {REACHES[0]:g} nats is known: {self.why_not()}"
+            )
             raise SolverFailure(f"no channel was found; {known}") from None
 
     def _searched(self, reaches: Sequence[float]) -> tuple[Channel, Audit, Assigned]:
@@ -167,7 +204,11 @@ class Plan:
                     return channel, last, replace(found, bound=bound)
         raise SolverFailure(
             "no verified channel came out of the program of least cost"
-            + ("" if last is None else f" (output {quoted(last.worst.output)}, lift {last.worst.lift:.17g})")
+            + (
+                ""
+                if last is None
+                else f" (output {quoted(last.worst.output)}, lift {last.worst.lift:.17g})"
+            )
             + "; use a larger budget"
         )
 
@@ -182,13 +223,18 @@ class Plan:
     def square(self, channel: Channel) -> Array:
         """W(y|x) with a column for every symbol."""
         whole = np.zeros((len(self.joint.useful),) * 2)
-        whole[:, [self.joint.useful.names.index(label) for label in channel.outputs]] = channel.matrix
+        whole[
+            :, [self.joint.useful.names.index(label) for label in channel.outputs]
+        ] = channel.matrix
         return whole
 
     def _kept_by(self, channel: Channel) -> bool:
         if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
             return False
-        return self.convex is None or self.convex.violation(self.square(channel)) <= LARGEST_VIOLATION
+        return (
+            self.convex is None
+            or self.convex.violation(self.square(channel)) <= LARGEST_VIOLATION
+        )
 
     def _shown(self) -> Callable[[float, float, int], None] | None:
         report = self.search.progress
@@ -197,7 +243,9 @@ class Plan:
 
         def show(cost: float, bound: float, steps: int) -> None:
             figures = {"cost": cost, "cost_lower_bound": bound, "steps": steps}
-            report(Step(f"cost {cost:.5g}, at least {bound:.5g} ({steps} steps)", figures))
+            report(
+                Step(f"cost {cost:.5g}, at least {bound:.5g} ({steps} steps)", figures)
+            )
 
         return show
 
@@ -220,14 +268,22 @@ class Plan:
             shares = _balanced(shares, p)
         for denominator in (DENOMINATOR, LARGEST_INTEGER):
             yield self._rounded(shares, denominator)
-        yield self._rounded(whole, LARGEST_INTEGER)  # rare symbols hang on as little as noise
-        if self.allowed is None and not any(self.limits.stay):  # then any private channel will do
+        yield self._rounded(
+            whole, LARGEST_INTEGER
+        )  # rare symbols hang on as little as noise
+        if self.allowed is None and not any(
+            self.limits.stay
+        ):  # then any private channel will do
             masses = p if self.limits.keep else p @ shares
             for mix in MIXES:
-                yield self._rounded((1.0 - mix) * shares + mix * masses, LARGEST_INTEGER)
+                yield self._rounded(
+                    (1.0 - mix) * shares + mix * masses, LARGEST_INTEGER
+                )
 
     def _rounded(self, shares: Array, denominator: int) -> Channel:
-        rows = np.rint(shares / shares.sum(axis=1)[:, None] * float(denominator)).astype(np.int64)
+        rows = np.rint(
+            shares / shares.sum(axis=1)[:, None] * float(denominator)
+        ).astype(np.int64)
         n = len(rows)
         first = np.argmax(rows, axis=1)
         rows[np.arange(n), first] = 0
@@ -247,7 +303,9 @@ class Plan:
     @property
     def is_restricted(self) -> bool:
         """Whether a constant output of the shares of the symbols, which is private, may be ruled out."""
-        return self.allowed is not None or any(self.limits.stay) or self.convex is not None
+        return (
+            self.allowed is not None or any(self.limits.stay) or self.convex is not None
+        )
 
     def why_not(self) -> str:
         """Which symbol cannot stay as asked, and how often it can; or that the forbidden pairs leave nothing."""
@@ -259,7 +317,9 @@ class Plan:
             return nothing
         margin = 1e-9
         units = np.eye(len(self.table.useful))
-        polytope = self.problem(0.0).columns if self.uncertain is None else self.uncertain
+        polytope = (
+            self.problem(0.0).columns if self.uncertain is None else self.uncertain
+        )
         residual = polytope.excess(units)
         demanded = [x for x in np.argsort(-residual).tolist() if self.floor[x] > 0.0]
         none = np.zeros_like(self.floor)
@@ -269,7 +329,9 @@ class Plan:
             cost[x, x] = 0.0
             try:
                 allowed = self._allowed([x] if self.floor[x] == 1.0 else [])
-                found = self._assigned(margin, {"cost": cost, "floor": none, "allowed": allowed})
+                found = self._assigned(
+                    margin, {"cost": cost, "floor": none, "allowed": allowed}
+                )
             except EmptyPolytope:
                 return nothing
             most = float(found.shares[x, x]) - margin
@@ -283,7 +345,9 @@ class Plan:
         for _ in range(BISECTIONS if len(names) <= LARGE_FROM else 0):
             middle = 0.5 * (low + high)
             try:
-                self._assigned(margin, {"floor": middle * self.floor, "allowed": self._allowed()})
+                self._assigned(
+                    margin, {"floor": middle * self.floor, "allowed": self._allowed()}
+                )
                 low = middle
             except EmptyPolytope:
                 high = middle
@@ -321,7 +385,13 @@ def deviation_of(channel: Channel, joint: Joint) -> Fraction:
     """The largest change of an expected share, exactly."""
     weight, d = joint.useful_counts, channel.denominator
     released = dict.fromkeys(joint.useful.names, 0)
-    for label, (at, values) in zip(channel.outputs, channel.integers.columns, strict=True):
-        released[label] = sum(weight[x] * value for x, value in zip(at, values, strict=True))
-    changes = (abs(mass - w * d) for mass, w in zip(released.values(), weight, strict=True))
+    for label, (at, values) in zip(
+        channel.outputs, channel.integers.columns, strict=True
+    ):
+        released[label] = sum(
+            weight[x] * value for x, value in zip(at, values, strict=True)
+        )
+    changes = (
+        abs(mass - w * d) for mass, w in zip(released.values(), weight, strict=True)
+    )
     return Fraction(max(changes), joint.total * d)

@@ -20,10 +20,25 @@ import numpy as np
 from mechdesign.auditing.measures import utility
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
-from mechdesign.mechanisms.result import Certificate, Design, Search, Solve, finish, utility_entropy
+from mechdesign.mechanisms.result import (
+    Certificate,
+    Design,
+    Search,
+    Solve,
+    finish,
+    utility_entropy,
+)
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from solvers import Array, Envelope, EnvelopeStatus, OutsidePolytope, Points, SolverError, TooManyVertices
+from solvers import (
+    Array,
+    Envelope,
+    EnvelopeStatus,
+    OutsidePolytope,
+    Points,
+    SolverError,
+    TooManyVertices,
+)
 
 OPTIMAL = "optimal"
 
@@ -52,8 +67,13 @@ def optimal(rules: Rules, search: Search) -> Design:
     """
     started = time.perf_counter()
     joint = rules.joint
-    envelope, certificate = None, Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven")
-    said: tuple[str, ...] = ("X itself satisfies the notion and is published as it is.",)
+    envelope, certificate = (
+        None,
+        Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven"),
+    )
+    said: tuple[str, ...] = (
+        "X itself satisfies the notion and is published as it is.",
+    )
     rounded, worth = _release(rules), None
     if rounded is None:
         envelope, rounded = _designed(rules, search, started)
@@ -62,7 +82,12 @@ def optimal(rules: Rules, search: Search) -> Design:
         certificate = rules.tightened(proof, worth.nmi, search)
         said = _search_messages(envelope, certificate, search)
     method = "release" if envelope is None else envelope.method
-    found = {"worth": worth, "certificate": certificate, "messages": said, "envelope": envelope}
+    found = {
+        "worth": worth,
+        "certificate": certificate,
+        "messages": said,
+        "envelope": envelope,
+    }
     return finish(rounded, joint, OPTIMAL, method, started, **found)
 
 
@@ -84,15 +109,21 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
     envelopes: list[Envelope] = []
     for margin in rules.margins:
         try:
-            envelope = rules.solver(margin, search, end)(progress=search.shown(rules.joint), **known)
+            envelope = rules.solver(margin, search, end)(
+                progress=search.shown(rules.joint), **known
+            )
         except TooManyVertices as error:
             raise SolverFailure(f"{error}") from error
         except SolverError as error:
-            raise SolverFailure(f"the optimum could not be computed: {error}") from error
+            raise SolverFailure(
+                f"the optimum could not be computed: {error}"
+            ) from error
         if interrupted:
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         try:
-            return envelope, rules.rounded(*rules.reduced.split(envelope.weights, envelope.points))
+            return envelope, rules.rounded(
+                *rules.reduced.split(envelope.weights, envelope.points)
+            )
         except RoundingFailure as error:
             failure = error
             known |= {"start": envelope.pool, "dual": envelope.dual}
@@ -103,7 +134,9 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
     )
 
 
-def _known(rules: Rules, search: Search, started: float) -> tuple[dict[str, Any], float, bool]:
+def _known(
+    rules: Rules, search: Search, started: float
+) -> tuple[dict[str, Any], float, bool]:
     """Where the search begins, all of it on classes, its end, and whether Ctrl-C came."""
     end = search.end(started, rules.search_share)
     known: dict[str, Any] = {"start": None, "dual": None}
@@ -136,14 +169,20 @@ def _merged(
     channels: list[tuple[Array, Points]] = []
     found: list[tuple[int, ...]] = []
     until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
-    for joint in (reduced.joint, reduced.whole) if reduced.is_reduced else (reduced.joint,):
+    for joint in (
+        (reduced.joint, reduced.whole) if reduced.is_reduced else (reduced.joint,)
+    ):
         lifts = rules.sets(joint)
         for merge in (merge_all, merge_subsets):
             groups = list(merge(lifts, end=until).groups)
             found = groups if joint is reduced.joint else found
             blocks = Points.blocks(groups, joint.p_x)
-            mass = np.array([math.fsum(joint.p_x[list(group)].tolist()) for group in groups])
-            channels.append((mass, reduced.merged(blocks) if joint is reduced.whole else blocks))
+            mass = np.array(
+                [math.fsum(joint.p_x[list(group)].tolist()) for group in groups]
+            )
+            channels.append(
+                (mass, reduced.merged(blocks) if joint is reduced.whole else blocks)
+            )
     return found, channels
 
 
@@ -170,7 +209,11 @@ def respond(
         if len(group) > 1:
             progress(done)
             try:
-                found = None if interrupted or time.perf_counter() >= end else solve(members)
+                found = (
+                    None
+                    if interrupted or time.perf_counter() >= end
+                    else solve(members)
+                )
             except OutsidePolytope:  # the merged set lies in the margin
                 pass
             except TooManyVertices as error:
@@ -179,9 +222,15 @@ def respond(
                 raise SolverFailure(
                     f"a set of {len(members)} symbols could not be solved ({error}); use --mechanism subset-merging"
                 ) from error
-        interrupted = interrupted or (found is not None and found.status is EnvelopeStatus.INTERRUPTED)
+        interrupted = interrupted or (
+            found is not None and found.status is EnvelopeStatus.INTERRUPTED
+        )
         weights.append(np.array([mass]) if found is None else mass * found.weights)
-        inside = Points.from_dense(p_x[members][None, :] / mass) if found is None else found.points
+        inside = (
+            Points.from_dense(p_x[members][None, :] / mass)
+            if found is None
+            else found.points
+        )
         at = members[inside.indices].astype(np.int32)
         parts.append(Points(inside.indptr, at, inside.data, (len(inside), len(p_x))))
     return np.concatenate(weights), Points.concatenate(parts), interrupted
@@ -206,10 +255,14 @@ def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     return Certificate(upper_bound_nmi=upper, scope="proven", details=details).at(nmi)
 
 
-def _search_messages(envelope: Envelope, certificate: Certificate, search: Search) -> tuple[str, ...]:
+def _search_messages(
+    envelope: Envelope, certificate: Certificate, search: Search
+) -> tuple[str, ...]:
     """Why the gap is not closed, if it is not."""
     if certificate.gap_nmi is not None and certificate.gap_nmi <= search.gap:
         return ()
     if envelope.status is EnvelopeStatus.OPTIMAL:
-        return (f"the gap asked for ({search.gap:g}) is below what double precision can prove here",)
+        return (
+            f"the gap asked for ({search.gap:g}) is below what double precision can prove here",
+        )
     return (f"the search ended early ({envelope.status})",)

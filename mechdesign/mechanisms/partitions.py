@@ -50,7 +50,11 @@ class Block(NamedTuple):
 
     def joined(self, other: Block) -> Block:
         """Both as one."""
-        return Block(self.members + other.members, self.given_s + other.given_s, self.mass + other.mass)
+        return Block(
+            self.members + other.members,
+            self.given_s + other.given_s,
+            self.mass + other.mass,
+        )
 
 
 class MergedSets(ABC):
@@ -63,7 +67,9 @@ class MergedSets(ABC):
     p_x: Array
 
     @abstractmethod
-    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
+    def within(
+        self, given_s: Array, mass: Array, safety: float = 1.0
+    ) -> NDArray[np.bool_]:
         """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits: surely, or perhaps for -1."""
 
     @abstractmethod
@@ -73,12 +79,16 @@ class MergedSets(ABC):
     def complies(self, block: Block) -> bool:
         """Whether one merged set surely satisfies the limits; all symbols together do, their lift is exactly 1."""
         whole = len(block.members) == len(self.p_x)
-        return whole or bool(self.within(block.given_s[:, None], np.array([block.mass]))[0])
+        return whole or bool(
+            self.within(block.given_s[:, None], np.array([block.mass]))[0]
+        )
 
     def block(self, members: Sequence[int]) -> Block:
         """These symbols as one."""
         chosen = list(members)
-        return Block(chosen, self.given_s[:, chosen].sum(axis=1), float(self.p_x[chosen].sum()))
+        return Block(
+            chosen, self.given_s[:, chosen].sum(axis=1), float(self.p_x[chosen].sum())
+        )
 
 
 class _Extremes(MergedSets):
@@ -86,11 +96,17 @@ class _Extremes(MergedSets):
 
     def __init__(self, p: Array, limits: LiftLimits, risk: Risk) -> None:
         self.p_x, self.given_s = p.sum(axis=0), p / p.sum(axis=1, keepdims=True)
-        self.limits, self.slack, self.risk = limits, rounding_slack((p.shape[0], p.shape[1])), risk
+        self.limits, self.slack, self.risk = (
+            limits,
+            rounding_slack((p.shape[0], p.shape[1])),
+            risk,
+        )
         if risk == "auto":
             self.risk = "log-ratio" if math.isfinite(limits.ratio) else "log-max"
 
-    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
+    def within(
+        self, given_s: Array, mass: Array, safety: float = 1.0
+    ) -> NDArray[np.bool_]:
         strictness = 1.0 + safety * self.slack
         low, high = given_s.min(axis=0), given_s.max(axis=0)
         limits = self.limits
@@ -109,7 +125,9 @@ class _Extremes(MergedSets):
         zero = low == 0.0
         lower = -np.log(np.where(zero, 1.0, low / mass))
         if zero.any():
-            lower[zero] = ZERO_LIFT_RISK * (given_s[:, zero] == 0.0).sum(axis=0) + upper[zero]
+            lower[zero] = (
+                ZERO_LIFT_RISK * (given_s[:, zero] == 0.0).sum(axis=0) + upper[zero]
+            )
         if self.risk == "log-ratio":
             return upper + lower
         if math.isinf(self.limits.lower) and math.isinf(self.limits.ratio):
@@ -128,7 +146,9 @@ class _Means(MergedSets):
         self.limits, self.slack = limits, rounding_slack((p.shape[0], p.shape[1]))
         self.risk = "log-max" if risk == "auto" else risk
 
-    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
+    def within(
+        self, given_s: Array, mass: Array, safety: float = 1.0
+    ) -> NDArray[np.bool_]:
         fine = np.ones(len(mass), dtype=np.bool_)
         lifts = given_s / mass
         with np.errstate(divide="ignore"):  # 1/0 = inf is the value that is meant
@@ -138,7 +158,9 @@ class _Means(MergedSets):
                 mean = self.limits.mean.average(self.p_s, values)
                 # |d(l - 1)^2| <= slack (2 (l - 1)^2 + 2 |l - 1|), so errors grow with 1 + mean at most.
                 error = safety * MEAN_ERROR * self.slack * (1.0 + mean)
-                fine &= mean + np.where(np.isfinite(mean), error, 0.0) <= self.limits.mean.bound(limit)
+                fine &= mean + np.where(
+                    np.isfinite(mean), error, 0.0
+                ) <= self.limits.mean.bound(limit)
         return fine
 
     def omega(self, given_s: Array, mass: Array) -> Array:
@@ -147,20 +169,26 @@ class _Means(MergedSets):
         zeros = absent.sum(axis=0)
         positive = np.where(absent, 1.0, lifts) if zeros.any() else lifts
         # The mean itself for the printed risk, else the budget that it uses (nats).
-        measure = self.limits.mean.average if self.risk == "sum" else self.limits.mean.used
+        measure = (
+            self.limits.mean.average if self.risk == "sum" else self.limits.mean.used
+        )
         upper, lower = measure(self.p_s, lifts), measure(self.p_s, 1.0 / positive)
         if math.isinf(self.limits.lower):
             return upper
         if math.isinf(self.limits.upper):
             upper = np.zeros(len(mass))
         if self.risk == "log-max":
-            return np.where(zeros > 0, ZERO_LIFT_RISK * zeros + upper, np.maximum(upper, lower))
+            return np.where(
+                zeros > 0, ZERO_LIFT_RISK * zeros + upper, np.maximum(upper, lower)
+            )
         return upper + lower + ZERO_LIFT_RISK * zeros
 
 
 def merged_sets(p: Array, limits: Limits, risk: Risk = "auto") -> MergedSets:
     """Those of a table P(s, x) of shape (|S|, |X|)."""
-    return _Extremes(p, limits, risk) if limits.mean is None else _Means(p, limits, risk)
+    return (
+        _Extremes(p, limits, risk) if limits.mean is None else _Means(p, limits, risk)
+    )
 
 
 LEAST_SECONDS = 1.0
@@ -194,7 +222,9 @@ class _Pool:
 
     def take(self, k: int) -> Block:
         """Take a set out."""
-        taken = Block(self.groups.pop(k), self.given_s[:, k].copy(), float(self.mass[k]))
+        taken = Block(
+            self.groups.pop(k), self.given_s[:, k].copy(), float(self.mass[k])
+        )
         # Shifting in place keeps the order (ties go to the first symbol) and allocates nothing.
         self.given_s[:, k:-1] = self.given_s[:, k + 1 :]
         self.given_s = self.given_s[:, :-1]
@@ -203,7 +233,9 @@ class _Pool:
 
     def joined(self, block: Block) -> Block:
         """The block with the set that leaves the smallest risk."""
-        risk = self.lifts.omega(self.given_s + block.given_s[:, None], self.mass + block.mass)
+        risk = self.lifts.omega(
+            self.given_s + block.given_s[:, None], self.mass + block.mass
+        )
         return block.joined(self.take(int(np.argmin(risk))))
 
 
@@ -224,10 +256,15 @@ def merge_subsets(
     done: list[list[int]] = []
     within = True
     while pool.groups:
-        block, within = pool.take(int(np.argmax(pool.risk))), False  # a single risky symbol violates
+        block, within = (
+            pool.take(int(np.argmax(pool.risk))),
+            False,
+        )  # a single risky symbol violates
         while not within and pool.groups:
             if time.perf_counter() > end:
-                block = lifts.block([*block.members, *(x for group in pool.groups for x in group)])
+                block = lifts.block(
+                    [*block.members, *(x for group in pool.groups for x in group)]
+                )
                 pool.groups.clear()
             else:
                 block = pool.joined(block)
@@ -265,13 +302,19 @@ def merge_all(
     return _repair(lifts, [(risky, kept)], len(kept), end)
 
 
-def _split(lifts: MergedSets, harmless: NDArray[np.bool_] | None) -> tuple[list[list[int]], list[list[int]]]:
+def _split(
+    lifts: MergedSets, harmless: NDArray[np.bool_] | None
+) -> tuple[list[list[int]], list[list[int]]]:
     """X_L and X_H of the paper, one symbol to a set."""
     safe = lifts.within(lifts.given_s, lifts.p_x) if harmless is None else harmless
-    return [[int(x)] for x in np.flatnonzero(safe)], [[int(x)] for x in np.flatnonzero(~safe)]
+    return [[int(x)] for x in np.flatnonzero(safe)], [
+        [int(x)] for x in np.flatnonzero(~safe)
+    ]
 
 
-def _join(lifts: MergedSets, last: list[int], others: list[list[int]]) -> list[list[int]] | None:
+def _join(
+    lifts: MergedSets, last: list[int], others: list[list[int]]
+) -> list[list[int]] | None:
     """Lines 12 to 14 of Algorithm 1: join other subsets until the last one complies; None if none is left."""
     pool, block = _Pool(lifts, others), lifts.block(last)
     while pool.groups:
@@ -282,7 +325,10 @@ def _join(lifts: MergedSets, last: list[int], others: list[list[int]]) -> list[l
 
 
 def _repair(
-    lifts: MergedSets, starts: list[tuple[list[int], list[list[int]]]], kept: int, end: float
+    lifts: MergedSets,
+    starts: list[tuple[list[int], list[list[int]]]],
+    kept: int,
+    end: float,
 ) -> Merging:
     """Let a violating set take in others, fewest nats lost first; the cheapest of a few plans wins.
 
@@ -297,7 +343,9 @@ def _repair(
             borrowed = [pool[k][0] for k in taken if k >= len(pool) - kept]
             # With the other terms fixed, H(X) - I(X;Y) grows with this sum.
             masses = [float(lifts.p_x[g].sum()) for g in groups]
-            plans.append((sum(mass * math.log(mass) for mass in masses), groups, borrowed))
+            plans.append(
+                (sum(mass * math.log(mass) for mass in masses), groups, borrowed)
+            )
     _, groups, borrowed = min(plans, key=lambda plan: plan[0])
     return _merging(groups, repaired=True, borrowed=borrowed)
 
@@ -307,14 +355,20 @@ def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
     if not pool.groups:
         return [[]]
     within = pool.lifts.within
-    cheapest_first = np.argsort(pool.mass, kind="stable")  # the loss grows with the mass that joins
+    cheapest_first = np.argsort(
+        pool.mass, kind="stable"
+    )  # the loss grows with the mass that joins
     plans: list[list[int]] = []
     alone = within(pool.given_s + core.given_s[:, None], pool.mass + core.mass)
     if alone.any():
         plans.append([next(int(k) for k in cheapest_first if alone[k])])
     sums = np.cumsum(pool.given_s[:, cheapest_first], axis=1) + core.given_s[:, None]
-    enough = np.flatnonzero(within(sums, np.cumsum(pool.mass[cheapest_first]) + core.mass))
-    taken = cheapest_first[: enough[0] + 1 if enough.size else len(cheapest_first)].tolist()
+    enough = np.flatnonzero(
+        within(sums, np.cumsum(pool.mass[cheapest_first]) + core.mass)
+    )
+    taken = cheapest_first[
+        : enough[0] + 1 if enough.size else len(cheapest_first)
+    ].tolist()
     return [*plans, _pruned(core, pool, taken, end) if enough.size else taken]
 
 
@@ -332,7 +386,10 @@ def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]
 
 
 def _merging(
-    groups: list[list[int]], *, repaired: bool = False, borrowed: list[int] | None = None
+    groups: list[list[int]],
+    *,
+    repaired: bool = False,
+    borrowed: list[int] | None = None,
 ) -> Merging:
     ordered = sorted(tuple(sorted(g)) for g in groups)
     return Merging(tuple(ordered), repaired, tuple(sorted(borrowed or ())))

@@ -27,7 +27,13 @@ from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.partitions import MergedSets, Risk, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound
-from mechdesign.mechanisms.result import Certificate, Design, Search, Solve, utility_entropy
+from mechdesign.mechanisms.result import (
+    Certificate,
+    Design,
+    Search,
+    Solve,
+    utility_entropy,
+)
 from mechdesign.mechanisms.rounding import UNIT, columns_of
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import LiftLimits, Notion
@@ -63,10 +69,19 @@ def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Uncert
     upper = [(*row, *more) for row, more in zip(chosen.upper, rest, strict=True)]
     return UncertainSet(
         joint.p_x,
-        np.array([[_below(end, SCALE) for end in (*row, *nothing)] for row in chosen.lower]),
+        np.array(
+            [[_below(end, SCALE) for end in (*row, *nothing)] for row in chosen.lower]
+        ),
         np.array([[quotient_above(end, SCALE) for end in row] for row in upper]),
-        np.array([_below(end.numerator, end.denominator) for end in chosen.share_lower]),
-        np.array([quotient_above(end.numerator, end.denominator) for end in chosen.share_upper]),
+        np.array(
+            [_below(end.numerator, end.denominator) for end in chosen.share_lower]
+        ),
+        np.array(
+            [
+                quotient_above(end.numerator, end.denominator)
+                for end in chosen.share_upper
+            ]
+        ),
         ratio=high_bound(limits.ratio, 0.0),
         most=high_bound(limits.upper, 0.0),
         least=math.exp(-limits.lower) * (1.0 - OUTWARDS),
@@ -91,11 +106,21 @@ class PopulationLifts(MergedSets):
         self.p_x = joint.p_x
         self.given_s = np.vstack([lower, upper])
         self._totals = lower.sum(axis=1)[:, None], upper.sum(axis=1)[:, None]
-        self._rest = np.array([end / SCALE for end in chosen.rest] or [0.0] * len(lower))[:, None]
-        self._limits, self.slack = limits, 4.0 * rounding_slack((2 * len(lower), len(self.p_x)))
-        self._shares = np.array(chosen.share_lower, np.float64), np.array(chosen.share_upper, np.float64)
+        self._rest = np.array(
+            [end / SCALE for end in chosen.rest] or [0.0] * len(lower)
+        )[:, None]
+        self._limits, self.slack = (
+            limits,
+            4.0 * rounding_slack((2 * len(lower), len(self.p_x))),
+        )
+        self._shares = (
+            np.array(chosen.share_lower, np.float64),
+            np.array(chosen.share_upper, np.float64),
+        )
 
-    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
+    def within(
+        self, given_s: Array, mass: Array, safety: float = 1.0
+    ) -> NDArray[np.bool_]:
         """Private for the whole set."""
         return self.omega(given_s, mass) <= -safety * self.slack
 
@@ -118,7 +143,9 @@ class PopulationLifts(MergedSets):
             if math.isfinite(limits.ratio) and size > 1:
                 for s in range(size):
                     others = np.delete(least, s, axis=1).min(axis=1)
-                    worst = np.maximum(worst, np.log(most[:, s] / others) - limits.ratio)
+                    worst = np.maximum(
+                        worst, np.log(most[:, s] / others) - limits.ratio
+                    )
             if math.isfinite(limits.upper):
                 lifts = most / extreme_means(least, most, 1, *self._shares)
                 worst = np.maximum(worst, np.log(lifts).max(axis=1) - limits.upper)
@@ -148,10 +175,14 @@ class PopulationRules(Rules):
             "ratio": min(every.ratio, most) if math.isfinite(every.ratio) else math.inf,
             "least": max(every.least, 1.0 / most) if every.least else 0.0,
             # No lift is above 1 / P(s), so beside a lower side an upper one beyond that says nothing.
-            "most": math.inf if every.least and every.most > 1.0 / every.share_lower.min() else every.most,
+            "most": math.inf
+            if every.least and every.most > 1.0 / every.share_lower.min()
+            else every.most,
         }
         slack = 2.0 / most if factors["least"] > every.least else 0.0
-        return replace(every, **factors, slack=1.0 if factors["ratio"] < every.ratio else slack)
+        return replace(
+            every, **factors, slack=1.0 if factors["ratio"] < every.ratio else slack
+        )
 
     @property
     def has_faces(self) -> bool:
@@ -173,9 +204,14 @@ class PopulationRules(Rules):
         at a constant column holds again from a = e / c on.
         """
         uncertain, w = self.uncertain, columns_of(rows, failing).T
-        factors = [f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)]
+        factors = [
+            f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)
+        ]
         masses = w @ uncertain.point
-        excess = np.maximum(uncertain.excess(w * uncertain.point / masses[:, None]), 0.0) * masses
+        excess = (
+            np.maximum(uncertain.excess(w * uncertain.point / masses[:, None]), 0.0)
+            * masses
+        )
         rounding = UNIT * (1.0 + max(factors)) * (2.0 + 16.0 * w.max(axis=1))
         return np.maximum(2.0 * UNIT, (excess + rounding) / uncertain.room)
 
@@ -193,26 +229,50 @@ class PopulationRules(Rules):
         """The envelope over the set, or on a face of it, until `end`."""
 
         def solve(members: NDArray[np.intp] | None = None, **more: Any) -> Envelope:
-            uncertain = self.uncertain if members is None else self.uncertain.face(members)
-            if members is not None and not uncertain.excess(uncertain.point)[0] < -margin:
+            uncertain = (
+                self.uncertain if members is None else self.uncertain.face(members)
+            )
+            if (
+                members is not None
+                and not uncertain.excess(uncertain.point)[0] < -margin
+            ):
                 raise OutsidePolytope("the merged set lies in the margin")
-            return robust_envelope(uncertain, margin=margin, **more | search.options(self.joint, end))
+            return robust_envelope(
+                uncertain, margin=margin, **more | search.options(self.joint, end)
+            )
 
         return solve
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
         """The certificate, or the bound of the table's own optimum where that is smaller and the table in the set."""
         bound, gap = proof.upper_bound_nmi, proof.gap_nmi
-        known = auditing.lift_limits(self.notion).need_shares and self.chosen.shares_are_known
+        known = (
+            auditing.lift_limits(self.notion).need_shares
+            and self.chosen.shares_are_known
+        )
         if gap is None or bound is None or gap <= search.gap or known:
             return proof
-        limit = TABLE_SECONDS if search.time_limit is None else TABLE_SHARE * search.time_limit
-        search = replace(search, start=None, progress=None, gap=max(TABLE_GAP, search.gap), time_limit=limit)
+        limit = (
+            TABLE_SECONDS
+            if search.time_limit is None
+            else TABLE_SHARE * search.time_limit
+        )
+        search = replace(
+            search,
+            start=None,
+            progress=None,
+            gap=max(TABLE_GAP, search.gap),
+            time_limit=limit,
+        )
         try:
             other = optimal(Rules(self.joint, self.notion), search).certificate
         except SolverFailure:
             return proof
-        if other.upper_bound_nmi is None or other.scope != proof.scope or other.upper_bound_nmi >= bound:
+        if (
+            other.upper_bound_nmi is None
+            or other.scope != proof.scope
+            or other.upper_bound_nmi >= bound
+        ):
             return proof
         return replace(proof, upper_bound_nmi=other.upper_bound_nmi).at(nmi)
 
@@ -237,9 +297,13 @@ def confident(made: Design, rules: PopulationRules, started: float) -> Design:
             f"{rules.joint.total} records say so little of their population that a channel private for all of the set "
             f"keeps only {made.nmi:.2g} of H(X); {way_out}",
         )
-    channel = made.channel.with_record(replace(made.channel.record, confidence=rules.chosen.to_record()))
+    channel = made.channel.with_record(
+        replace(made.channel.record, confidence=rules.chosen.to_record())
+    )
     seconds = time.perf_counter() - started
-    return replace(made, channel=channel, confidence=rules.chosen, messages=said, seconds=seconds)
+    return replace(
+        made, channel=channel, confidence=rules.chosen, messages=said, seconds=seconds
+    )
 
 
 def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int | None:
@@ -247,14 +311,19 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
     end = time.perf_counter() + ESTIMATE_SECONDS
 
     def kept(rules: Rules) -> float:
-        return 1.0 - rules.solver(0.0, Search(gap=ESTIMATE_GAP), end)().value / utility_entropy(joint)
+        return 1.0 - rules.solver(
+            0.0, Search(gap=ESTIMATE_GAP), end
+        )().value / utility_entropy(joint)
 
     goal = WANTED * kept(Rules(joint, notion))
     known = dict(zip(joint.sensitive.symbols, chosen.share_lower, strict=True))
     how: dict[str, Any] = {"estimate_shares": auditing.lift_limits(notion).need_shares}
     how["shares"] = known if chosen.shares_are_known else None
     for k in range(1, MOST_DOUBLINGS + 1):
-        larger = replace(joint, counts=tuple(tuple(count << k for count in row) for row in joint.counts))
+        larger = replace(
+            joint,
+            counts=tuple(tuple(count << k for count in row) for row in joint.counts),
+        )
         if time.perf_counter() > end:
             return None
         likely = confidence_set(larger, chosen.level, unseen=chosen.unseen, **how)

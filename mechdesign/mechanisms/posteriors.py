@@ -32,7 +32,9 @@ FEW_SENSITIVE = 3
 from 5 on the auxiliary variables were faster on every table tried."""
 
 
-def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0, reach: float = math.inf) -> Polytope:
+def posteriors(
+    joint: Joint, notion: Notion, *, margin: float = 0.0, reach: float = math.inf
+) -> Polytope:
     """The posteriors v that the notion allows: {v >= 0, sum v = 1, bounds on A v}.
 
     Sides beyond `reach` nats count as `reach` with a margin; without one their rows are there, but hold for every v.
@@ -41,7 +43,9 @@ def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0, reach: floa
     if limits.mean is not None:
         check_polytope(notion)
         return _l1(joint, min(limits.upper, reach), margin)  # l1 is 2 at most
-    blocks: list[tuple[float, float, float]] = []  # bounds of all lifts, and the coefficient of t
+    blocks: list[
+        tuple[float, float, float]
+    ] = []  # bounds of all lifts, and the coefficient of t
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
         high = high_bound(limits.upper, margin, reach, joint.lift.max())
         blocks.append((low_bound(limits.lower, margin, reach), high, 0.0))
@@ -50,7 +54,10 @@ def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0, reach: floa
         # lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes every quotient smaller by 1 - m.
         least = min(margin, 0.5 * -math.expm1(-limits.ratio))
         most = joint.lift.max() if limits.ratio > reach and not margin else 0.0
-        blocks += [(least, math.inf, -1.0), (-math.inf, most, -high_bound(min(limits.ratio, reach), 0.0))]
+        blocks += [
+            (least, math.inf, -1.0),
+            (-math.inf, most, -high_bound(min(limits.ratio, reach), 0.0)),
+        ]
     lower, upper, auxiliary = np.repeat(np.array(blocks).T, len(joint.lift), axis=1)
     column = auxiliary[:, None] if math.isfinite(limits.ratio) else None
     return Polytope(np.vstack([joint.lift] * len(blocks)), lower, upper, column)
@@ -65,10 +72,16 @@ def low_bound(budget: float, margin: float, reach: float = math.inf) -> float:
     budget = min(budget, reach)
     bound = math.exp(-budget)
     moved = margin * bound if math.isinf(reach) else margin
-    return bound + min(moved, 0.5 * -math.expm1(-budget)) if margin > 0.0 else bound * (1.0 - OUTWARDS)
+    return (
+        bound + min(moved, 0.5 * -math.expm1(-budget))
+        if margin > 0.0
+        else bound * (1.0 - OUTWARDS)
+    )
 
 
-def high_bound(budget: float, margin: float, reach: float = math.inf, most: float = math.inf) -> float:
+def high_bound(
+    budget: float, margin: float, reach: float = math.inf, most: float = math.inf
+) -> float:
     """exp(budget), moved down by `margin` or up by `OUTWARDS`; beyond `reach` nats, without margin, `most`."""
     if math.isinf(budget):
         return math.inf
@@ -76,7 +89,11 @@ def high_bound(budget: float, margin: float, reach: float = math.inf, most: floa
         return most
     budget = min(budget, reach)
     bound = math.exp(budget)
-    return bound - min(margin * bound, 0.5 * math.expm1(budget)) if margin > 0.0 else bound * (1.0 + OUTWARDS)
+    return (
+        bound - min(margin * bound, 0.5 * math.expm1(budget))
+        if margin > 0.0
+        else bound * (1.0 + OUTWARDS)
+    )
 
 
 def check_polytope(notion: Notion) -> None:
@@ -104,7 +121,9 @@ def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
     if count <= FEW_SENSITIVE:
         sets = (np.arange(1, 2 ** (count - 1))[:, None] >> np.arange(count - 1)) & 1
         rows = sets.astype(np.float64) @ rows[: count - 1]
-        return Polytope(rows, np.full(len(rows), -half - error), np.full(len(rows), half + error))
+        return Polytope(
+            rows, np.full(len(rows), -half - error), np.full(len(rows), half + error)
+        )
     return Polytope(
         np.vstack([rows, np.zeros(joint.p.shape[1])]),
         np.full(count + 1, -np.inf),
@@ -125,12 +144,21 @@ class Rows:
             sums = [sum(column) for column in zip(*each.counts, strict=True)]
             whole = sum(sums)
             base = [whole * count for count in useful]
-            mass.append([part * total / below for part, below in zip(sums, base, strict=True)])
-            differing.append(any(part * total != below for part, below in zip(sums, base, strict=True)))
+            mass.append(
+                [part * total / below for part, below in zip(sums, base, strict=True)]
+            )
+            differing.append(
+                any(
+                    part * total != below
+                    for part, below in zip(sums, base, strict=True)
+                )
+            )
             prior = sum(each.sums)
             for row, share in zip(each.counts, each.sums, strict=True):
                 cells = zip(row, base, strict=True)
-                lift.append([part * total * prior / (below * share) for part, below in cells])
+                lift.append(
+                    [part * total * prior / (below * share) for part, below in cells]
+                )
         self.lift, self.mass, self.p_x = np.array(lift), np.array(mass), joint.p_x
         sizes = [len(each.sums) for each in demands]
         self.of = np.repeat(np.arange(len(demands)), sizes)
@@ -150,10 +178,18 @@ class Rows:
 
         Of `reach` as in `posteriors`.
         """
-        plain = ~self.differing[self.of] & (np.isfinite(self.lower) | np.isfinite(self.upper))
+        plain = ~self.differing[self.of] & (
+            np.isfinite(self.lower) | np.isfinite(self.upper)
+        )
         rows, most = [self.lift[plain]], self.lift.max()
-        lower = [np.array([low_bound(side, margin, reach) for side in self.lower[plain]])]
-        upper = [np.array([high_bound(side, margin, reach, most) for side in self.upper[plain]])]
+        lower = [
+            np.array([low_bound(side, margin, reach) for side in self.lower[plain]])
+        ]
+        upper = [
+            np.array(
+                [high_bound(side, margin, reach, most) for side in self.upper[plain]]
+            )
+        ]
         # A constant on both sides gives homogeneous rows a scale: sum v = 1.
         positive, negative, far = self.opposed(~plain, reach)
         size = (positive + negative).max(axis=1, initial=0.0)
@@ -174,11 +210,19 @@ class Rows:
         up = np.flatnonzero(chosen & np.isfinite(self.upper))
         low = np.flatnonzero(chosen & np.isfinite(self.lower))
         mass = self.mass[self.of]
-        positive = [self.lift[up], np.exp(-np.minimum(self.lower[low], reach))[:, None] * mass[low]]
-        negative = [np.exp(np.minimum(self.upper[up], reach))[:, None] * mass[up], self.lift[low]]
+        positive = [
+            self.lift[up],
+            np.exp(-np.minimum(self.lower[low], reach))[:, None] * mass[low],
+        ]
+        negative = [
+            np.exp(np.minimum(self.upper[up], reach))[:, None] * mass[up],
+            self.lift[low],
+        ]
         far = [self.upper[up] > reach, self.lower[low] > reach]
         if math.isfinite(self.ratio):
-            for a, b in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
+            for a, b in zip(
+                self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True
+            ):
                 s, t = np.nonzero(~np.eye(b - a, dtype=np.bool_))
                 positive.append(self.lift[a + s])
                 negative.append(math.exp(min(self.ratio, reach)) * self.lift[a + t])

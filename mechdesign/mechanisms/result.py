@@ -34,7 +34,12 @@ Solve: TypeAlias = Callable[..., Envelope]
 
 METHODS = ("auto", "vertices", "columns")
 
-ENUMERATIONS = {"auto": "auto", "pivot": "pivot", "pycddlib": "cdd", "pycddlib-exact": "cdd-exact"}
+ENUMERATIONS = {
+    "auto": "auto",
+    "pivot": "pivot",
+    "pycddlib": "cdd",
+    "pycddlib-exact": "cdd-exact",
+}
 """Who lists vertices, and what `solvers.vertices` calls it."""
 
 GAP_SHARE = 0.95
@@ -63,9 +68,13 @@ class Search:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise InputError(f"method ({self.method!r}) must be one of {', '.join(METHODS)}")
+            raise InputError(
+                f"method ({self.method!r}) must be one of {', '.join(METHODS)}"
+            )
         if self.enumeration not in ENUMERATIONS:
-            raise InputError(f"enumerate ({self.enumeration!r}) must be one of {', '.join(ENUMERATIONS)}")
+            raise InputError(
+                f"enumerate ({self.enumeration!r}) must be one of {', '.join(ENUMERATIONS)}"
+            )
         if self.enumeration != "auto" and self.method != "vertices":
             raise InputError(
                 f"enumerate ({self.enumeration!r}) says who lists the vertices: it needs the method vertices "
@@ -78,25 +87,37 @@ class Search:
             )
         object.__setattr__(self, "gap", number("gap", self.gap, "of at least 0"))
         if not 0.0 <= self.gap < math.inf:
-            raise InputError(f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)")
+            raise InputError(
+                f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)"
+            )
         if self.time_limit is not None:
-            object.__setattr__(self, "time_limit", number("time_limit", self.time_limit, "of seconds"))
+            object.__setattr__(
+                self, "time_limit", number("time_limit", self.time_limit, "of seconds")
+            )
             if not self.time_limit >= 0.0:
-                raise InputError(f"time_limit ({self.time_limit!r}) must be a number of seconds, at least 0")
+                raise InputError(
+                    f"time_limit ({self.time_limit!r}) must be a number of seconds, at least 0"
+                )
         threads = number("workers", self.workers, "of threads")
         if not (threads >= 1 and threads.is_integer()):
-            raise InputError(f"workers ({self.workers!r}) must be at least 1, and a whole number")
+            raise InputError(
+                f"workers ({self.workers!r}) must be at least 1, and a whole number"
+            )
         object.__setattr__(self, "workers", int(threads))
 
     def end(self, started: float, share: float = 1.0) -> float:
         """When a share of the time is over, on the clock of `time.perf_counter`."""
-        return math.inf if self.time_limit is None else started + share * self.time_limit
+        return (
+            math.inf if self.time_limit is None else started + share * self.time_limit
+        )
 
     def options(self, joint: Joint, end: float) -> dict[str, Any]:
         """What envelopes of every kind take: the gap in nats, the time that is left, threads."""
         return {
             "gap": max(GAP_SHARE * self.gap, LEAST_GAP) * utility_entropy(joint),
-            "time_limit": None if end == math.inf else max(0.0, end - time.perf_counter()),
+            "time_limit": None
+            if end == math.inf
+            else max(0.0, end - time.perf_counter()),
             "workers": self.workers,
         }
 
@@ -135,13 +156,17 @@ class Certificate:
     upper_bound_nmi: float | None = None
     gap_nmi: float | None = None
     scope: str = "none"
-    details: dict[str, int | float | str] = field(default_factory=dict[str, int | float | str])
+    details: dict[str, int | float | str] = field(
+        default_factory=dict[str, int | float | str]
+    )
 
     def at(self, nmi: float) -> Certificate:
         """The same bound, with the gap of a channel of this NMI."""
         if self.upper_bound_nmi is None:
             return self
-        return replace(self, gap_nmi=max(0.0, math.nextafter(self.upper_bound_nmi - nmi, 2.0)))
+        return replace(
+            self, gap_nmi=max(0.0, math.nextafter(self.upper_bound_nmi - nmi, 2.0))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +204,9 @@ class LeastCost:
     @property
     def figures(self) -> dict[str, float]:
         """The figures, by the names that files and rows have for them."""
-        return {name: value for name, value in vars(self).items() if name != "objective"}
+        return {
+            name: value for name, value in vars(self).items() if name != "objective"
+        }
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -234,7 +261,9 @@ class Design(Displayed):
         joint = self.channel.joint
         if joint is None or not joint.is_counts or joint.sensitive.each:
             return None
-        return population_promise(self.channel, joint, self.notion, chosen=self.confidence)
+        return population_promise(
+            self.channel, joint, self.notion, chosen=self.confidence
+        )
 
 
 def finish(
@@ -259,10 +288,23 @@ def finish(
         budgets=own_budgets(joint, verdict.notion),
         achieved=asdict(verdict.achieved),
         utility=asdict(worth),
-        certificate={name: getattr(proof, name) for name in ("upper_bound_nmi", "gap_nmi", "scope")},
-        provenance={"tool": "mechdesign", "version": __version__, "mechanism": mechanism, "method": method},
+        certificate={
+            name: getattr(proof, name)
+            for name in ("upper_bound_nmi", "gap_nmi", "scope")
+        },
+        provenance={
+            "tool": "mechdesign",
+            "version": __version__,
+            "mechanism": mechanism,
+            "method": method,
+        },
     )
-    known |= {"mechanism": mechanism, "method": method, "certificate": proof, **asdict(worth)}
+    known |= {
+        "mechanism": mechanism,
+        "method": method,
+        "certificate": proof,
+        **asdict(worth),
+    }
     known |= {name: getattr(verdict, name) for name in ("notion", "achieved", "used")}
     seconds = 0.0 if started is None else time.perf_counter() - started
     return Design(channel=channel.with_record(record), seconds=seconds, **known)

@@ -92,7 +92,9 @@ class FloatDesign:
         outputs = np.flatnonzero(added)
         dense = np.repeat(outputs, self.n), np.tile(np.arange(self.n), len(outputs))
         y, x = np.concatenate((self.y, dense[0])), np.concatenate((self.x, dense[1]))
-        w = np.concatenate((self.w * (1.0 - added.sum()), np.repeat(added[outputs], self.n)))
+        w = np.concatenate(
+            (self.w * (1.0 - added.sum()), np.repeat(added[outputs], self.n))
+        )
         return FloatDesign(self.n, self.k, *_added(x, y, self.k, w), self.merged)
 
 
@@ -100,17 +102,25 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     """Check and clean what a solver returned."""
     n = len(p_x)
     beta = np.array(weights, dtype=np.float64)
-    points = posteriors if isinstance(posteriors, Points) else Points.from_dense(posteriors)
+    points = (
+        posteriors if isinstance(posteriors, Points) else Points.from_dense(posteriors)
+    )
     k, width = points.shape
     if width != n:
-        raise RoundingFailure(f"the solver's posteriors have shape {points.shape}, not (outputs, {n})")
+        raise RoundingFailure(
+            f"the solver's posteriors have shape {points.shape}, not (outputs, {n})"
+        )
     y, x, v = points.owner, points.indices.astype(np.int64), points.data
     if beta.shape != (k,):
-        raise RoundingFailure(f"the solver returned {beta.size} weights for {k} posteriors")
+        raise RoundingFailure(
+            f"the solver returned {beta.size} weights for {k} posteriors"
+        )
     if not (np.isfinite(beta).all() and np.isfinite(v).all()):
         raise RoundingFailure("the solver's design contains NaN or infinities")
     if min(beta.min(initial=0.0), v.min(initial=0.0)) < -LARGEST_NOISE:
-        raise RoundingFailure("the solver's design has a negative weight or probability")
+        raise RoundingFailure(
+            "the solver's design has a negative weight or probability"
+        )
     keep = (v > TINY_LIFT * p_x[x]) & (beta[y] > 0.0)
     y, x, v = y[keep], x[keep], v[keep]
     sums = _totals(y, v, k)
@@ -130,7 +140,9 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     q = beta[y] * v
     miss = 0.5 * np.abs(_totals(x, q, n) - p_x).sum()
     if miss > LARGEST_MISS:
-        raise RoundingFailure(f"the solver's design misses the distribution of X by {miss:.3g}")
+        raise RoundingFailure(
+            f"the solver's design misses the distribution of X by {miss:.3g}"
+        )
     y, x, q, outputs = _without_twins(y, x, v, q, len(ranked))
     return _renormalised(y, x, q, p_x, outputs, len(ranked))
 
@@ -152,7 +164,9 @@ def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
     return better if improved else beta
 
 
-def _without_twins(y: Index, x: Index, v: Array, q: Array, k: int) -> tuple[Index, Index, Array, int]:
+def _without_twins(
+    y: Index, x: Index, v: Array, q: Array, k: int
+) -> tuple[Index, Index, Array, int]:
     """Merge outputs with the same posterior: found as neighbours on a line in general position, then compared."""
     line = np.arange(1, int(x.max()) + 2) * GOLDEN % 1.0
     position = _totals(y, v * line[x], k)
@@ -161,7 +175,9 @@ def _without_twins(y: Index, x: Index, v: Array, q: Array, k: int) -> tuple[Inde
     if not close.size:
         return y, x, q, k
     into = np.arange(k)
-    for one, other in zip(order[close].tolist(), order[close + 1].tolist(), strict=True):
+    for one, other in zip(
+        order[close].tolist(), order[close + 1].tolist(), strict=True
+    ):
         difference = _totals(x[y == one], v[y == one], len(line))
         difference -= _totals(x[y == other], v[y == other], len(line))
         if np.abs(difference).max() <= SAME_POSTERIOR:
@@ -169,7 +185,9 @@ def _without_twins(y: Index, x: Index, v: Array, q: Array, k: int) -> tuple[Inde
     return _renumbered(into[y], x, q)
 
 
-def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int) -> FloatDesign:
+def _renormalised(
+    y: Index, x: Index, q: Array, p_x: Array, k: int, before: int
+) -> FloatDesign:
     """Divide every row by its sum, after merging away outputs without weight."""
     n = len(p_x)
     covered = _totals(x, q, n)
@@ -180,7 +198,10 @@ def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int)
                 f"no output of the solver's design covers the useful symbol number {bare[0] + 1}"
             )
         mass = _totals(y, q, k)
-        y, x = np.concatenate((y, np.tile(np.arange(k), bare.size))), np.concatenate((x, np.repeat(bare, k)))
+        y, x = (
+            np.concatenate((y, np.tile(np.arange(k), bare.size))),
+            np.concatenate((x, np.repeat(bare, k))),
+        )
         q = np.concatenate((q, np.outer(p_x[bare], mass).ravel()))
         covered = _totals(x, q, n)
     while True:
@@ -208,7 +229,9 @@ def _renumbered(y: Index, x: Index, q: Array) -> tuple[Index, Index, Array, int]
     return *_added(y, x, int(x.max()) + 1, q), len(kept)
 
 
-def _added(major: Index, minor: Index, width: int, values: Array) -> tuple[Index, Index, Array]:
+def _added(
+    major: Index, minor: Index, width: int, values: Array
+) -> tuple[Index, Index, Array]:
     """Entries in order, those at the same place added up."""
     flat, inverse = np.unique(major * width + minor, return_inverse=True)
     return *np.divmod(flat, width), _totals(inverse, values)
@@ -253,7 +276,11 @@ def columns_of(rows: IntegerRows, chosen: Sequence[int]) -> Array:
 
 
 def round_channel(
-    weights: Any, posteriors: Any, rules: Rules, *, largest_mixing: float = LARGEST_MIXING
+    weights: Any,
+    posteriors: Any,
+    rules: Rules,
+    *,
+    largest_mixing: float = LARGEST_MIXING,
 ) -> Rounded:
     """Turn a float design into a verified channel with denominator 2**53."""
     joint = rules.joint
@@ -263,10 +290,18 @@ def round_channel(
     repairs = 0
     while True:
         rows, kept = _integer_rows(design, added)
-        channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
+        channel = Channel(
+            joint.useful,
+            output_labels(joint.useful.names, rows),
+            rows,
+            DENOMINATOR,
+            joint,
+        )
         verdict = rules.verdict(channel)
         if verdict.satisfied:
-            return Rounded(channel, verdict, mixing=float(added.sum()), merged=design.merged)
+            return Rounded(
+                channel, verdict, mixing=float(added.sum()), merged=design.merged
+            )
         failing = rules.failing(channel)
         needed = rules.needed(rows, failing)
         at = kept[list(failing)]
@@ -296,21 +331,29 @@ def partition_channel(
         raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
     pairs: list[list[int]] = [[] for _ in range(n)]
     width = 0
-    for group in ordered:  # whose members have the same entries, on outputs of their own
+    for (
+        group
+    ) in ordered:  # whose members have the same entries, on outputs of their own
         values = drawn.get(group[0], [DENOMINATOR])
         row = [part for y, value in enumerate(values, width) for part in (y, value)]
         width += len(values)
         for x in group:
             pairs[x] = row
     rows = IntegerRows.of_pairs(pairs, width)
-    channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
+    channel = Channel(
+        joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint
+    )
     verdict = rules.verdict(channel)
     if must_satisfy and not verdict.satisfied:
-        raise RoundingFailure(f"merging leaves the output {quoted(verdict.worst.output)} outside the budget")
+        raise RoundingFailure(
+            f"merging leaves the output {quoted(verdict.worst.output)} outside the budget"
+        )
     return Rounded(channel, verdict)
 
 
-def _integer_rows(design: FloatDesign, added: Array) -> tuple[IntegerRows, NDArray[np.int64]]:
+def _integer_rows(
+    design: FloatDesign, added: Array
+) -> tuple[IntegerRows, NDArray[np.int64]]:
     mixed = design.mixed(added) if added.any() else design
     x, y, values = mixed.x, mixed.y, _largest_remainders(mixed)
     positive = values > 0
@@ -328,11 +371,15 @@ def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
     values = whole.astype(np.int64)
     starts = design.starts
     missing = DENOMINATOR - np.add.reduceat(values, starts[:-1])
-    order = np.lexsort((whole - scaled, design.x))  # largest remainder first within each row
+    order = np.lexsort(
+        (whole - scaled, design.x)
+    )  # largest remainder first within each row
     rank = np.arange(len(order)) - starts[design.x[order]]
     values[order[rank < missing[design.x[order]]]] += 1
     # Rows whose floats sum to more than 1, or to less by more than a unit each, settle it on their largest entry.
     missing = DENOMINATOR - np.add.reduceat(values, starts[:-1])
     for row in np.flatnonzero(missing).tolist():
-        values[starts[row] + int(np.argmax(values[starts[row] : starts[row + 1]]))] += missing[row]
+        values[starts[row] + int(np.argmax(values[starts[row] : starts[row + 1]]))] += (
+            missing[row]
+        )
     return values

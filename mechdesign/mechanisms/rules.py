@@ -20,10 +20,22 @@ from mechdesign.auditing.verdict import Audit, audit, failing_outputs, verdict_o
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes, classes
-from mechdesign.mechanisms.partitions import ZERO_LIFT_RISK, MergedSets, Risk, merged_sets, rounding_slack
+from mechdesign.mechanisms.partitions import (
+    ZERO_LIFT_RISK,
+    MergedSets,
+    Risk,
+    merged_sets,
+    rounding_slack,
+)
 from mechdesign.mechanisms.posteriors import Rows, posteriors
 from mechdesign.mechanisms.result import ENUMERATIONS, Certificate, Search, Solve
-from mechdesign.mechanisms.rounding import LARGEST_MIXING, UNIT, Rounded, columns_of, round_channel
+from mechdesign.mechanisms.rounding import (
+    LARGEST_MIXING,
+    UNIT,
+    Rounded,
+    columns_of,
+    round_channel,
+)
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns
@@ -91,7 +103,9 @@ class Rules:
         if self.by_symbol:
             return Classes.of_symbols(self.joint)
         stacked = [row for each in self.demands or () for row in each.counts]
-        return classes(self.joint, [self.joint.useful_counts, *stacked] if stacked else ())
+        return classes(
+            self.joint, [self.joint.useful_counts, *stacked] if stacked else ()
+        )
 
     @cached_property
     def rows(self) -> Rows | None:
@@ -99,7 +113,10 @@ class Rules:
         if self.demands is None:
             return None
         group = self.reduced.group.tolist()
-        merged = [replace(each, counts=added_columns(each.counts, group)) for each in self.demands]
+        merged = [
+            replace(each, counts=added_columns(each.counts, group))
+            for each in self.demands
+        ]
         return Rows(merged, self.reduced.joint)
 
     @property
@@ -127,9 +144,17 @@ class Rules:
 
     def solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over posteriors of the classes, or on a face of them, until `end`."""
-        outer, inner, p_x = self.relaxation, self.polytope(margin), self.reduced.joint.p_x
+        outer, inner, p_x = (
+            self.relaxation,
+            self.polytope(margin),
+            self.reduced.joint.p_x,
+        )
         # Homogeneous rows meet in far more than n at a vertex, and pivoting ties.
-        method = "columns" if search.method == "auto" and self.is_homogeneous else search.method
+        method = (
+            "columns"
+            if search.method == "auto" and self.is_homogeneous
+            else search.method
+        )
         how = {"method": method, "enumeration": ENUMERATIONS[search.enumeration]}
 
         def solve(members: NDArray[np.intp] | None = None, **more: Any) -> Envelope:
@@ -137,7 +162,12 @@ class Rules:
             if members is None:
                 return lower_envelope(inner, p_x, relaxation=outer, **more)
             point = p_x[members] / p_x[members].sum()
-            return lower_envelope(inner.restrict(members), point, relaxation=outer.restrict(members), **more)
+            return lower_envelope(
+                inner.restrict(members),
+                point,
+                relaxation=outer.restrict(members),
+                **more,
+            )
 
         return solve
 
@@ -149,7 +179,10 @@ class Rules:
         """Merged sets of the symbols of the whole table, or of that of the classes."""
         if self.demands is None or self.rows is None:
             return merged_sets(joint.p, self.notion.limits, risk)
-        return StackedSets(self.rows if joint is self.reduced.joint else Rows(self.demands, joint), joint)
+        return StackedSets(
+            self.rows if joint is self.reduced.joint else Rows(self.demands, joint),
+            joint,
+        )
 
     def rounded(self, weights: Array, points: Points) -> Rounded:
         """The channel of integers of a float design, verified."""
@@ -165,7 +198,9 @@ class StackedSets(MergedSets):
         self.given_s = np.vstack([rows.lift, rows.mass]) * joint.p_x
         self.slack = 2.0 * rounding_slack((len(self.given_s), len(joint.p_x)))
 
-    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
+    def within(
+        self, given_s: Array, mass: Array, safety: float = 1.0
+    ) -> NDArray[np.bool_]:
         """As for a table."""
         used, zeros = self._used(given_s)
         return (used <= -safety * self.slack) & (zeros == 0)
@@ -186,8 +221,14 @@ class StackedSets(MergedSets):
         zero = np.isinf(logs)
         zeros = (zero & bounded).sum(axis=0)
         logs = np.where(zero, 0.0, logs)
-        used = np.maximum((logs - rows.upper[:, None]).max(axis=0), (-logs - rows.lower[:, None]).max(axis=0))
+        used = np.maximum(
+            (logs - rows.upper[:, None]).max(axis=0),
+            (-logs - rows.lower[:, None]).max(axis=0),
+        )
         if math.isfinite(rows.ratio):
-            high, low = (each.reduceat(logs, rows.starts[:-1]) for each in (np.maximum, np.minimum))
+            high, low = (
+                each.reduceat(logs, rows.starts[:-1])
+                for each in (np.maximum, np.minimum)
+            )
             used = np.maximum(used, (high - low).max(axis=0) - rows.ratio)
         return used, zeros

@@ -66,7 +66,9 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
             raise InputError(f"R(y) contains {float(value):g}, which is no probability")
     total = sum(values)
     if abs(total - 1) > SUM_TOLERANCE:
-        raise InputError(f"R(y) sums to {float(total):.12g}; probabilities must sum to 1")
+        raise InputError(
+            f"R(y) sums to {float(total):.12g}; probabilities must sum to 1"
+        )
     unit = math.lcm(*(value.denominator for value in values))
     whole = apportioned([int(value * unit) for value in values], DENOMINATOR)
     return whole[whole > 0].tolist()
@@ -98,14 +100,20 @@ class HeuristicOptions:
 
     def __post_init__(self) -> None:
         if self.risk not in partitions.RISKS:
-            raise InputError(f"risk ({self.risk!r}) must be one of {', '.join(partitions.RISKS)}")
+            raise InputError(
+                f"risk ({self.risk!r}) must be one of {', '.join(partitions.RISKS)}"
+            )
 
     def check(self, mechanism: str) -> None:
         """Raise InputError if one of them does not belong to the mechanism."""
         if self.risk != "auto" and mechanism not in (RESPONSE, SUBSETS):
-            raise InputError(f"risk belongs to {SUBSETS} and {RESPONSE}, not to {mechanism}")
+            raise InputError(
+                f"risk belongs to {SUBSETS} and {RESPONSE}, not to {mechanism}"
+            )
         if self.randomisation != MERGE and mechanism != COMPLETE:
-            raise InputError(f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}")
+            raise InputError(
+                f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}"
+            )
         if self.as_published and mechanism not in HEURISTICS:
             raise InputError(
                 f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair"
@@ -113,7 +121,12 @@ class HeuristicOptions:
 
 
 def merging(
-    mechanism: str, rules: Rules, search: Search, options: HeuristicOptions, *, share: float = 1.0
+    mechanism: str,
+    rules: Rules,
+    search: Search,
+    options: HeuristicOptions,
+    *,
+    share: float = 1.0,
 ) -> tuple[Merging, Design]:
     """A partition of X and the design that publishes it, within a share of the time; always private after its repair.
 
@@ -125,20 +138,33 @@ def merging(
     lifts = rules.sets(joint, options.risk)
     harmless = _harmless(rules, lifts)
     risky = np.flatnonzero(~harmless).tolist()
-    shares = shares_of(options.randomisation, [names[x] for x in risky]) if risky else []
+    shares = (
+        shares_of(options.randomisation, [names[x] for x in risky]) if risky else []
+    )
     merge = partitions.merge_all if mechanism == COMPLETE else partitions.merge_subsets
     found = merge(lifts, harmless, repair=not options.as_published, end=end)
-    drawn = {k: shares for k, group in enumerate(found.groups) if len(shares) > 1 and risky[0] in group}
+    drawn = {
+        k: shares
+        for k, group in enumerate(found.groups)
+        if len(shares) > 1 and risky[0] in group
+    }
     try:
-        rounded = partition_channel(found.groups, rules, shares=drawn, must_satisfy=not options.as_published)
+        rounded = partition_channel(
+            found.groups, rules, shares=drawn, must_satisfy=not options.as_published
+        )
     except RoundingFailure:
         # Cannot happen while the partitions err on the safe side; a constant is private whatever happens.
         borrowed = tuple(np.flatnonzero(harmless).tolist())
         found = Merging((tuple(range(len(names))),), repaired=True, borrowed=borrowed)
         rounded = partition_channel(found.groups, rules)
-    repair = {"repaired": found.repaired, "borrowed": tuple(names[x] for x in found.borrowed)}
+    repair = {
+        "repaired": found.repaired,
+        "borrowed": tuple(names[x] for x in found.borrowed),
+    }
     made = finish(rounded, joint, mechanism, "partition", started, **repair)
-    return found, marked(made, satisfied=rounded.audit.satisfied) if options.as_published else made
+    return found, marked(
+        made, satisfied=rounded.audit.satisfied
+    ) if options.as_published else made
 
 
 def marked(design: Design, *, satisfied: bool) -> Design:
@@ -147,7 +173,9 @@ def marked(design: Design, *, satisfied: bool) -> Design:
     provenance = {**record.provenance, "as_published": True, "satisfied": satisfied}
     return replace(
         design,
-        channel=design.channel.with_record(replace(record, provenance=provenance, unwritable=UNWRITABLE)),
+        channel=design.channel.with_record(
+            replace(record, provenance=provenance, unwritable=UNWRITABLE)
+        ),
         verified=satisfied,
         as_published=True,
         messages=(*design.messages, AS_PUBLISHED if satisfied else VIOLATES),
@@ -160,11 +188,15 @@ def _harmless(rules: Rules, lifts: MergedSets) -> NDArray[np.bool_]:
     Floating point decides all but those within its rounding error of a limit.
     """
     joint = rules.joint
-    surely, perhaps = (lifts.within(lifts.given_s, lifts.p_x, safety) for safety in (1.0, -1.0))
+    surely, perhaps = (
+        lifts.within(lifts.given_s, lifts.p_x, safety) for safety in (1.0, -1.0)
+    )
     if not (perhaps & ~surely).any():
         return surely
     identity = IntegerRows.from_array(np.eye(len(joint.useful), dtype=np.int64))
-    channel = Channel(joint.useful, joint.useful.names, identity, denominator=1, joint=joint)
+    channel = Channel(
+        joint.useful, joint.useful.names, identity, denominator=1, joint=joint
+    )
     harmless = np.ones(len(joint.useful), dtype=np.bool_)
     harmless[list(rules.failing(channel))] = False
     return harmless
@@ -199,7 +231,9 @@ def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> 
     for margin in rules.margins:
         solve = rules.solver(margin, search, end)
         try:
-            rounded = rules.rounded(*respond(solve, rules.joint.p_x, groups.groups, end, show)[:2])
+            rounded = rules.rounded(
+                *respond(solve, rules.joint.p_x, groups.groups, end, show)[:2]
+            )
         except RoundingFailure:
             continue
         repair = {"repaired": merged.repaired, "borrowed": merged.borrowed}
@@ -220,6 +254,8 @@ def complete_merging(rules: Rules, search: Search, options: HeuristicOptions) ->
     return merging(COMPLETE, rules, search, options)[1]
 
 
-HEURISTICS: Mapping[str, Callable[[Rules, Search, HeuristicOptions], Design]] = MappingProxyType(
-    {RESPONSE: subset_response, SUBSETS: subset_merging, COMPLETE: complete_merging}
+HEURISTICS: Mapping[str, Callable[[Rules, Search, HeuristicOptions], Design]] = (
+    MappingProxyType(
+        {RESPONSE: subset_response, SUBSETS: subset_merging, COMPLETE: complete_merging}
+    )
 )

@@ -86,17 +86,27 @@ def usable_records(
     from pyarrow import types
 
     first, read = 0, [name for name in names if name == stored]
-    for batch in table.batches(encode=[name for name in names if name != stored], read=read, whole=whole):
+    for batch in table.batches(
+        encode=[name for name in names if name != stored], read=read, whole=whole
+    ):
         arrays = {name: batch.column(name) for name in read}
-        arrays = {n: a for n, a in arrays.items() if types.is_integer(a.type) or types.is_floating(a.type)}
-        coded = iter(coded_columns(table, batch, [name for name in names if name not in arrays]))
+        arrays = {
+            n: a
+            for n, a in arrays.items()
+            if types.is_integer(a.type) or types.is_floating(a.type)
+        }
+        coded = iter(
+            coded_columns(table, batch, [name for name in names if name not in arrays])
+        )
         columns = [arrays[name] if name in arrays else next(coded) for name in names]
         rows = np.arange(first, first + batch.num_rows)
         first += len(rows)
         try:
             kept = usable(columns, names, missing, advise=advise)
         except BadCell as error:
-            raise InputError(f"{table.where(int(rows[error.position]))}: {error.what}") from None
+            raise InputError(
+                f"{table.where(int(rows[error.position]))}: {error.what}"
+            ) from None
         if kept is not None:
             batch, rows = batch.select(kept), rows[kept]
             columns = [some_of(column, kept) for column in columns]
@@ -109,8 +119,13 @@ def usable(
 ) -> NDArray[np.bool_] | None:
     """Which records have no empty cell, where others are left out; None for all. Raises BadCell if none may be."""
     if missing not in get_args(Missing):
-        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
-    empty = [c.codes < 0 if isinstance(c, Encoded) else np.asarray(c.is_null()) for c in columns]
+        raise InputError(
+            f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}"
+        )
+    empty = [
+        c.codes < 0 if isinstance(c, Encoded) else np.asarray(c.is_null())
+        for c in columns
+    ]
     some = np.logical_or.reduce(empty)
     if missing == "symbol" or not some.any():
         return None
@@ -118,7 +133,11 @@ def usable(
         return ~some
     at = int(some.argmax())
     name = next(name for name, gaps in zip(names, empty, strict=True) if gaps[at])
-    advice = "; say --missing symbol (a value of its own) or --missing drop" if advise else ""
+    advice = (
+        "; say --missing symbol (a value of its own) or --missing drop"
+        if advise
+        else ""
+    )
     raise BadCell(at, f"the column {quoted(name)} is empty there{advice}")
 
 
@@ -156,7 +175,9 @@ def _parsed(texts: Sequence[str]) -> Floats:
     pc: Any = pyarrow.compute
     array = pa.array(texts, pa.string())
     good = pc.match_substring_regex(array, NUMBER)
-    plain = pc.replace_substring_regex(pc.utf8_trim(array.filter(good), " \t"), r"^\+", "")
+    plain = pc.replace_substring_regex(
+        pc.utf8_trim(array.filter(good), " \t"), r"^\+", ""
+    )
     try:
         numbers = np.asarray(plain.cast(pa.float64()))
     except pa.ArrowInvalid:  # a notation that arrow does not know, such as "5."
@@ -170,7 +191,10 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
     """Ones where a cell is `equals` (or is 1 or true, without it), and zeros."""
     if equals is not None:
         # A missing cell is not the value that is counted.
-        return Numbers(np.array([*(float(text == equals) for text in column.texts), 0.0]), column.codes)
+        return Numbers(
+            np.array([*(float(text == equals) for text in column.texts), 0.0]),
+            column.codes,
+        )
     values = np.array([*(TRUTHS.get(text, np.nan) for text in column.texts), np.nan])
     bad = np.flatnonzero(np.isnan(values[column.codes]))
     if bad.size:
@@ -198,7 +222,10 @@ class _Spilled:
     def __iter__(self) -> Iterator[list[Any]]:
         self.file.seek(0)
         for size in self.sizes:
-            yield [np.frombuffer(self.file.read(size * kind.itemsize), kind) for kind in self.kinds]
+            yield [
+                np.frombuffer(self.file.read(size * kind.itemsize), kind)
+                for kind in self.kinds
+            ]
 
 
 class Groups:
@@ -236,7 +263,9 @@ class Groups:
 
         Individuals take part with the records that are left out, too: these might have been others.
         """
-        group = self._groups.number(keys or [Encoded(np.zeros(values.size, np.int64), ("",))])
+        group = self._groups.number(
+            keys or [Encoded(np.zeros(values.size, np.int64), ("",))]
+        )
         if person is not None:
             self._seen.add(self._people.number([person]), group)
         every = group
@@ -260,15 +289,22 @@ class Groups:
         for place in (np.flatnonzero(np.bincount(places - lowest)) + lowest).tolist():
             kept = places == place
             for k, digit in enumerate(digits, start=place):
-                sums = self._digits[k] = _grown(self._digits.get(k, np.zeros(0, np.int64)), len(self))
+                sums = self._digits[k] = _grown(
+                    self._digits.get(k, np.zeros(0, np.int64)), len(self)
+                )
                 weights = (digit[kept] * np.sign(values[kept])).astype(np.float64)
-                sums[local] += np.bincount(inverse[kept], weights, local.size).astype(np.int64)
+                sums[local] += np.bincount(inverse[kept], weights, local.size).astype(
+                    np.int64
+                )
         return every
 
     def totals(self) -> Multiples:
         """The exact sum of each group."""
         given = self._digits or {0: np.zeros(0, np.int64)}
-        first, digits = min(given), [_grown(own, len(self))[: len(self)] for own in given.values()]
+        first, digits = (
+            min(given),
+            [_grown(own, len(self))[: len(self)] for own in given.values()],
+        )
         shifts = [(place - first) * DIGIT for place in given]
         # One by one: lists of so many integers would take more room than the digits.
         sums = (
@@ -292,8 +328,12 @@ class Groups:
                 mine = (group >= first) & (group < last)
                 group, values = group[mine] - first, values[mine]
                 order = np.argsort(group, kind="stable")
-                local, place, many = np.unique(group[order], return_index=True, return_counts=True)
-                placed[np.arange(order.size) + np.repeat(free[local] - place, many)] = values[order]
+                local, place, many = np.unique(
+                    group[order], return_index=True, return_counts=True
+                )
+                placed[np.arange(order.size) + np.repeat(free[local] - place, many)] = (
+                    values[order]
+                )
                 free[local] += many
             for g, end in enumerate(free.tolist(), start=first):
                 if size := int(sizes[g]):
@@ -305,7 +345,9 @@ class Groups:
         least = int(exponent.min(initial=0))
         whole, exponent = np.copysign(whole, middle).astype(np.int64), exponent - least
         pairs = zip(*whole, *exponent, strict=True)
-        return ((int(a) << int(j)) + (int(b) << int(k)) for a, b, j, k in pairs), Fraction(2) ** (least - 1)
+        return (
+            (int(a) << int(j)) + (int(b) << int(k)) for a, b, j, k in pairs
+        ), Fraction(2) ** (least - 1)
 
     def most_answers(self, *, single: bool = False) -> int | None:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""
@@ -318,12 +360,24 @@ class Groups:
                 "the range of that"
             )
         pairs //= len(self)
-        return int(np.diff(np.flatnonzero(pairs[1:] != pairs[:-1]), prepend=-1, append=pairs.size - 1).max())
+        return int(
+            np.diff(
+                np.flatnonzero(pairs[1:] != pairs[:-1]),
+                prepend=-1,
+                append=pairs.size - 1,
+            ).max()
+        )
 
     def _pairs(self) -> NDArray[Any]:
         """Who is in which group, as one number each, in order of the individuals."""
         many = len(self)
-        pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
+        pairs, end = (
+            np.empty(
+                sum(self._seen.sizes),
+                "u4" if many * len(self._people) < 2**32 else "u8",
+            ),
+            0,
+        )
         for people, group in self._seen:
             pairs[end : (end := end + group.size)] = (
                 people.astype(pairs.dtype) * pairs.dtype.type(many) + group
@@ -337,21 +391,35 @@ class Groups:
         pairs, many, at = self._pairs(), len(self), max(1, COUNTED // sizes.size)
         found = [np.zeros((0, sizes.size), np.int64)]
         for first in range(0, len(self._people), at):
-            ends = np.array([first * many, min(first + at, len(self._people)) * many - 1], pairs.dtype)
-            start, last = np.searchsorted(pairs, ends[:1])[0], np.searchsorted(pairs, ends[1:], "right")[0]
+            ends = np.array(
+                [first * many, min(first + at, len(self._people)) * many - 1],
+                pairs.dtype,
+            )
+            start, last = (
+                np.searchsorted(pairs, ends[:1])[0],
+                np.searchsorted(pairs, ends[1:], "right")[0],
+            )
             person, group = np.divmod(pairs[start:last], pairs.dtype.type(many))
             place = (person.astype(np.int64) - first) * sizes.size + kind[group]
-            times = np.bincount(place, minlength=at * sizes.size)[: at * sizes.size].reshape(at, -1)
+            times = np.bincount(place, minlength=at * sizes.size)[
+                : at * sizes.size
+            ].reshape(at, -1)
             found.append(np.unique(times[times.any(axis=1)], axis=0))
         return sizes.tolist(), np.unique(np.concatenate(found), axis=0)
 
 
 def _grown(array: Codes, size: int) -> Codes:
     """The array with zeros up to this size, and further ones to grow into."""
-    return array if array.size >= size else np.pad(array, (0, max(size, 2 * array.size) - array.size))
+    return (
+        array
+        if array.size >= size
+        else np.pad(array, (0, max(size, 2 * array.size) - array.size))
+    )
 
 
 def _wholes(values: Floats) -> tuple[Indices, Indices]:
     """The magnitudes of doubles as whole numbers, each times a power of two."""
     mantissa, exponent = np.frexp(np.abs(values))
-    return np.ldexp(mantissa, 53).astype(np.int64), np.where(values == 0, 0, exponent - 53).astype(np.int64)
+    return np.ldexp(mantissa, 53).astype(np.int64), np.where(
+        values == 0, 0, exponent - 53
+    ).astype(np.int64)

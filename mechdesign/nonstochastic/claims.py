@@ -16,7 +16,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain, check_whole, interval
-from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed, promises
+from mechdesign.nonstochastic.levels import (
+    ASSUMPTIONS,
+    RangePromise,
+    outputs_allowed,
+    promises,
+)
 from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, loaded
 from mechdesign.nonstochastic.noiseless import composed_epsilon
 
@@ -63,9 +68,18 @@ def verify_file(path: PathLike) -> VerifiedMechanism:
         elif key not in ("answers_each", "outputs") and claimed[key] != value:
             wrong += _differences(key, claimed[key], value)
     more = claimed.keys() - record
-    wrong += [f"the guarantee states {quoted(key)}, which is no part of it" for key in more]
-    known = {"total_epsilon": total, "promises": promised, "disagreements": tuple(wrong)}
-    known |= {"outputs": record["outputs"], "allowed": outputs_allowed(mechanism.epsilon)}
+    wrong += [
+        f"the guarantee states {quoted(key)}, which is no part of it" for key in more
+    ]
+    known = {
+        "total_epsilon": total,
+        "promises": promised,
+        "disagreements": tuple(wrong),
+    }
+    known |= {
+        "outputs": record["outputs"],
+        "allowed": outputs_allowed(mechanism.epsilon),
+    }
     return VerifiedMechanism(mechanism=mechanism, answers_each=each, **known)
 
 
@@ -80,7 +94,9 @@ def read_verified(path: PathLike) -> VerifiedMechanism:
 
 
 def guarantee_record(
-    mechanism: MechanismFile, answers_each: int | None, largest: Mapping[int, int] | None = None
+    mechanism: MechanismFile,
+    answers_each: int | None,
+    largest: Mapping[int, int] | None = None,
 ) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
     """The guarantee that a mechanism file has to state, with its total budget and its promises.
 
@@ -89,7 +105,9 @@ def guarantee_record(
     outputs = mechanism.outputs
     # The error of an estimate is bounded for values that fill the range.
     whole = isinstance(mechanism.domain, IntervalDomain) and mechanism.query != "count"
-    promised = promises(outputs, mechanism.domain.hi - mechanism.domain.lo if whole else None)
+    promised = promises(
+        outputs, mechanism.domain.hi - mechanism.domain.lo if whole else None
+    )
     each = {m.individuals: m.certificate.outputs for m in mechanism.mechanisms}
     spent = [(each[size], times) for size, times in (largest or {}).items()]
     total = composed_epsilon(spent or [(outputs, answers_each or 1)])
@@ -101,7 +119,9 @@ def guarantee_record(
         "assumptions": list(ASSUMPTIONS),
     }
     if largest:
-        record["answers_by_size"] = [[size, times] for size, times in sorted(largest.items())]
+        record["answers_by_size"] = [
+            [size, times] for size, times in sorted(largest.items())
+        ]
     return record, total, promised
 
 
@@ -109,7 +129,9 @@ def _answers_each(claimed: Mapping[str, Any]) -> tuple[int | None, list[str]]:
     each = claimed.get("answers_each")
     if each is None or (type(each) is int and 1 <= each <= LARGEST_SHARE):
         return each, []
-    return None, [f"answers_each ({quoted(each)}) must be a number of answers, at least 1, or null"]
+    return None, [
+        f"answers_each ({quoted(each)}) must be a number of answers, at least 1, or null"
+    ]
 
 
 def _largest(
@@ -118,9 +140,14 @@ def _largest(
     """The answers by size of whoever spends most; without them all answers are taken as those of most outputs."""
     if not mechanism.divided or each is None:
         return None, []
-    said, sizes = claimed.get("answers_by_size", []), {m.individuals for m in mechanism.mechanisms}
+    said, sizes = (
+        claimed.get("answers_by_size", []),
+        {m.individuals for m in mechanism.mechanisms},
+    )
     try:
-        found = {size: check_whole("answers", times) for size, times in said if size in sizes}
+        found = {
+            size: check_whole("answers", times) for size, times in said if size in sizes
+        }
     except (InputError, TypeError, ValueError):
         said, found = [], {}
     if not found or len(found) < len(said) or sum(found.values()) > each:
@@ -140,7 +167,9 @@ def _shape(mechanism: MechanismFile) -> list[str]:
             "answer is not told, and both together tell more"
         )
     if mechanism.query == "identity" and set(sizes) != {1}:
-        wrong.append("the identity is released record by record, and has one mechanism for 1 individual")
+        wrong.append(
+            "the identity is released record by record, and has one mechanism for 1 individual"
+        )
     if mechanism.query == "count" and mechanism.outside in TOLD:
         wrong.append("a record counts as 0 or 1, and none of them is outside the range")
     if mechanism.query == "count" and mechanism.domain != interval(0, 1):
@@ -151,7 +180,9 @@ def _shape(mechanism: MechanismFile) -> list[str]:
 def _differences(key: str, claimed: Any, value: Any) -> list[str]:
     """One sentence for a number, and one for each promise that is not the one counted."""
     if key != "promises":
-        said, known = (quoted(textwrap.shorten(str(each), 40)) for each in (claimed, value))
+        said, known = (
+            quoted(textwrap.shorten(str(each), 40)) for each in (claimed, value)
+        )
         return [f"the guarantee says {key} {said}, but it is {known}"]
     said = claimed if isinstance(claimed, list) else []
     found = {p.get("name"): p for p in said if isinstance(p, dict)}

@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from mechdesign.nonstochastic.answering import Floats, Groups
 from mechdesign.nonstochastic.gaps import solved
 from mechdesign.nonstochastic.levels import epsilon_for
-from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, SizedQuantizer, build_query
+from mechdesign.nonstochastic.mechanism_file import (
+    TOLD,
+    MechanismFile,
+    SizedQuantizer,
+    build_query,
+)
 from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS
 from mechdesign.nonstochastic.sizes import sized_quantizer
 from solvers.programs.highs import Program, SparseRows, solve_program
@@ -60,15 +65,25 @@ def largest_product(patterns: Integers, outputs: Sequence[int]) -> tuple[int, in
     """The individual (row) whose answers have the most outputs together, and their number, exactly."""
     bits = patterns @ np.log2(np.array(outputs, dtype=np.float64))
     near = np.flatnonzero(bits >= bits.max() - ROUNDING * (1 + bits.max())).tolist()
-    product, row = max((math.prod(map(pow, outputs, patterns[row].tolist())), row) for row in near)
+    product, row = max(
+        (math.prod(map(pow, outputs, patterns[row].tolist())), row) for row in near
+    )
     return row, product
 
 
-def largest_answers(groups: Groups, sized: Mapping[int, SizedQuantizer]) -> dict[int, int]:
+def largest_answers(
+    groups: Groups, sized: Mapping[int, SizedQuantizer]
+) -> dict[int, int]:
     """The answers, by size of group, of the individual whose outputs have the largest product."""
     sizes, patterns = groups.patterns()
-    row, _ = largest_product(patterns, [sized[size].certificate.outputs for size in sizes])
-    return {size: times for size, times in zip(sizes, patterns[row].tolist(), strict=True) if times}
+    row, _ = largest_product(
+        patterns, [sized[size].certificate.outputs for size in sizes]
+    )
+    return {
+        size: times
+        for size, times in zip(sizes, patterns[row].tolist(), strict=True)
+        if times
+    }
 
 
 def divided(
@@ -80,13 +95,20 @@ def divided(
     spans = [query.range[1] - query.range[0] for query in queries]
     # A span is a whole number of sensitivities wherever all individuals are alike.
     ratios = np.array(
-        [span // query.sensitivity if span else 1 for query, span in zip(queries, spans, strict=True)]
+        [
+            span // query.sensitivity if span else 1
+            for query, span in zip(queries, spans, strict=True)
+        ]
     )
-    weights = np.array([*map(float, spans)]) * np.unique(groups.sizes, return_counts=True)[1]
+    weights = (
+        np.array([*map(float, spans)]) * np.unique(groups.sizes, return_counts=True)[1]
+    )
     told, most = made.outside in TOLD, 2 if made.query == "count" else LARGEST_LEVELS
 
     def error(size: Any, outputs: Any) -> Floats:
-        return weights[size] * worst_errors(np.minimum(outputs - told, most), ratios[size])
+        return weights[size] * worst_errors(
+            np.minimum(outputs - told, most), ratios[size]
+        )
 
     shares = [share] * len(sizes)
     fewest = share if how == "lifted" else 1 + told
@@ -95,10 +117,21 @@ def divided(
         sized_quantizer(replace(made, epsilon=epsilon_for(own)), size)
         for size, own in zip(sizes, outputs, strict=True)
     ]
-    paid, equal = (float(error(np.arange(len(sizes)), np.array(own)).sum()) for own in (outputs, shares))
-    sure = "" if paid <= bound else f", while it is only known that none is below {bound:.6g}"
+    paid, equal = (
+        float(error(np.arange(len(sizes)), np.array(own)).sum())
+        for own in (outputs, shares)
+    )
+    sure = (
+        ""
+        if paid <= bound
+        else f", while it is only known that none is below {bound:.6g}"
+    )
     notice = f"the largest errors of all answers add up to {paid:.6g}, by equal shares to {equal:.6g}{sure}"
-    made = replace(made, epsilon=epsilon_for(max(outputs)), provenance=made.provenance | {"split": how})
+    made = replace(
+        made,
+        epsilon=epsilon_for(max(outputs)),
+        provenance=made.provenance | {"split": how},
+    )
     return replace(made, mechanisms=tuple(sized)), notice
 
 
@@ -129,7 +162,10 @@ def least_error(
     The outputs, and what the error of no choice is below: its own error if it is proven to be the least.
     """
     many, bits, ends = len(shares), math.log2(total), time.monotonic() + time_limit
-    tops = [min(LARGEST_LEVELS, int(fmpz(total).root(int(times)))) for times in patterns.max(axis=0)]
+    tops = [
+        min(LARGEST_LEVELS, int(fmpz(total).root(int(times))))
+        for times in patterns.max(axis=0)
+    ]
     best = np.arange(many) * WIDE + np.minimum(shares, tops)
 
     def cost(options: Integers) -> Floats:
@@ -140,24 +176,42 @@ def least_error(
         return every, cost(every) / unit + price * np.log2(every % WIDE)
 
     grids = [
-        k * WIDE + np.geomspace(min(fewest, top), top, GRID).astype(np.int64) for k, top in enumerate(tops)
+        k * WIDE + np.geomspace(min(fewest, top), top, GRID).astype(np.int64)
+        for k, top in enumerate(tops)
     ]
-    chosen, unit, lower = np.union1d(np.concatenate(grids), best), float(cost(best).sum() or 1.0) / SCALE, 0.0
-    rows, over = [largest_product(patterns, (best % WIDE).tolist())[0]], list[tuple[int, Integers]]()
+    chosen, unit, lower = (
+        np.union1d(np.concatenate(grids), best),
+        float(cost(best).sum() or 1.0) / SCALE,
+        0.0,
+    )
+    rows, over = (
+        [largest_product(patterns, (best % WIDE).tolist())[0]],
+        list[tuple[int, Integers]](),
+    )
     while (left := ends - time.monotonic()) > 0 and chosen.size <= MOST_OPTIONS:
-        program = _program(chosen, cost(chosen) / unit, [patterns[row] for row in rows], bits, over)
+        program = _program(
+            chosen, cost(chosen) / unit, [patterns[row] for row in rows], bits, over
+        )
         # Whatever the prices of a bit are, they bound every choice from below.
         prices = solved(solve_program, replace(program, integer=None)).prices
         prices = np.maximum(-prices[many : many + len(rows)], 0.0)
         extra = (prices @ patterns[rows]).tolist()
-        lower = max(lower, sum(priced(*each)[1].min() for each in enumerate(extra)) - prices.sum() * bits)
+        lower = max(
+            lower,
+            sum(priced(*each)[1].min() for each in enumerate(extra))
+            - prices.sum() * bits,
+        )
         start = np.isin(chosen, best).astype(np.float64)
         found = solved(solve_program, program, time_limit=left, start=start)
         outputs = chosen[np.flatnonzero(np.rint(found.x))]
         row, product = largest_product(patterns, (outputs % WIDE).tolist())
         if product > total:
             spent = patterns @ np.log2(outputs % WIDE)
-            worst = [k for k in np.argsort(-spent)[:AT_ONCE].tolist() if spent[k] > bits and k not in rows]
+            worst = [
+                k
+                for k in np.argsort(-spent)[:AT_ONCE].tolist()
+                if spent[k] > bits and k not in rows
+            ]
             # What is so little over the budget that doubles do not tell is left out by itself.
             over += [] if worst else [(patterns[row], outputs)]
             rows += worst
@@ -173,10 +227,18 @@ def least_error(
 
 
 def _program(
-    chosen: Integers, costs: Floats, patterns: Sequence[Integers], bits: float, over: Sequence[Any]
+    chosen: Integers,
+    costs: Floats,
+    patterns: Sequence[Integers],
+    bits: float,
+    over: Sequence[Any],
 ) -> Program:
     """One of `chosen` for each size; `patterns` keep their bits, and what is known to be `over` them is left out."""
-    (size, outputs), made, ones = np.divmod(chosen, WIDE), SparseRows(), np.ones(chosen.size)
+    (size, outputs), made, ones = (
+        np.divmod(chosen, WIDE),
+        SparseRows(),
+        np.ones(chosen.size),
+    )
 
     def add(values: NDArray[Any], lower: float, upper: float) -> None:
         used = np.flatnonzero(values)

@@ -40,12 +40,16 @@ def doubles(name: str, values: Any) -> NDArray[np.float64]:
     """An array of numbers as doubles; text is refused, because NumPy would read "nan" and "1_0" its own way."""
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "O" and not any(isinstance(v, str | bytes | bool) for v in array.reshape(-1)):
+        if array.dtype.kind == "O" and not any(
+            isinstance(v, str | bytes | bool) for v in array.reshape(-1)
+        ):
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, all of one shape") from None
     if array.size and array.dtype.kind not in "iuf":
-        raise InputError(f"{name} must be numbers, not text or anything else; convert them first")
+        raise InputError(
+            f"{name} must be numbers, not text or anything else; convert them first"
+        )
     return array.astype(np.float64)
 
 

@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic.fibres import base_sums, contributions, is_finite, lattice_unit, others
+from mechdesign.nonstochastic.fibres import (
+    base_sums,
+    contributions,
+    is_finite,
+    lattice_unit,
+    others,
+)
 from mechdesign.nonstochastic.queries import LinearQuery, Query
 from solvers.errors import BackendFailure
 from solvers.programs.highs import Program, Solution, SparseRows
@@ -113,15 +119,24 @@ def gap_problem(query: Query) -> GapProblem:
     fibres: list[Indices] = []
     for k, block in enumerate(blocks):
         bases = None if answers is None else base_sums(others(linear, k), unit)
-        steps, known = [int(v * unit) for v in contributions(block)], sum(f.size for f in fibres)
-        if answers is None or bases is None or bases.size * len(steps) + known > LARGEST_FIBRES:
+        steps, known = (
+            [int(v * unit) for v in contributions(block)],
+            sum(f.size for f in fibres),
+        )
+        if (
+            answers is None
+            or bases is None
+            or bases.size * len(steps) + known > LARGEST_FIBRES
+        ):
             raise InputError(
                 f"the query has more than {LARGEST_FIBRES:,} answers on its fibres, or answers of more than 18 digits "
                 "in their common unit, too many to list; coarser values (a common unit for weights and domains) make "
                 "it smaller, and design_quantizer needs no list"
             )
         fibres.append(np.searchsorted(answers, bases[:, None] + np.array(steps)))
-    values = tuple(Fraction(v, unit) for v in ([] if answers is None else answers.tolist()))
+    values = tuple(
+        Fraction(v, unit) for v in ([] if answers is None else answers.tolist())
+    )
     return GapProblem(query, values, tuple(fibres))
 
 
@@ -171,7 +186,13 @@ class Separation:
         all_costs = np.concatenate((costs, np.zeros(len(self._pairs)), extra))
         integer = np.zeros(all_costs.size, dtype=np.bool_)
         integer[: self._gaps] = True
-        return Program(all_costs, np.zeros(all_costs.size), np.ones(all_costs.size), self.rows, integer)
+        return Program(
+            all_costs,
+            np.zeros(all_costs.size),
+            np.ones(all_costs.size),
+            self.rows,
+            integer,
+        )
 
     def start(self, gaps: Sequence[int]) -> Floats:
         """The point with these thresholds."""

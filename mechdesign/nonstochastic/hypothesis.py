@@ -37,9 +37,13 @@ class TestingProblem(Generic[Region]):
     def __post_init__(self) -> None:
         for name, region in (("null", self.null), ("alternative", self.alternative)):
             if _is_measured(region) != _is_measured(self.null):
-                raise InputError("null and alternative must both be sets of outputs or both be regions")
+                raise InputError(
+                    "null and alternative must both be sets of outputs or both be regions"
+                )
             if not size(region):
-                raise InputError(f"no output is compatible with the {name} hypothesis: its range is empty")
+                raise InputError(
+                    f"no output is compatible with the {name} hypothesis: its range is empty"
+                )
 
     @property
     def unit(self) -> str:
@@ -85,7 +89,9 @@ class TestingProblem(Generic[Region]):
     @property
     def leakage(self) -> float:
         """L0(Y;H) = max over the hypotheses of log(|Y| / |Y|p|) (bits or nats)."""
-        return self._log(size(self.outputs) / min(size(self.null), size(self.alternative)))
+        return self._log(
+            size(self.outputs) / min(size(self.null), size(self.alternative))
+        )
 
     def _log(self, ratio: Fraction) -> float:
         return log_ratio(ratio, self.unit)

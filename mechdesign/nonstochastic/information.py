@@ -42,7 +42,9 @@ def overlap_partition(joint: JointRange) -> tuple[int, NDArray[np.int64]]:
 
     n_x, n_y = joint.shape
     ones = np.ones(joint.n_pairs, dtype=np.int8)
-    graph = csr_array((ones, (joint.rows, joint.columns + n_x)), shape=(n_x + n_y, n_x + n_y))
+    graph = csr_array(
+        (ones, (joint.rows, joint.columns + n_x)), shape=(n_x + n_y, n_x + n_y)
+    )
     n_classes, labels = connected_components(graph, directed=False)
     return int(n_classes), np.asarray(labels[:n_x], dtype=np.int64)
 
@@ -80,11 +82,16 @@ def range_report(joint: JointRange) -> RangeReport:
         measured[f"conditional_entropy{suffix}"] = one.log(largest)
         measured[f"information{suffix}"] = one.log(total / largest)
         measured[f"leakage{suffix}"] = range_leakage(one)
-    known = {"symmetric_leakage": symmetric_leakage(joint), "maximin": joint.log(Fraction(classes))}
+    known = {
+        "symmetric_leakage": symmetric_leakage(joint),
+        "maximin": joint.log(Fraction(classes)),
+    }
     return RangeReport(unit=joint.unit, classes=classes, **measured, **known)
 
 
-def brute_force_leakage(joint: JointRange, feature: Callable[[Any], Hashable] | None = None) -> float:
+def brute_force_leakage(
+    joint: JointRange, feature: Callable[[Any], Hashable] | None = None
+) -> float:
     """L(U -> Y) = log2(|U| / min_y |U|y|) for U = feature(X), or for X itself (bits).
 
     The factor by which the output saves guesses in the worst case (Definition 1).
@@ -104,7 +111,9 @@ class WorstAttribute:
 def worst_attribute(joint: JointRange) -> WorstAttribute:
     """The attribute that attains the maximal leakage (eq. (8))."""
     output = joint.y_symbols[int(joint.x_sizes.argmin())]
-    return WorstAttribute(output, joint.x_given(output), joint.x_total - joint.smallest_x + 1)
+    return WorstAttribute(
+        output, joint.x_given(output), joint.x_total - joint.smallest_x + 1
+    )
 
 
 def maximal_leakage(joint: JointRange) -> float:
@@ -135,5 +144,7 @@ def largest_stochastic_leakage(joint: JointRange) -> float:
     """
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    matched = np.asarray(maximum_bipartite_matching(joint.incidence, perm_type="column"))
+    matched = np.asarray(
+        maximum_bipartite_matching(joint.incidence, perm_type="column")
+    )
     return math.log2(int((matched >= 0).sum()))

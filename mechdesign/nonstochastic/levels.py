@@ -60,7 +60,10 @@ def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
     bits = FIRST_BITS + abs(int(exponent)) + scale.bit_length()
     while True:
         with precision(bits):
-            power = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator)) * flint.arb.const_log2()
+            power = (
+                flint.arb(flint.fmpq(exponent.numerator, exponent.denominator))
+                * flint.arb.const_log2()
+            )
             floor = (power.exp() * scale).floor().unique_fmpz()
         if floor is not None:
             return int(floor)
@@ -75,7 +78,9 @@ def log2_above(ratio: Fraction) -> float:
     power = top.bit_length() - bottom.bit_length()
     if ratio == Fraction(2) ** power:
         return float(power)
-    return double_above(lambda: (flint.arb(top) / bottom).log() / flint.arb.const_log2())
+    return double_above(
+        lambda: (flint.arb(top) / bottom).log() / flint.arb.const_log2()
+    )
 
 
 def outputs_allowed(epsilon: object) -> int:
@@ -107,7 +112,9 @@ def epsilon_for(outputs: int) -> float:
     """
     if check_whole("outputs", outputs) > 1 << LARGEST_EPSILON:
         # Python refuses to write integers of thousands of digits.
-        raise InputError(f"outputs (some 2^{outputs.bit_length() - 1}) must be at most 2^{LARGEST_EPSILON}")
+        raise InputError(
+            f"outputs (some 2^{outputs.bit_length() - 1}) must be at most 2^{LARGEST_EPSILON}"
+        )
     return log2_above(Fraction(outputs))
 
 
@@ -118,7 +125,9 @@ def allowance(epsilon: object) -> Allowance:
     if value.denominator == 1:
         return Allowance(value, outputs, "")
     if outputs >= LARGEST_NAMED:
-        return Allowance(value, outputs, "2^epsilon is not an integer; it is rounded down")
+        return Allowance(
+            value, outputs, "2^epsilon is not an integer; it is rounded down"
+        )
     scaled = _floor_of_power(value, WORTH_A_NOTICE.denominator)
     if scaled >= (outputs + 1) * (WORTH_A_NOTICE.denominator - 1):
         notice = (
@@ -127,7 +136,9 @@ def allowance(epsilon: object) -> Allowance:
         )
     else:
         power = scaled / WORTH_A_NOTICE.denominator
-        notice = f"2^epsilon = {power:.6g} is rounded down: {outputs} outputs are allowed"
+        notice = (
+            f"2^epsilon = {power:.6g} is rounded down: {outputs} outputs are allowed"
+        )
     return Allowance(value, outputs, notice)
 
 

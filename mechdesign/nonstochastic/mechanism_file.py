@@ -14,7 +14,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
+from pydantic import (
+    Discriminator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    Tag,
+    WithJsonSchema,
+)
 
 from mechdesign.core import documents
 from mechdesign.core.documents import FileDocument, Matching, Record
@@ -22,7 +29,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic import queries
-from mechdesign.nonstochastic.domains import MOST_INTEGERS, Domain, FiniteDomain, IntervalDomain
+from mechdesign.nonstochastic.domains import (
+    MOST_INTEGERS,
+    Domain,
+    FiniteDomain,
+    IntervalDomain,
+)
 from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
@@ -77,7 +89,9 @@ Exact = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^{_FRACTION}$"}),
 ]
 
-_Ends = Annotated[tuple[Exact, Exact], Field(description="the two ends, the lower one first")]
+_Ends = Annotated[
+    tuple[Exact, Exact], Field(description="the two ends, the lower one first")
+]
 
 
 class _Spacing(Record):
@@ -91,7 +105,9 @@ class _Mechanism(Record):
     range: _Ends
     thresholds: Annotated[
         Annotated[tuple[Exact, ...], Tag("@list")] | Annotated[_Spacing, Tag("@rule")],
-        Discriminator(lambda value: "@rule" if isinstance(value, (dict, _Spacing)) else "@list"),
+        Discriminator(
+            lambda value: "@rule" if isinstance(value, (dict, _Spacing)) else "@list"
+        ),
     ]
     released: tuple[Exact, ...] = ()
     outputs: Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
@@ -111,7 +127,10 @@ class MechanismDocument(FileDocument):
     range: _Ends
     values: Annotated[
         tuple[Exact, ...],
-        Field(max_length=MOST_INTEGERS, description="all values, if they are finitely many"),
+        Field(
+            max_length=MOST_INTEGERS,
+            description="all values, if they are finitely many",
+        ),
     ] = ()
     outside: Outside = "refuse"
     epsilon: Annotated[float, Field(allow_inf_nan=False)]
@@ -190,14 +209,20 @@ class MechanismFile:
     def meeting(self, outside: Outside) -> MechanismFile:
         """The same thresholds with another treatment of values outside the range, counted again."""
         if outside not in OUTSIDE:
-            raise InputError(f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}")
+            raise InputError(
+                f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
+            )
         if outside in TOLD and self.query == "count":
-            raise InputError(f"a record counts as 0 or 1: there is nothing outside to {outside}")
+            raise InputError(
+                f"a record counts as 0 or 1: there is nothing outside to {outside}"
+            )
         made = replace(self, outside=outside)
-        again = tuple(made.certified(m.individuals, m.quantizer) for m in self.mechanisms)
-        if any(m.certificate.outputs > outputs_allowed(self.epsilon) for m in again) or (
-            self.divided and outside in TOLD and outside != self.outside
-        ):
+        again = tuple(
+            made.certified(m.individuals, m.quantizer) for m in self.mechanisms
+        )
+        if any(
+            m.certificate.outputs > outputs_allowed(self.epsilon) for m in again
+        ) or (self.divided and outside in TOLD and outside != self.outside):
             raise InputError(
                 f"to {outside} what lies outside the range is one more output than this mechanism has room for; "
                 f"design one with --outside {outside}"
@@ -241,13 +266,23 @@ class MechanismFile:
         return found
 
 
-AS_IT_IS = ("query", "column", "group_by", "outside", "epsilon", "guarantee", "provenance")
+AS_IT_IS = (
+    "query",
+    "column",
+    "group_by",
+    "outside",
+    "epsilon",
+    "guarantee",
+    "provenance",
+)
 """What a document says in the words of a `MechanismFile`."""
 
 
 def loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
     """The file, counted again, the mechanisms as they were written, and the numbers that are not what is counted."""
-    return documents.read_built(path, MechanismDocument, lambda _, found: _counted_again(found))
+    return documents.read_built(
+        path, MechanismDocument, lambda _, found: _counted_again(found)
+    )
 
 
 def build_query(query: str, individuals: int, domain: Domain) -> queries.Query:
@@ -256,7 +291,11 @@ def build_query(query: str, individuals: int, domain: Domain) -> queries.Query:
         return queries.identity_query(domain)
     if query == "count":
         return queries.count_query(individuals)
-    linear = {"mean": queries.mean_query, "sum": queries.sum_query, "median": queries.median_query}
+    linear = {
+        "mean": queries.mean_query,
+        "sum": queries.sum_query,
+        "median": queries.median_query,
+    }
     if query in linear:
         return linear[query](individuals, domain)
     return queries.OrderStatistic(ranks_of(query, individuals)[0], individuals, domain)
@@ -289,8 +328,12 @@ def _entry(sized: SizedQuantizer) -> _Mechanism:
     )
 
 
-def _counted_again(found: MechanismDocument) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
-    domain: Domain = FiniteDomain(found.values) if found.values else IntervalDomain(*found.range)
+def _counted_again(
+    found: MechanismDocument,
+) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
+    domain: Domain = (
+        FiniteDomain(found.values) if found.values else IntervalDomain(*found.range)
+    )
     if isinstance(domain, FiniteDomain) and (
         found.values != tuple(Fraction(float(v)) for v in domain.values)
         or found.range != (domain.lo, domain.hi)
@@ -300,13 +343,27 @@ def _counted_again(found: MechanismDocument) -> tuple[MechanismFile, tuple[_Mech
         )
     allowed, wrong = outputs_allowed(found.epsilon), list[str]()
     if found.outputs_allowed != allowed:
-        wrong.append(f"outputs_allowed ('{found.outputs_allowed}') is not floor(2^epsilon) = {allowed}")
-    held = MechanismFile(domain=domain, mechanisms=(), **{name: getattr(found, name) for name in AS_IT_IS})
+        wrong.append(
+            f"outputs_allowed ('{found.outputs_allowed}') is not floor(2^epsilon) = {allowed}"
+        )
+    held = MechanismFile(
+        domain=domain,
+        mechanisms=(),
+        **{name: getattr(found, name) for name in AS_IT_IS},
+    )
     sized = list[SizedQuantizer]()
     for entry in found.mechanisms:
         cuts = entry.thresholds
-        cuts = EvenThresholds(cuts.first, cuts.step, cuts.number) if isinstance(cuts, _Spacing) else cuts
-        sized.append(held.certified(entry.individuals, Quantizer(*entry.range, cuts, entry.released)))
+        cuts = (
+            EvenThresholds(cuts.first, cuts.step, cuts.number)
+            if isinstance(cuts, _Spacing)
+            else cuts
+        )
+        sized.append(
+            held.certified(
+                entry.individuals, Quantizer(*entry.range, cuts, entry.released)
+            )
+        )
         outputs = sized[-1].certificate.outputs
         if outputs != entry.outputs or outputs > allowed:
             wrong.append(
@@ -316,5 +373,7 @@ def _counted_again(found: MechanismDocument) -> tuple[MechanismFile, tuple[_Mech
     held = replace(held, mechanisms=tuple(sized))
     if found.guarantee.get("outputs", held.outputs) != held.outputs:
         said = quoted(found.guarantee["outputs"])
-        wrong.append(f"the guarantee speaks of {said} outputs, but there are {held.outputs}")
+        wrong.append(
+            f"the guarantee speaks of {said} outputs, but there are {held.outputs}"
+        )
     return held, found.mechanisms, wrong

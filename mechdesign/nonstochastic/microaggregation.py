@@ -75,7 +75,9 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
     if not bool(np.isfinite(values).all()):
         raise InputError("the points contain NaN or an infinite value; drop it first")
     if float(np.abs(values).max()) > LARGEST_VALUE:
-        raise InputError(f"points beyond {LARGEST_VALUE:g} overflow when squared; use a larger unit")
+        raise InputError(
+            f"points beyond {LARGEST_VALUE:g} overflow when squared; use a larger unit"
+        )
     smallest = smallest_cell(values.size, epsilon)
     order = np.argsort(values, kind="stable")
     ordered = values[order]
@@ -85,7 +87,10 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
     cell_of[order] = np.repeat(np.arange(sizes.size), sizes)
     # From the first value on, which loses fewer digits.
     centres = np.array(
-        [ordered[a] + (ordered[a:b] - ordered[a]).mean() for a, b in itertools.pairwise(edges)]
+        [
+            ordered[a] + (ordered[a:b] - ordered[a]).mean()
+            for a, b in itertools.pairwise(edges)
+        ]
     )
     distortion = math.fsum(((values - centres[cell_of]) ** 2).tolist()) / values.size
     made = {"cell_of": cell_of, "sizes": sizes, "representatives": centres}
@@ -95,7 +100,9 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
 def squared_errors(values: Floats) -> Callable[[Indices, Indices], Any]:
     """The squared error of the cell values[start:end], by end and start, from sums of some more digits than doubles."""
     away = (values - values[values.size // 2]).astype(np.longdouble)
-    moments, squares = (np.append(np.longdouble(0), np.cumsum(part)) for part in (away, away**2))
+    moments, squares = (
+        np.append(np.longdouble(0), np.cumsum(part)) for part in (away, away**2)
+    )
 
     def cost(end: Indices, start: Indices) -> Any:
         moment, square = (part[end] - part[start] for part in (moments, squares))
@@ -133,10 +140,14 @@ def best_edges(values: Floats, smallest: int) -> list[int]:
     return edges[::-1]
 
 
-def best_cells(values: Sequence[Fraction], weights: Sequence[Fraction], cells: int) -> list[int]:
+def best_cells(
+    values: Sequence[Fraction], weights: Sequence[Fraction], cells: int
+) -> list[int]:
     """As `best_edges`, of at most so many cells of any size, for weighted values; in integers, see `FINE`."""
     given = (np.array(part, dtype=object) for part in (values, weights))
-    x, mass = (part * math.lcm(*(value.denominator for value in part)) // 1 for part in given)
+    x, mass = (
+        part * math.lcm(*(value.denominator for value in part)) // 1 for part in given
+    )
     sums = [np.append(0, np.cumsum(part)) for part in (mass, mass * x, mass * x**2)]
     shift = FINE + int(sums[0][-1]).bit_length()
 

@@ -21,8 +21,17 @@ from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.fibres import most_outputs
-from mechdesign.nonstochastic.levels import LARGEST_EPSILON, Allowance, allowance, epsilon_for
-from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer, uniform_quantizer
+from mechdesign.nonstochastic.levels import (
+    LARGEST_EPSILON,
+    Allowance,
+    allowance,
+    epsilon_for,
+)
+from mechdesign.nonstochastic.quantizers import (
+    EvenThresholds,
+    Quantizer,
+    uniform_quantizer,
+)
 from mechdesign.nonstochastic.queries import LinearQuery, Query
 
 
@@ -72,7 +81,9 @@ def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
             f"the answers range over {float(lo):g} to {float(hi):g}, beyond the quantiser's "
             f"{float(quantizer.lo):g} to {float(quantizer.hi):g}; widen it"
         )
-    linear, where = (query, "") if isinstance(query, LinearQuery) else query.largest_fibre
+    linear, where = (
+        (query, "") if isinstance(query, LinearQuery) else query.largest_fibre
+    )
     count = most_outputs(linear, quantizer.thresholds)
     if isinstance(query, LinearQuery) or query.middle > 1:
         weight = linear.blocks[count.block].weight
@@ -113,10 +124,14 @@ def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Qu
     groups = math.ceil((hi - lo) / sensitivity)
     room = (hi - lo) - (groups - 1) * sensitivity
     within = [room * (2 * b + 1) / (2 * (outputs - 1)) for b in range(outputs - 1)]
-    return Quantizer(lo, hi, tuple(lo + a * sensitivity + w for a in range(groups) for w in within))
+    return Quantizer(
+        lo, hi, tuple(lo + a * sensitivity + w for a in range(groups) for w in within)
+    )
 
 
-def lay_out(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, layout: Layout) -> Quantizer:
+def lay_out(
+    lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, layout: Layout
+) -> Quantizer:
     """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells."""
     if layout not in LAYOUTS:
         raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
@@ -134,10 +149,14 @@ def lay_out(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, lay
     # As many thresholds at this spacing as fit inside (lo, hi), the end cells equal.
     spacing = sensitivity / (outputs - 1)
     count = math.ceil(span / spacing)
-    return Quantizer(lo, hi, EvenThresholds(lo + (span - (count - 1) * spacing) / 2, spacing, count))
+    return Quantizer(
+        lo, hi, EvenThresholds(lo + (span - (count - 1) * spacing) / 2, spacing, count)
+    )
 
 
-def design_quantizer(query: Query, epsilon: object, *, layout: Layout = "widest") -> QuantizerDesign:
+def design_quantizer(
+    query: Query, epsilon: object, *, layout: Layout = "widest"
+) -> QuantizerDesign:
     """A quantiser that makes the query epsilon-noiselessly private, counted exactly afterwards.
 
     Parameters
@@ -158,7 +177,9 @@ def design_quantizer(query: Query, epsilon: object, *, layout: Layout = "widest"
     """
     allowed = allowance(epsilon)
     lo, hi = query.range
-    quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), allowed.outputs, layout)
+    quantizer = lay_out(
+        lo, hi, min(query.sensitivity, hi - lo), allowed.outputs, layout
+    )
     certificate = certify(query, quantizer)
     if certificate.outputs > allowed.outputs:
         raise SolverFailure(
@@ -183,8 +204,14 @@ def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
     InputError
         If one of these numbers is not an integer of at least 1.
     """
-    pairs = [(check_whole("outputs", outputs), check_whole("times", times)) for outputs, times in releases]
-    bits = sum((Fraction(epsilon_for(outputs)) * times for outputs, times in pairs), Fraction(0))
+    pairs = [
+        (check_whole("outputs", outputs), check_whole("times", times))
+        for outputs, times in releases
+    ]
+    bits = sum(
+        (Fraction(epsilon_for(outputs)) * times for outputs, times in pairs),
+        Fraction(0),
+    )
     # Beyond, the product has thousands of digits, and the sum of budgets rounded upwards is as good.
     if bits > LARGEST_EPSILON:
         return quotient_above(*bits.as_integer_ratio())

@@ -110,11 +110,19 @@ def most_levels(
         bound = len(gaps) + 1 if optimal else len(problem.values)
         because = "no threshold can be lower" if optimal else SUFFICIENT
     return _counted(
-        problem, gaps, allowed, method=method, optimal=optimal, because=because, bound=float(bound)
+        problem,
+        gaps,
+        allowed,
+        method=method,
+        optimal=optimal,
+        because=because,
+        bound=float(bound),
     )
 
 
-def _counted(problem: GapProblem, gaps: list[int], allowed: Allowance, **facts: Any) -> OptimalQuantizer:
+def _counted(
+    problem: GapProblem, gaps: list[int], allowed: Allowance, **facts: Any
+) -> OptimalQuantizer:
     """The quantiser with these thresholds, counted again on the query by code that knows nothing of the program."""
     quantizer = quantizer_between(problem.values, gaps)
     certificate = certify(problem.query, quantizer)
@@ -147,15 +155,27 @@ def earliest(problem: GapProblem, outputs: int) -> list[int]:
     return chosen
 
 
-def _levels_by_milp(problem: GapProblem, outputs: int, time_limit: float) -> tuple[list[int], int, str]:
+def _levels_by_milp(
+    problem: GapProblem, outputs: int, time_limit: float
+) -> tuple[list[int], int, str]:
     """Binary thresholds; a pair of consecutive fibre members is separated if a threshold is between."""
     gaps = problem.gaps
     if gaps == 0 or not problem.binding(outputs):
-        return list(range(gaps)), gaps + 1, "no fibre has more answers than the budget allows"
+        return (
+            list(range(gaps)),
+            gaps + 1,
+            "no fibre has more answers than the budget allows",
+        )
     model = budget_model(problem, outputs)
     start = model.start(earliest(problem, outputs))
-    found = solved(solve_program, model.program(-np.ones(gaps)), time_limit=time_limit, start=start)
-    bound = gaps + 1 if math.isinf(found.bound) else math.floor(-found.bound + BOUND_SLACK) + 1
+    found = solved(
+        solve_program, model.program(-np.ones(gaps)), time_limit=time_limit, start=start
+    )
+    bound = (
+        gaps + 1
+        if math.isinf(found.bound)
+        else math.floor(-found.bound + BOUND_SLACK) + 1
+    )
     return model.gaps_of(found), bound, PROVEN_BY_SEARCH if found.optimal else STOPPED
 
 
@@ -191,7 +211,9 @@ class CellLoss:
         powers = [self.weights]
         for _ in range(2):
             powers.append(list(map(mul, powers[-1], self.values)))
-        return [list(itertools.accumulate(each, initial=Fraction(0))) for each in powers]
+        return [
+            list(itertools.accumulate(each, initial=Fraction(0))) for each in powers
+        ]
 
     def representative(self, a: int, b: int) -> Fraction:
         """What is released for the cell [a, b): the weighted mean."""
@@ -251,7 +273,9 @@ def least_distortion(
         gaps, optimal = [e - 1 for e in edges[1:-1]], True
         bound = float(exact.total(edges)) * (1.0 - 2.0**-40)
     else:
-        gaps, bound, optimal = _distortion_by_milp(problem, allowed.outputs, exact, time_limit)
+        gaps, bound, optimal = _distortion_by_milp(
+            problem, allowed.outputs, exact, time_limit
+        )
         edges, bound = edges_of(gaps, size), bound / float(sum(exact.weights))
     return _counted(
         problem,
@@ -262,25 +286,36 @@ def least_distortion(
         because=PROVEN_ON_A_LINE if line else PROVEN_BY_SEARCH if optimal else STOPPED,
         bound=bound,
         distortion=float(exact.total(edges)),
-        representatives=tuple(exact.representative(a, b) for a, b in itertools.pairwise(edges)),
+        representatives=tuple(
+            exact.representative(a, b) for a, b in itertools.pairwise(edges)
+        ),
     )
 
 
-def thresholds_for(query: Query, epsilon: object, weights: Sequence[object] | None) -> OptimalQuantizer:
+def thresholds_for(
+    query: Query, epsilon: object, weights: Sequence[object] | None
+) -> OptimalQuantizer:
     """As `least_distortion` for individuals of one block, whose values have these weights, independently."""
     if not isinstance(query, LinearQuery):
-        raise InputError("the likelihood of its answers is known for linear queries alone")
+        raise InputError(
+            "the likelihood of its answers is known for linear queries alone"
+        )
     problem, block = gap_problem(query), query.blocks[0]
     values = contributions(block)
     each = list(zip(values, exact_weights(weights, len(values)), strict=True))
-    mass, listed = {Fraction(0): Fraction(1)}, block.count == 1 or len(problem.values) <= LARGEST_COSTS
+    mass, listed = (
+        {Fraction(0): Fraction(1)},
+        block.count == 1 or len(problem.values) <= LARGEST_COSTS,
+    )
     for _ in range(block.count if listed else 0):
         grown: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
         for (total, before), (value, weight) in itertools.product(mass.items(), each):
             grown[total + value] += before * weight
         mass = grown
     # What is too long to list is refused.
-    found = least_distortion(problem, epsilon, weights=[mass[v] for v in problem.values] if listed else None)
+    found = least_distortion(
+        problem, epsilon, weights=[mass[v] for v in problem.values] if listed else None
+    )
     # Single doubles, which a file can hold: rounding keeps them in order.
     shown = tuple(Fraction(float(value)) for value in found.representatives)
     return replace(found, quantizer=replace(found.quantizer, released=shown))

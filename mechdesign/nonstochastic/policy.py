@@ -58,7 +58,9 @@ def reporting_policy(
     """
     p, q = epsilon.as_integer_ratio()
     if not 0 <= p <= LARGEST_RATIO or q > LARGEST_RATIO:
-        raise InputError(f"epsilon must be 0 or more, and a ratio of whole numbers up to {LARGEST_RATIO:,}")
+        raise InputError(
+            f"epsilon must be 0 or more, and a ratio of whole numbers up to {LARGEST_RATIO:,}"
+        )
     if within < 0:
         raise InputError(f"a distance (--within {within:g}) must not be negative")
     squared, size = ((points[:, None] - points[None]) ** 2).sum(axis=2), len(points)
@@ -84,19 +86,31 @@ def reporting_policy(
                 rows.add([used, arc], [1.0, -1.0], 0.0, math.inf)
     weights = np.repeat([-float(p), float(q + 2 * p), 1.0], [2 * size, size, 1])
     rows.add(range(arcs, missed + 1), weights.tolist(), 0.0, math.inf)
-    costs, most, ones = np.zeros(missed + 1), np.ones(missed + 1), np.ones(missed + 1, dtype=np.bool_)
+    costs, most, ones = (
+        np.zeros(missed + 1),
+        np.ones(missed + 1),
+        np.ones(missed + 1, dtype=np.bool_),
+    )
     costs[:arcs] = squared[source, report] / (squared[source, report].max() or 1.0)
     costs[missed], most[missed], ones[arcs:] = size + 1.0, math.inf, False
-    found = solved(solve_program, Program(costs, 0 * costs, most, rows, ones), time_limit=time_limit)
+    found = solved(
+        solve_program,
+        Program(costs, 0 * costs, most, rows, ones),
+        time_limit=time_limit,
+    )
     chosen = np.zeros(size, dtype=np.int64)
     taken = found.x[:arcs] > 0.5
     chosen[source[taken]] = report[taken]
     no, yes = (frozenset(chosen[holds[:, side]].tolist()) for side in (0, 1))
     problem = TestingProblem(yes, no)
-    if np.unique(source[taken]).size < size or (problem.epsilon is not None and problem.epsilon < epsilon):
+    if np.unique(source[taken]).size < size or (
+        problem.epsilon is not None and problem.epsilon < epsilon
+    ):
         if found.optimal:
             raise NotPrivate(
                 f"no policy within {within:g} is {float(epsilon):g}-private; lower epsilon, or allow more"
             )
-        raise SolverFailure(f"no private policy was found within {time_limit:g} s; use coarser values")
+        raise SolverFailure(
+            f"no private policy was found within {time_limit:g} s; use coarser values"
+        )
     return chosen, found.optimal

@@ -21,7 +21,12 @@ from numpy.typing import NDArray
 
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import check_whole, doubles, exact_number, interval
+from mechdesign.nonstochastic.domains import (
+    check_whole,
+    doubles,
+    exact_number,
+    interval,
+)
 
 MOST_LEVELS = 1_000_000
 """Cells of a uniform quantiser, whose thresholds are kept one by one: some 200 MB."""
@@ -73,21 +78,32 @@ class Quantizer:
         cuts = self.thresholds
         if isinstance(cuts, EvenThresholds):
             # The rule is kept only where it says more than the numbers, and increases.
-            cuts = cuts if cuts.number >= SHORTEST_EVEN and cuts.step > 0 else tuple(cuts)
+            cuts = (
+                cuts if cuts.number >= SHORTEST_EVEN and cuts.step > 0 else tuple(cuts)
+            )
         if not isinstance(cuts, EvenThresholds):
-            cuts = tuple(exact_number(f"threshold {k + 1}", t) for k, t in enumerate(cuts))
+            cuts = tuple(
+                exact_number(f"threshold {k + 1}", t) for k, t in enumerate(cuts)
+            )
             if any(b <= a for a, b in itertools.pairwise(cuts)):
                 raise InputError("thresholds must increase strictly")
             step = cuts[1] - cuts[0] if len(cuts) >= SHORTEST_EVEN else None
-            if step is not None and all(b - a == step for a, b in itertools.pairwise(cuts)):
+            if step is not None and all(
+                b - a == step for a, b in itertools.pairwise(cuts)
+            ):
                 cuts = EvenThresholds(cuts[0], step, len(cuts))
         if cuts and not (ends.lo < cuts[0] and cuts[-1] <= ends.hi):
             raise InputError(
                 f"thresholds must lie above {float(ends.lo):g} and not above {float(ends.hi):g}, the range"
             )
         shown = self.released
-        if shown and (len(shown) != self.levels or any(b <= a for a, b in itertools.pairwise(shown))):
-            raise InputError(f"{len(cuts) + 1} cells need as many released numbers, increasing strictly")
+        if shown and (
+            len(shown) != self.levels
+            or any(b <= a for a, b in itertools.pairwise(shown))
+        ):
+            raise InputError(
+                f"{len(cuts) + 1} cells need as many released numbers, increasing strictly"
+            )
         object.__setattr__(self, "lo", ends.lo)
         object.__setattr__(self, "hi", ends.hi)
         object.__setattr__(self, "thresholds", cuts)
@@ -110,7 +126,11 @@ class Quantizer:
 
     def midpoint(self, cell: int) -> Fraction:
         """What is released for a cell: its middle, unless told otherwise. It does not depend on the data."""
-        return self.released[cell] if self.released else (self.edge(cell) + self.edge(cell + 1)) / 2
+        return (
+            self.released[cell]
+            if self.released
+            else (self.edge(cell) + self.edge(cell + 1)) / 2
+        )
 
     @cached_property
     def midpoints(self) -> tuple[Fraction, ...]:
@@ -119,7 +139,9 @@ class Quantizer:
 
     @cached_property
     def _cuts(self) -> NDArray[np.float64]:
-        return np.array([quotient_above(*t.as_integer_ratio()) for t in self.thresholds])
+        return np.array(
+            [quotient_above(*t.as_integer_ratio()) for t in self.thresholds]
+        )
 
     @property
     def widest_cell(self) -> Fraction:
@@ -156,7 +178,9 @@ class Quantizer:
         if not isinstance(cuts, EvenThresholds):
             least = [math.ceil(t / unit) for t in cuts]
             return lambda many: bisect_right(least, many)
-        (u, v), (a, b), (s, t) = (each.as_integer_ratio() for each in (unit, cuts.first, cuts.step))
+        (u, v), (a, b), (s, t) = (
+            each.as_integer_ratio() for each in (unit, cuts.first, cuts.step)
+        )
         # floor((many * unit - first) / step) + 1
         slope, base, whole = u * b * t, a * v * t, v * b * s
         return lambda many: min(max((many * slope - base) // whole + 1, 0), cuts.number)
@@ -171,7 +195,9 @@ class Quantizer:
         """
         values = doubles("the answers", answers)
         if bool(np.isnan(values).any()):
-            raise InputError("the data contain NaN, which lies in no cell; drop it first")
+            raise InputError(
+                "the data contain NaN, which lies in no cell; drop it first"
+            )
         beyond = (values < quotient_above(*self.lo.as_integer_ratio())) | (
             values > -quotient_above(*(-self.hi).as_integer_ratio())
         )
@@ -205,9 +231,13 @@ def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
         raise InputError(f"levels ({levels}) must be at most {MOST_LEVELS:,}")
     span = domain.hi - domain.lo
     if span == 0 and levels > 1:
-        raise InputError("a range without width has one level; give a range with lower < upper")
+        raise InputError(
+            "a range without width has one level; give a range with lower < upper"
+        )
     step = span / levels
-    return Quantizer(domain.lo, domain.hi, EvenThresholds(domain.lo + step, step, levels - 1))
+    return Quantizer(
+        domain.lo, domain.hi, EvenThresholds(domain.lo + step, step, levels - 1)
+    )
 
 
 def quantizer_between(values: Iterable[Fraction], gaps: Iterable[int]) -> Quantizer:

@@ -45,7 +45,10 @@ def reach(blocks: Iterable[Stratum]) -> tuple[Fraction, Fraction]:
     """Smallest and largest sum of everyone's contribution."""
     low, high = Fraction(0), Fraction(0)
     for block in blocks:
-        low, high = low + block.ends[0] * block.count, high + block.ends[1] * block.count
+        low, high = (
+            low + block.ends[0] * block.count,
+            high + block.ends[1] * block.count,
+        )
     return low, high
 
 
@@ -63,7 +66,9 @@ class LinearQuery:
         for block in self.blocks:
             key = (block.weight, block.domain)
             merged[key] = merged.get(key, 0) + block.count
-        blocks = tuple(Stratum(w, d, count) for (w, d), count in merged.items() if count)
+        blocks = tuple(
+            Stratum(w, d, count) for (w, d), count in merged.items() if count
+        )
         if not blocks:
             raise InputError("a query needs at least one individual")
         object.__setattr__(self, "blocks", blocks)
@@ -92,10 +97,16 @@ class OrderStatistic:
     middle: int = 1
 
     def __post_init__(self) -> None:
-        if check_whole("rank", self.rank) > check_whole("individuals", self.individuals):
-            raise InputError(f"rank ({self.rank}) must be at most {self.individuals}, the individuals")
+        if check_whole("rank", self.rank) > check_whole(
+            "individuals", self.individuals
+        ):
+            raise InputError(
+                f"rank ({self.rank}) must be at most {self.individuals}, the individuals"
+            )
         if self.middle != 1 and (self.middle, 2 * self.rank) != (2, self.individuals):
-            raise InputError("the mean of two values is that of the middle ones of an even number (middle=2)")
+            raise InputError(
+                "the mean of two values is that of the middle ones of an even number (middle=2)"
+            )
 
     @property
     def largest_fibre(self) -> tuple[LinearQuery, str]:
@@ -103,7 +114,10 @@ class OrderStatistic:
 
         They can lie so that the answer is x_i itself; or, with one at z, (x_i + z) / 2.
         """
-        where = ("the others at the ends of the domain", "two in the middle, the others at the ends")
+        where = (
+            "the others at the ends of the domain",
+            "two in the middle, the others at the ends",
+        )
         return mean_query(self.middle, self.domain), where[self.middle - 1]
 
     @property
@@ -120,7 +134,9 @@ class OrderStatistic:
 Query: TypeAlias = LinearQuery | OrderStatistic
 
 
-def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) -> LinearQuery:
+def linear_query(
+    weights: Sequence[object], domains: Sequence[Domain] | Domain
+) -> LinearQuery:
     """The query sum_i weights[i] * x_i.
 
     Raises
@@ -131,8 +147,12 @@ def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) 
     exact = [exact_number(f"weight {i + 1}", w) for i, w in enumerate(weights)]
     each = [domains] * len(exact) if isinstance(domains, Domain) else list(domains)
     if len(each) != len(exact):
-        raise InputError(f"{len(exact)} weights need {len(exact)} domains, not {len(each)}")
-    return LinearQuery(tuple(Stratum(w, d, 1) for w, d in zip(exact, each, strict=True)))
+        raise InputError(
+            f"{len(exact)} weights need {len(exact)} domains, not {len(each)}"
+        )
+    return LinearQuery(
+        tuple(Stratum(w, d, 1) for w, d in zip(exact, each, strict=True))
+    )
 
 
 def mean_query(individuals: int, domain: Domain) -> LinearQuery:
@@ -143,7 +163,9 @@ def mean_query(individuals: int, domain: Domain) -> LinearQuery:
 
 def sum_query(individuals: int, domain: Domain) -> LinearQuery:
     """The sum of the data of `individuals` people."""
-    return LinearQuery((Stratum(Fraction(1), domain, check_whole("individuals", individuals)),))
+    return LinearQuery(
+        (Stratum(Fraction(1), domain, check_whole("individuals", individuals)),)
+    )
 
 
 def count_query(individuals: int) -> LinearQuery:
@@ -210,14 +232,21 @@ def _convolved(a: Runs, b: Runs) -> Runs:
 def _members(runs: Runs) -> Integers:
     first, last = runs
     lengths = last - first + 1
-    return np.arange(lengths.sum()) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+    return np.arange(lengths.sum()) + np.repeat(
+        first - np.cumsum(lengths) + lengths, lengths
+    )
 
 
 def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
     """The sorted distinct sums of `count` independent members of each set `values`; None if they are too many."""
     base = sum(min(values) * count for values, count in parts)
-    offsets = [([v - min(values) for v in sorted(set(values))], count) for values, count in parts]
-    offsets = [(values, count) for values, count in offsets if count and len(values) > 1]
+    offsets = [
+        ([v - min(values) for v in sorted(set(values))], count)
+        for values, count in parts
+    ]
+    offsets = [
+        (values, count) for values, count in offsets if count and len(values) > 1
+    ]
     unit = math.gcd(*(v for values, _ in offsets for v in values))
     span = sum(values[-1] * count for values, count in offsets)
     if abs(base) + span > LARGEST_INTEGER:
@@ -233,13 +262,18 @@ def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
         if pairs > min(LARGEST_SUMSET, room):
             return None
         room -= 0 if narrow else pairs
-        return _merged(np.add.outer(a[0], b[0]).ravel(), np.add.outer(a[1], b[1]).ravel())
+        return _merged(
+            np.add.outer(a[0], b[0]).ravel(), np.add.outer(a[1], b[1]).ravel()
+        )
 
     total = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     for values, count in offsets:
         one = np.array(values, dtype=np.int64) // unit
         doubled = [_merged(one, one)]
-        while 1 << len(doubled) <= count and (twice := added(doubled[-1], doubled[-1])) is not None:
+        while (
+            1 << len(doubled) <= count
+            and (twice := added(doubled[-1], doubled[-1])) is not None
+        ):
             doubled.append(twice)
         left = count
         while left:
@@ -252,4 +286,6 @@ def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
                 return None
             total, left = found, left - (1 << k)
     many = int((total[1] - total[0] + 1).sum())
-    return None if not narrow and many > LARGEST_SUMSET else base + _members(total) * unit
+    return (
+        None if not narrow and many > LARGEST_SUMSET else base + _members(total) * unit
+    )

@@ -41,10 +41,17 @@ def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
         try:
             codes[k] = place.setdefault(value, len(place))
         except TypeError:
-            raise InputError(f"{name} holds {quoted(value)}, which cannot be hashed; use a tuple") from None
+            raise InputError(
+                f"{name} holds {quoted(value)}, which cannot be hashed; use a tuple"
+            ) from None
     # NaN equals nothing, so no range can contain it.
-    if any(isinstance(symbol, float | np.floating) and math.isnan(symbol) for symbol in place):
-        raise InputError(f"{name} contains NaN, which is no value of a range; drop it or give it a symbol")
+    if any(
+        isinstance(symbol, float | np.floating) and math.isnan(symbol)
+        for symbol in place
+    ):
+        raise InputError(
+            f"{name} contains NaN, which is no value of a range; drop it or give it a symbol"
+        )
     return tuple(place), codes
 
 
@@ -84,7 +91,11 @@ class JointRange:
 
     @classmethod
     def from_codes(
-        cls, x_symbols: Sequence[Hashable], y_symbols: Sequence[Hashable], rows: ArrayLike, columns: ArrayLike
+        cls,
+        x_symbols: Sequence[Hashable],
+        y_symbols: Sequence[Hashable],
+        rows: ArrayLike,
+        columns: ArrayLike,
     ) -> JointRange:
         """From pairs of indices into given ranges; repeated pairs count once.
 
@@ -96,10 +107,17 @@ class JointRange:
         i = np.asarray(rows, dtype=np.int64).reshape(-1)
         j = np.asarray(columns, dtype=np.int64).reshape(-1)
         if i.size != j.size:
-            raise InputError(f"rows and columns must have the same length, not {i.size} and {j.size}")
+            raise InputError(
+                f"rows and columns must have the same length, not {i.size} and {j.size}"
+            )
         if i.size == 0:
             raise InputError("the joint range is empty: give at least one pair")
-        if i.min() < 0 or i.max() >= len(x_symbols) or j.min() < 0 or j.max() >= len(y_symbols):
+        if (
+            i.min() < 0
+            or i.max() >= len(x_symbols)
+            or j.min() < 0
+            or j.max() >= len(y_symbols)
+        ):
             raise InputError("a pair has an index outside its range of symbols")
         # Sorting beats numpy.unique, which hashes integers, several times over on a million pairs.
         keys = np.sort(i * np.int64(len(y_symbols)) + j)
@@ -126,12 +144,16 @@ class JointRange:
         return cls.from_columns([x for x, _ in members], [y for _, y in members])
 
     @classmethod
-    def from_columns(cls, x: ArrayLike | Sequence[Hashable], y: ArrayLike | Sequence[Hashable]) -> JointRange:
+    def from_columns(
+        cls, x: ArrayLike | Sequence[Hashable], y: ArrayLike | Sequence[Hashable]
+    ) -> JointRange:
         """From two columns of equal length: entry k of both is a pair that occurs together."""
         x_symbols, rows = numbered("x", x)
         y_symbols, columns = numbered("y", y)
         if rows.size != columns.size:
-            raise InputError(f"x and y must have the same length, not {rows.size} and {columns.size}")
+            raise InputError(
+                f"x and y must have the same length, not {rows.size} and {columns.size}"
+            )
         return cls.from_codes(x_symbols, y_symbols, rows, columns)
 
     @property
@@ -189,7 +211,9 @@ class JointRange:
     @cached_property
     def reverse(self) -> JointRange:
         """The same joint range seen from Y: [[Y, X]]."""
-        return JointRange.from_codes(self.y_symbols, self.x_symbols, self.columns, self.rows)
+        return JointRange.from_codes(
+            self.y_symbols, self.x_symbols, self.columns, self.rows
+        )
 
     def pairs(self) -> list[tuple[Hashable, Hashable]]:
         """All pairs (x, y)."""
@@ -208,7 +232,9 @@ class JointRange:
             raise InputError("give at least one value to condition on")
         for value in x:
             if value not in self.x_index:
-                raise InputError(f"value {quoted(value)} is not in the range of the variable conditioned on")
+                raise InputError(
+                    f"value {quoted(value)} is not in the range of the variable conditioned on"
+                )
         picked = self.columns[np.isin(self.rows, [self.x_index[value] for value in x])]
         return frozenset(self.y_symbols[j] for j in picked.tolist())
 
@@ -219,7 +245,9 @@ class JointRange:
     def map_x(self, feature: Callable[[Any], Hashable]) -> JointRange:
         """The joint range of U = feature(X) and Y, for the Markov chain U - X - Y."""
         u_symbols, codes = numbered("feature", [feature(x) for x in self.x_symbols])
-        return JointRange.from_codes(u_symbols, self.y_symbols, codes[self.rows], self.columns)
+        return JointRange.from_codes(
+            u_symbols, self.y_symbols, codes[self.rows], self.columns
+        )
 
 
 def product(joint: JointRange, other: JointRange) -> JointRange:
@@ -231,7 +259,9 @@ def product(joint: JointRange, other: JointRange) -> JointRange:
             "need no enumeration: L* is log2(prod |X_i| - prod m_i + 1), m_i the smallest conditional range of part i"
         )
     rows = (joint.rows[:, None] * other.shape[0] + other.rows[None, :]).reshape(-1)
-    columns = (joint.columns[:, None] * other.shape[1] + other.columns[None, :]).reshape(-1)
+    columns = (
+        joint.columns[:, None] * other.shape[1] + other.columns[None, :]
+    ).reshape(-1)
     xs = [(a, b) for a in joint.x_symbols for b in other.x_symbols]
     ys = [(a, b) for a in joint.y_symbols for b in other.y_symbols]
     return JointRange.from_codes(xs, ys, rows, columns)

@@ -11,7 +11,12 @@ from typing import cast
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, exact_number, finite
 from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
-from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, SizedQuantizer, build_query
+from mechdesign.nonstochastic.mechanism_file import (
+    TOLD,
+    MechanismFile,
+    SizedQuantizer,
+    build_query,
+)
 from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.optimise_thresholds import most_levels, thresholds_for
 from mechdesign.nonstochastic.quantizers import Quantizer
@@ -24,7 +29,9 @@ LARGEST_DOUBLE = Fraction(sys.float_info.max)
 """Released numbers are doubles."""
 
 
-def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None = None) -> SizedQuantizer:
+def sized_quantizer(
+    mechanism: MechanismFile, size: int, told: list[str] | None = None
+) -> SizedQuantizer:
     """Thresholds for another size of group, by the layout and within the budget of a mechanism; `told` gets notices."""
     named = mechanism.provenance.get("layout")
     if named not in (*LAYOUTS, *THRESHOLDS):
@@ -55,9 +62,14 @@ def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None 
     points = mechanism.provenance.get("points")
     space = finite(points) if points else mechanism.domain
     if named in LAYOUTS:
-        quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), outputs, cast("Layout", named))
+        quantizer = lay_out(
+            lo, hi, min(query.sensitivity, hi - lo), outputs, cast("Layout", named)
+        )
     elif named == "given":
-        cuts = [exact_number("a threshold", t) for t in mechanism.provenance.get("thresholds", ())]
+        cuts = [
+            exact_number("a threshold", t)
+            for t in mechanism.provenance.get("thresholds", ())
+        ]
         quantizer = Quantizer(lo, hi, tuple(t for t in cuts if lo < t <= hi))
     elif not isinstance(query, LinearQuery) or not isinstance(space, FiniteDomain):
         raise InputError(
@@ -65,11 +77,20 @@ def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None 
             "its thresholds by --layout"
         )
     else:
-        weights, found = mechanism.provenance.get("weights"), build_query(mechanism.query, size, space)
-        best = most_levels(found, epsilon) if named == "most" else thresholds_for(found, epsilon, weights)
+        weights, found = (
+            mechanism.provenance.get("weights"),
+            build_query(mechanism.query, size, space),
+        )
+        best = (
+            most_levels(found, epsilon)
+            if named == "most"
+            else thresholds_for(found, epsilon, weights)
+        )
         quantizer = replace(best.quantizer, lo=lo, hi=hi)
         if not best.optimal and told is not None:
-            told.append(f"the thresholds for groups of {size} may not be the best ones: {best.because}")
+            told.append(
+                f"the thresholds for groups of {size} may not be the best ones: {best.because}"
+            )
     made = mechanism.certified(size, quantizer)
     if made.certificate.outputs > allowed:
         raise InputError(

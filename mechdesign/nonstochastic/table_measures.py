@@ -46,15 +46,22 @@ def read_text_columns(
     """The columns that some roles ask for, one text per record, and which of them each role asked for."""
     with open_source(path, text) as source:
         with naming(source.name):
-            resolved = {role: columns_named(names, source.header) for role, names in roles.items()}
-        wanted = list(dict.fromkeys(name for names in resolved.values() for name in names))
+            resolved = {
+                role: columns_named(names, source.header)
+                for role, names in roles.items()
+            }
+        wanted = list(
+            dict.fromkeys(name for names in resolved.values() for name in names)
+        )
         numberings = {name: Numbering() for name in wanted}
         parts: dict[str, list[Indices]] = {name: [] for name in wanted}
         for _, _, columns in usable_records(source, wanted, missing):
             for name, column in zip(wanted, columns, strict=True):
                 parts[name].append(numberings[name].number([column]))
     if not parts[wanted[0]]:
-        raise InputError(f"{source.name}: no records are left; a range needs at least one value")
+        raise InputError(
+            f"{source.name}: no records are left; a range needs at least one value"
+        )
     cells: dict[str, list[str]] = {}
     for name, numbering in numberings.items():
         texts = [text for (text,) in numbering.texts]
@@ -63,7 +70,11 @@ def read_text_columns(
 
 
 def _cross(table: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[Hashable]:
-    return list(table[names[0]]) if len(names) == 1 else list(zip(*(table[n] for n in names), strict=True))
+    return (
+        list(table[names[0]])
+        if len(names) == 1
+        else list(zip(*(table[n] for n in names), strict=True))
+    )
 
 
 def measure_table(
@@ -89,7 +100,9 @@ def measure_table(
         **asdict(information.range_report(joint)),
         "maximal_leakage": information.maximal_leakage(joint),
         "identifiability": information.identifiable_epsilon(joint),
-        "identifiable": None if epsilon is None else information.is_identifiable(joint, epsilon),
+        "identifiable": None
+        if epsilon is None
+        else information.is_identifiable(joint, epsilon),
         "stochastic_bound": information.largest_stochastic_leakage(joint),
         "worst_attribute": {
             "output": _text(worst.output),
@@ -110,13 +123,20 @@ def _text(value: Any) -> str:
 def _zero_error(joint: JointRange) -> dict[str, Any]:
     bounds = capacity_bounds(joint)
     names, code = ("codewords", "codewords_upper_bound", "proof"), bounds.code
-    known = (None, None, None) if code is None else (code.size, code.upper_bound, code.proof)
+    known = (
+        (None, None, None)
+        if code is None
+        else (code.size, code.upper_bound, code.proof)
+    )
     ends = {name: getattr(bounds, name) for name in ("lower", "upper", "uses", "theta")}
     return ends | dict(zip(names, known, strict=True))
 
 
 def _feature(
-    table: Mapping[str, Sequence[str]], joint: JointRange, x: Sequence[str], names: Sequence[str]
+    table: Mapping[str, Sequence[str]],
+    joint: JointRange,
+    x: Sequence[str],
+    names: Sequence[str],
 ) -> dict[str, Any]:
     values: dict[Hashable, Hashable] = {}
     for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
@@ -126,7 +146,10 @@ def _feature(
                 f"{quoted(values[private])} and {quoted(value)}; put its columns into x"
             )
     mapped = joint.map_x(values.__getitem__)
-    told = {"leakage": information.range_leakage(mapped), "one_shot": mapped.largest_x == 1}
+    told = {
+        "leakage": information.range_leakage(mapped),
+        "one_shot": mapped.largest_x == 1,
+    }
     return {"columns": tuple(names), "values": mapped.x_total, **told}
 
 
@@ -147,14 +170,19 @@ def tested_hypothesis(
     """What the outputs tell of the hypothesis that a column has a value, and the best test, which is consistent."""
     holds = _holding(table, column, value)
     pairs = set(zip(map(_text, _cross(table, y)), holds, strict=True))
-    problem = TestingProblem(*(frozenset(out for out, held in pairs if held == side) for side in (1, 0)))
+    problem = TestingProblem(
+        *(frozenset(out for out, held in pairs if held == side) for side in (1, 0))
+    )
     return {
         "column": column,
         "value": value,
         "outputs": len(problem.outputs),
         "telling": len(problem.telling),
         "epsilon": "inf" if problem.epsilon is None else float(problem.epsilon),
-        **{name: getattr(problem, name) for name in ("privacy", "performance_bound", "leakage")},
+        **{
+            name: getattr(problem, name)
+            for name in ("privacy", "performance_bound", "leakage")
+        },
         "yes": sorted(problem.null - problem.alternative),
         "no": sorted(problem.alternative - problem.null),
     }
@@ -182,7 +210,9 @@ def policy_table(
     """The policy that reports the numbers of some columns privately against a test, and moves them least."""
     ratio = exact_number("epsilon", epsilon)
     reach = math.inf if within is None else float(exact_number("within", within))
-    cells, found = read_text_columns(path, {"x": x, "hypothesis": hypothesis[:1]}, **read)
+    cells, found = read_text_columns(
+        path, {"x": x, "hypothesis": hypothesis[:1]}, **read
+    )
     columns = [_numbers(path, cells[name], name) for name in found["x"]]
     points, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     holds = np.zeros((len(points), 2), dtype=np.bool_)
@@ -190,7 +220,10 @@ def policy_table(
     report, optimal = reporting_policy(points, holds, ratio, reach)
     away = np.sqrt(((points - points[report]) ** 2).sum(axis=1))
     shown = [", ".join(map(repr, point)) for point in points.tolist()]
-    released = {"report": [shown[k] for k in report[place].tolist()], hypothesis[0]: cells[hypothesis[0]]}
+    released = {
+        "report": [shown[k] for k in report[place].tolist()],
+        hypothesis[0]: cells[hypothesis[0]],
+    }
     return {
         "x": found["x"],
         "values": len(points),
@@ -199,21 +232,32 @@ def policy_table(
         "distortion": float((away**2).mean()),
         "optimal": optimal,
         "policy": [
-            {"from": a, "to": b} for a, b in zip(points.tolist(), points[report].tolist(), strict=True)
+            {"from": a, "to": b}
+            for a, b in zip(points.tolist(), points[report].tolist(), strict=True)
         ],
         "test": tested_hypothesis(released, ("report",), *hypothesis),
     }
 
 
 def partition_column(
-    path: PathLike, column: str, epsilon: object, missing: str, *, text: TextOptions | None = None
+    path: PathLike,
+    column: str,
+    epsilon: object,
+    missing: str,
+    *,
+    text: TextOptions | None = None,
 ) -> dict[str, Any]:
     """The epsilon-identifiable partition, of least mean squared error, of the numbers that occur in a column."""
     texts = read_text_columns(path, {"x": (column,)}, missing, text=text)[0][column]
     values = np.unique(_numbers(path, texts, column))
     found = identifiable_partition(values, epsilon)
     last = np.cumsum(found.sizes) - 1
-    cells = (values[last - found.sizes + 1], values[last], found.sizes, found.representatives)
+    cells = (
+        values[last - found.sizes + 1],
+        values[last],
+        found.sizes,
+        found.representatives,
+    )
     return {
         "x": column,
         "values": values.size,
@@ -221,6 +265,7 @@ def partition_column(
         "identifiability": log2_above(Fraction(values.size, int(found.sizes.min()))),
         **{name: getattr(found, name) for name in ("maximal_leakage", "distortion")},
         "cells": [
-            dict(zip(CELL, row, strict=True)) for row in zip(*(part.tolist() for part in cells), strict=True)
+            dict(zip(CELL, row, strict=True))
+            for row in zip(*(part.tolist() for part in cells), strict=True)
         ],
     }

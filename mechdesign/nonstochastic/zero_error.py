@@ -82,7 +82,9 @@ class CapacityBounds:
     theta: float | None = None
 
 
-def one_shot_code(joint: JointRange, *, uses: int = 1, time_limit: float = 60.0) -> OneShotCode:
+def one_shot_code(
+    joint: JointRange, *, uses: int = 1, time_limit: float = 60.0
+) -> OneShotCode:
     """The independence number of the confusability graph, by MILP, with the code that attains it.
 
     HiGHS's bound is rounded down to a whole number, with its own tolerance for integers.
@@ -97,7 +99,9 @@ def one_shot_code(joint: JointRange, *, uses: int = 1, time_limit: float = 60.0)
         If HiGHS stops without a usable code.
     """
     if uses < 1 or not time_limit > 0:
-        raise InputError(f"uses ({uses}) and time_limit ({time_limit:g} s) must be positive")
+        raise InputError(
+            f"uses ({uses}) and time_limit ({time_limit:g} s) must be positive"
+        )
     power = joint
     for _ in range(uses - 1):
         power = product(power, joint)
@@ -110,10 +114,18 @@ def one_shot_code(joint: JointRange, *, uses: int = 1, time_limit: float = 60.0)
     chosen = np.flatnonzero(values > 0.5)
     used = np.isin(power.rows, chosen)
     if chosen.size == 0 or int(np.bincount(power.columns[used]).max()) > 1:
-        raise SolverFailure("HiGHS returned inputs that share an output; give it a longer time_limit")
+        raise SolverFailure(
+            "HiGHS returned inputs that share an output; give it a longer time_limit"
+        )
     by_cover = math.floor(fractional_cover(power))
     by_solver = math.floor(bound + INTEGRALITY)
-    proof = "cover" if chosen.size == by_cover else "solver" if chosen.size == by_solver else "none"
+    proof = (
+        "cover"
+        if chosen.size == by_cover
+        else "solver"
+        if chosen.size == by_solver
+        else "none"
+    )
     codewords = tuple(power.x_symbols[i] for i in chosen.tolist())
     return OneShotCode(codewords, max(min(by_cover, by_solver), chosen.size), proof)
 
@@ -125,11 +137,20 @@ def fractional_cover(joint: JointRange) -> Fraction:
             f"the channel has {joint.n_pairs:,} pairs, more than {LARGEST_PROGRAM:,}; use leakages"
         )
     proposed, _ = _solve(joint, integer=False)
-    simple = [Fraction(max(c, 0.0)).limit_denominator(SIMPLE_DENOMINATOR) for c in proposed.tolist()]
-    fine = [Fraction(math.ceil(max(c, 0.0) * COVER_UNITS), COVER_UNITS) for c in proposed.tolist()]
+    simple = [
+        Fraction(max(c, 0.0)).limit_denominator(SIMPLE_DENOMINATOR)
+        for c in proposed.tolist()
+    ]
+    fine = [
+        Fraction(math.ceil(max(c, 0.0) * COVER_UNITS), COVER_UNITS)
+        for c in proposed.tolist()
+    ]
     least = Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
     totals = [_covering_total(joint, cover) for cover in (simple, fine)]
-    return min([least, Fraction(joint.x_total - joint.smallest_x + 1)] + [t for t in totals if t is not None])
+    return min(
+        [least, Fraction(joint.x_total - joint.smallest_x + 1)]
+        + [t for t in totals if t is not None]
+    )
 
 
 def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None:
@@ -153,7 +174,9 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
         classes, _ = overlap_partition(joint)
         by_outputs = Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
         upper = min(by_outputs, Fraction(joint.x_total - joint.smallest_x + 1))
-        return CapacityBounds(_enclosed_log2(Fraction(classes))[0], _enclosed_log2(upper)[1], None, None)
+        return CapacityBounds(
+            _enclosed_log2(Fraction(classes))[0], _enclosed_log2(upper)[1], None, None
+        )
     code = one_shot_code(joint, time_limit=time_limit)
     cover = fractional_cover(joint)
     uses, lower = 1, _enclosed_log2(Fraction(code.size))[0]
@@ -166,7 +189,11 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
             break
         longer = one_shot_code(joint, uses=more, time_limit=min(time_limit, POWER_TIME))
         if longer.size > code.size ** (more / uses):
-            code, uses, lower = longer, more, _enclosed_log2(Fraction(longer.size), more)[0]
+            code, uses, lower = (
+                longer,
+                more,
+                _enclosed_log2(Fraction(longer.size), more)[0],
+            )
     return CapacityBounds(lower, max(upper, lower), code, cover, uses, theta)
 
 
@@ -180,7 +207,9 @@ def theta_bound(joint: JointRange) -> float:
 
     size = joint.shape[0]
     if size > LARGEST_THETA:
-        raise InputError(f"the channel has {size} inputs, and {LARGEST_THETA} is the most for a theta number")
+        raise InputError(
+            f"the channel has {size} inputs, and {LARGEST_THETA} is the most for a theta number"
+        )
     incidence = joint.incidence.astype(np.int64)
     confused = np.argwhere(np.triu((incidence @ incidence.T).toarray() > 0, 1))
     matrix = solved(theta_matrix, size, confused)
@@ -199,11 +228,15 @@ def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
     """A lower and an upper bound of log2(value) / uses, equal where value is a power of two and uses is 1."""
     low, high = 0.0 - log2_above(1 / value), log2_above(value)
     return (
-        (low, high) if uses == 1 else (math.nextafter(low / uses, 0.0), math.nextafter(high / uses, math.inf))
+        (low, high)
+        if uses == 1
+        else (math.nextafter(low / uses, 0.0), math.nextafter(high / uses, math.inf))
     )
 
 
-def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) -> tuple[Any, float]:
+def _solve(
+    joint: JointRange, *, integer: bool, time_limit: float = math.inf
+) -> tuple[Any, float]:
     """Largest packing of the inputs (integer) or smallest cover (continuous), and HiGHS's bound or the weight."""
     side = joint.reverse if integer else joint
     n_rows, n_columns = side.shape
@@ -215,6 +248,12 @@ def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) ->
         values=[1.0] * side.n_pairs,
     )
     ones = np.ones(n_columns)
-    program = Program(ones if not integer else -ones, 0.0 * ones, ones, rows, ones > 0.0 if integer else None)
+    program = Program(
+        ones if not integer else -ones,
+        0.0 * ones,
+        ones,
+        rows,
+        ones > 0.0 if integer else None,
+    )
     found = solved(solve_program, program, time_limit=time_limit)
     return found.x, -found.bound if integer else found.bound

@@ -33,9 +33,14 @@ def released_variable(channel: Releasable, form: str) -> Variable:
     """What the released columns of a form hold: the symbols are the columns of `by_output`."""
     useful = channel.useful
     if form == LABEL:
-        return Variable((",".join(useful.columns),), tuple((label,) for label in channel.outputs))
+        return Variable(
+            (",".join(useful.columns),), tuple((label,) for label in channel.outputs)
+        )
     if form == REPRESENTATIVE:
-        return Variable(useful.columns, tuple(dict.fromkeys(zip(*numbers_released(channel), strict=True))))
+        return Variable(
+            useful.columns,
+            tuple(dict.fromkeys(zip(*numbers_released(channel), strict=True))),
+        )
     return replace(useful, bins=()) if form == POSTERIOR_DRAW else useful
 
 
@@ -43,7 +48,9 @@ def by_output(channel: Releasable, form: str) -> Floats:
     """The chance of every symbol of `released_variable` for every output, for a form other than the label."""
     index = released_variable(channel, form).index
     if form == REPRESENTATIVE:
-        place = [index[numbers] for numbers in zip(*numbers_released(channel), strict=True)]
+        place = [
+            index[numbers] for numbers in zip(*numbers_released(channel), strict=True)
+        ]
     elif form == POSTERIOR_DRAW or (place := symbols_released(channel)) is None:
         table_of(channel, form)
         return channel.posteriors
@@ -63,7 +70,9 @@ def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
     bins = channel.useful.bins_of(part)
     name = quoted(channel.useful.columns[part])
     if bins is None:
-        raise InputError(f"{form} is for columns that are released in bins (--bin), and {name} is not")
+        raise InputError(
+            f"{form} is for columns that are released in bins (--bin), and {name} is not"
+        )
     if bins.values is None:
         raise InputError(
             f"{form} needs what the table has inside the bins of {name}, and this channel carries nothing of it (a "
@@ -72,17 +81,24 @@ def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
     return bins
 
 
-def numbers_released(channel: Releasable, form: str = REPRESENTATIVE) -> tuple[tuple[str, ...], ...]:
+def numbers_released(
+    channel: Releasable, form: str = REPRESENTATIVE
+) -> tuple[tuple[str, ...], ...]:
     """For every column the number that each output is published as.
 
     For an output that is a bin of the column, the median of the bin under the table; else the median of the bins'
     medians, each as likely as the table says that its bin is behind the output. The empty text for no number.
     """
     known = symbols_released(channel)
-    return tuple(_numbers(channel, part, known, form) for part in range(len(channel.useful.columns)))
+    return tuple(
+        _numbers(channel, part, known, form)
+        for part in range(len(channel.useful.columns))
+    )
 
 
-def _numbers(channel: Releasable, part: int, known: list[int] | None, form: str) -> tuple[str, ...]:
+def _numbers(
+    channel: Releasable, part: int, known: list[int] | None, form: str
+) -> tuple[str, ...]:
     bins = _bins_of(channel, part, form)
     shown = bins.shown
     own = [shown.get(symbol[part]) or "" for symbol in channel.useful.symbols]
@@ -93,8 +109,14 @@ def _numbers(channel: Releasable, part: int, known: list[int] | None, form: str)
     place = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
     numbers: list[str] = []
     for at, masses in channel.behind:
-        behind = sorted((place[x], own[x], mass) for x, mass in zip(at, masses, strict=True) if own[x])
-        numbers.append(behind[middle_of([mass for _, _, mass in behind])][1] if behind else "")
+        behind = sorted(
+            (place[x], own[x], mass)
+            for x, mass in zip(at, masses, strict=True)
+            if own[x]
+        )
+        numbers.append(
+            behind[middle_of([mass for _, _, mass in behind])][1] if behind else ""
+        )
     return tuple(numbers)
 
 
@@ -106,7 +128,9 @@ def symbol_sampler(channel: Releasable) -> Sampler:
     return sampler_of([((x,), (1,)) for x in known], len(channel.useful))
 
 
-def inner_samplers(channel: Releasable, form: str) -> list[tuple[tuple[str, ...], Sampler | None]]:
+def inner_samplers(
+    channel: Releasable, form: str
+) -> list[tuple[tuple[str, ...], Sampler | None]]:
     """For every column the texts that are published, and what draws one of them for a symbol.
 
     In a column with bins these are values inside of the symbol's bin, as often as the table has them; in others,
@@ -123,11 +147,20 @@ def inner_samplers(channel: Releasable, form: str) -> list[tuple[tuple[str, ...]
         values: list[str] = [text for inside in bins.values or () for text in inside]
         starts = np.cumsum([0, *map(len, bins.values or ())]).tolist()
         # A symbol without a bin (the empty text) and a bin without values stand for the empty text.
-        ends = zip(bins.labels, itertools.pairwise(starts), bins.counts or (), strict=True)
-        inside = {label: (range(*pair), counts) for label, pair, counts in ends if counts}
+        ends = zip(
+            bins.labels, itertools.pairwise(starts), bins.counts or (), strict=True
+        )
+        inside = {
+            label: (range(*pair), counts) for label, pair, counts in ends if counts
+        }
         known = [inside.get(text) for text in texts]
         rows = [row or ((len(values),), (1,)) for row in known]
-        found.append(((*values, "") if None in known else tuple(values), sampler_of(rows, len(values) + 1)))
+        found.append(
+            (
+                (*values, "") if None in known else tuple(values),
+                sampler_of(rows, len(values) + 1),
+            )
+        )
     return found
 
 
@@ -153,7 +186,11 @@ class Moved:
 def unit_of(distance: float, kind: str) -> tuple[int, str]:
     """Seconds of the unit that suits a distance between dates or times, and its name; 1 and nothing for numbers."""
     units = ((DAY, " days"), (3600, " hours"), (60, " minutes"), (0, " s"))
-    size, name = (1, "") if kind == "number" else next(each for each in units if distance >= each[0])
+    size, name = (
+        (1, "")
+        if kind == "number"
+        else next(each for each in units if distance >= each[0])
+    )
     return max(size, 1), name
 
 
@@ -165,13 +202,21 @@ def distance_text(distance: float, kind: str) -> str:
 
 def moved(channel: Releasable) -> tuple[Moved, ...]:
     """Of every column in bins, and of numbers that are moved the least; nothing for a public channel."""
-    objective, known, joint = channel.record.objective, symbols_released(channel), channel.joint
-    if joint is None or any(bins is not None and bins.values is None for bins in channel.useful.bins):
+    objective, known, joint = (
+        channel.record.objective,
+        symbols_released(channel),
+        channel.joint,
+    )
+    if joint is None or any(
+        bins is not None and bins.values is None for bins in channel.useful.bins
+    ):
         return ()
     if objective and objective.distance and known and not any(channel.useful.bins):
         return (_symbols_moved(channel, joint, known),)
     found: list[Moved] = []
-    for part, (column, bins) in enumerate(zip(channel.useful.columns, channel.useful.bins, strict=False)):
+    for part, (column, bins) in enumerate(
+        zip(channel.useful.columns, channel.useful.bins, strict=False)
+    ):
         if bins is None:
             continue
         texts = _numbers(channel, part, known, REPRESENTATIVE)
@@ -185,8 +230,14 @@ def moved(channel: Releasable) -> tuple[Moved, ...]:
         weights = joint.p_x[:, None] * channel.matrix
         masses = (in_bin @ weights @ shown_as) * [bool(text) for text in shown]
         masses /= masses.sum()
-        distance, mean, inner = np.zeros(masses.shape), np.zeros(len(bins)), np.zeros(len(bins))
-        for k, (values, counts) in enumerate(zip(bins.values or (), bins.counts or (), strict=True)):
+        distance, mean, inner = (
+            np.zeros(masses.shape),
+            np.zeros(len(bins)),
+            np.zeros(len(bins)),
+        )
+        for k, (values, counts) in enumerate(
+            zip(bins.values or (), bins.counts or (), strict=True)
+        ):
             if values:
                 cells = np.array([float(bins.number(text) or 0) for text in values])
                 shares = np.array(counts, dtype=np.float64) / sum(counts)
@@ -194,18 +245,27 @@ def moved(channel: Releasable) -> tuple[Moved, ...]:
                 mean[k] = shares @ cells
                 inner[k] = shares @ (cells - mean[k]) ** 2
         before, after = masses.sum(axis=1), masses.sum(axis=0)
-        by_bin = np.bincount(bins.bins_of([text or "0" for text in shown]).clip(0), after, len(bins))
+        by_bin = np.bincount(
+            bins.bins_of([text or "0" for text in shown]).clip(0), after, len(bins)
+        )
         shares = tuple(before.tolist()), tuple(by_bin.tolist())
-        moves = float((distance * masses).sum()), _correlation(masses, mean, released, inner)
+        moves = (
+            float((distance * masses).sum()),
+            _correlation(masses, mean, released, inner),
+        )
         found.append(Moved(column, bins.kind, bins.edges, bins.labels, *moves, *shares))
     return tuple(found)
 
 
-def _correlation(masses: Floats, own: Floats, released: Floats, inner: Floats | float = 0.0) -> float | None:
+def _correlation(
+    masses: Floats, own: Floats, released: Floats, inner: Floats | float = 0.0
+) -> float | None:
     """Of numbers and released ones with these joint masses; `inner` are variances about `own` where it has means."""
     before, after = masses.sum(axis=1), masses.sum(axis=0)
     own, released = own - before @ own, released - after @ released
-    constant = np.ptp(released[after > 0]) == 0 or (np.ptp(own[before > 0]) == 0 and not np.any(inner))
+    constant = np.ptp(released[after > 0]) == 0 or (
+        np.ptp(own[before > 0]) == 0 and not np.any(inner)
+    )
     spread = before @ (own**2 + inner) * (after @ released**2)
     return None if constant else float(own @ masses @ released / math.sqrt(spread))
 
@@ -218,7 +278,9 @@ def _symbols_moved(channel: Releasable, joint: Joint, known: list[int]) -> Moved
     masses[:, known] = joint.p_x[:, None] * channel.matrix
     before, after = masses.sum(axis=1), masses.sum(axis=0)
     distance = float((masses * np.abs(np.subtract.outer(numbers, numbers))).sum())
-    sorted_in: list[list[Any]] = [np.array(each)[order].tolist() for each in (names, before, after)]
+    sorted_in: list[list[Any]] = [
+        np.array(each)[order].tolist() for each in (names, before, after)
+    ]
     labels, *shares = map(tuple, sorted_in)
     moves = distance, _correlation(masses, numbers, numbers)
     return Moved(channel.useful.columns[0], "number", (), labels, *moves, *shares)

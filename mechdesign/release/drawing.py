@@ -23,7 +23,13 @@ from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import Hashes, RowHasher
 from mechdesign.release import binned, policies
-from mechdesign.release.binned import FORMS, LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN
+from mechdesign.release.binned import (
+    FORMS,
+    LABEL,
+    POSTERIOR_DRAW,
+    REPRESENTATIVE,
+    WITHIN,
+)
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.release.sampling import Releasable, Sampler
@@ -49,14 +55,18 @@ class Seen:
         size = max(SLOTS, min(count, self._room) * 5 // 4 + 1)
         self._keys, self._codes = np.zeros(size, np.uint64), np.zeros(size, np.int32)
 
-    def find(self, hashes: Hashes, codes: Integers) -> tuple[NDArray[np.bool_], Integers]:
+    def find(
+        self, hashes: Hashes, codes: Integers
+    ) -> tuple[NDArray[np.bool_], Integers]:
         """Which of the hashes are new, and the codes that the others came with first (else those given)."""
         if not self._used:
             return np.ones(len(hashes), np.bool_), codes
         new, found = self._walk(hashes, codes, -1)
         return new.view(np.bool_), found
 
-    def look(self, hashes: Hashes, codes: Integers) -> tuple[NDArray[np.bool_], Integers]:
+    def look(
+        self, hashes: Hashes, codes: Integers
+    ) -> tuple[NDArray[np.bool_], Integers]:
         """Which records are the first of their identifier, and the codes that all came with first; remembers them."""
         if not self._used and len(hashes) > len(self._keys):
             self.reserve(len(hashes))  # growing would take longer than looking
@@ -64,7 +74,9 @@ class Seen:
         late = np.flatnonzero(new == 2)
         if late.size:  # with no room for them, they are held against each other alone
             self.full = True
-            _, at, inverse = np.unique(hashes[late], return_index=True, return_inverse=True)
+            _, at, inverse = np.unique(
+                hashes[late], return_index=True, return_inverse=True
+            )
             found[late] = codes[late[at]][inverse]
             new[late], new[late[at]] = 0, 1
         return new.view(np.bool_), found
@@ -76,18 +88,34 @@ class Seen:
             at = keys[part] != 0
             yield keys[part][at], codes[part][at].astype(np.int64)
 
-    def _walk(self, hashes: Hashes, codes: Integers, room: int) -> tuple[NDArray[np.uint8], Integers]:
-        new, found, at = np.zeros(len(hashes), np.uint8), np.zeros(len(hashes), np.int64), 0
-        hashes, codes = np.ascontiguousarray(hashes), np.ascontiguousarray(codes, np.int64)
+    def _walk(
+        self, hashes: Hashes, codes: Integers, room: int
+    ) -> tuple[NDArray[np.uint8], Integers]:
+        new, found, at = (
+            np.zeros(len(hashes), np.uint8),
+            np.zeros(len(hashes), np.int64),
+            0,
+        )
+        hashes, codes = (
+            np.ascontiguousarray(hashes),
+            np.ascontiguousarray(codes, np.int64),
+        )
         while True:
-            table, given = (self._keys, self._codes, self._used, room), (hashes, codes, new, found, at)
+            table, given = (
+                (self._keys, self._codes, self._used, room),
+                (hashes, codes, new, found, at),
+            )
             at, self._used = _rowhash.look(*table, *given)
             if at == len(hashes):
                 return new, found
             # The last two sizes at once, for both would be in memory while one is copied to the other.
             old, size, last = copy(self), 4 * len(self._keys), self._room * 5 // 4 + 1
             size = size if 2 * size < last else last
-            self._keys, self._codes, self._used = np.zeros(size, np.uint64), np.zeros(size, np.int32), 0
+            self._keys, self._codes, self._used = (
+                np.zeros(size, np.uint64),
+                np.zeros(size, np.int32),
+                0,
+            )
             for known in old.entries():
                 self._walk(*known, self._room)
 
@@ -114,7 +142,9 @@ class Release:
         changed: str = REFUSE,
     ) -> None:
         if form not in FORMS:
-            raise InputError(f"the form ({quoted(form)}) must be one of {listed(FORMS)}")
+            raise InputError(
+                f"the form ({quoted(form)}) must be one of {listed(FORMS)}"
+            )
         self.channel = channel
         self.policy = policy or Policy()
         self.form = form
@@ -135,7 +165,10 @@ class Release:
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
         else:
             inner = binned.inner_samplers(channel, form)
-            self.texts, self._inner = tuple(texts for texts, _ in inner), [sampler for _, sampler in inner]
+            self.texts, self._inner = (
+                tuple(texts for texts, _ in inner),
+                [sampler for _, sampler in inner],
+            )
             self._posterior = binned.symbol_sampler(channel)
         self.codes: Integers = np.zeros(0, dtype=np.int64)
         """Of the records that were drawn last, as `symbol_counts` counts them."""
@@ -146,30 +179,46 @@ class Release:
         self.seen, self.earlier = Seen(), Seen()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
-    def draw(self, columns: Sequence[Encoded], records: Records) -> list[NDArray[np.int32]]:
+    def draw(
+        self, columns: Sequence[Encoded], records: Records
+    ) -> list[NDArray[np.int32]]:
         """What to publish for each record: for every released column codes into its `texts`."""
         codes = self.codes = self._rows(columns)
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
-        known = self._known(codes, records) if isinstance(records, Identifiers) else codes
+        known = (
+            self._known(codes, records) if isinstance(records, Identifiers) else codes
+        )
         drawn = self._drawn(known, records, self._key)
         if self.changed == REDRAW and isinstance(records, Identifiers):
             # A number of its own for each further symbol: that of the first has met the first alone.
             for code in np.unique(codes[codes != known]).tolist():
                 at = np.flatnonzero((codes == code) & (known != code))
-                drawn[at] = self._drawn(codes[at], records.some(at), self._key.derived("changed", str(code)))
+                drawn[at] = self._drawn(
+                    codes[at], records.some(at), self._key.derived("changed", str(code))
+                )
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         if not self._inner:
             return [drawn] * len(self.texts)
         symbols = drawn.astype(np.int64)
-        sources = (records.source(self._key.derived(records.kind, WITHIN, name)) for name in self.names)
+        sources = (
+            records.source(self._key.derived(records.kind, WITHIN, name))
+            for name in self.names
+        )
         pairs = zip(self._inner, sources, strict=True)
-        return [drawn if inner is None else inner.draw(symbols, source) for inner, source in pairs]
+        return [
+            drawn if inner is None else inner.draw(symbols, source)
+            for inner, source in pairs
+        ]
 
     def _drawn(self, codes: Integers, records: Records, key: Key) -> NDArray[np.int32]:
-        drawn = self._sampler.draw(codes, records.source(key.derived(records.kind, "output")))
+        drawn = self._sampler.draw(
+            codes, records.source(key.derived(records.kind, "output"))
+        )
         if self._posterior is None:
             return drawn
-        return self._posterior.draw(drawn.astype(np.int64), records.source(key.derived(records.kind, LABEL)))
+        return self._posterior.draw(
+            drawn.astype(np.int64), records.source(key.derived(records.kind, LABEL))
+        )
 
     def _known(self, codes: Integers, records: Identifiers) -> Integers:
         """The symbols that the records were first released with.
@@ -204,22 +253,33 @@ class Release:
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add to `symbol_counts` what so many equal records hold, for which nothing is drawn or refused."""
-        columns = [normalised_cells(column, self.policy.normalise) for column in columns]
+        columns = [
+            normalised_cells(column, self.policy.normalise) for column in columns
+        ]
         if len(columns) == 1:  # each text once
             cells = columns[0]
-            times = np.bincount(cells.codes.astype(np.int64) + 1, times, len(cells.texts) + 1)
+            times = np.bincount(
+                cells.codes.astype(np.int64) + 1, times, len(cells.texts) + 1
+            )
             columns = [replace(cells, codes=np.arange(-1, len(cells.texts)))]
         codes = positions_of(columns, self._alphabet)
         codes[codes < 0] += len(self.symbol_counts)  # MISSING comes before UNKNOWN
-        found = np.bincount(codes, times, len(self.symbol_counts))  # floats, which are exact up to 2^53
+        found = np.bincount(
+            codes, times, len(self.symbol_counts)
+        )  # floats, which are exact up to 2^53
         self.symbol_counts += found.astype(np.int64)
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
-        columns = [normalised_cells(column, self.policy.normalise) for column in columns]
+        columns = [
+            normalised_cells(column, self.policy.normalise) for column in columns
+        ]
         codes = positions_of(columns, self._alphabet)
         if codes.size and codes.min() < 0:
-            for code, rule, place in ((MISSING, self.policy.null, 0), (UNKNOWN, self.policy.unknown, 1)):
+            for code, rule, place in (
+                (MISSING, self.policy.null, 0),
+                (UNKNOWN, self.policy.unknown, 1),
+            ):
                 at = np.flatnonzero(codes == code)
                 if at.size and rule == REFUSE:
                     raise unknown_at(int(at[0]), columns, self._alphabet)
@@ -241,7 +301,9 @@ def channel_digest(channel: Releasable) -> str:
 def key_of(key: Key | None, insecure_seed: int | None) -> Key:
     """The key given, that of the seed, or a new one that nobody keeps."""
     if key is not None and not isinstance(key, Key):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"the key must be a Key (Key.fresh(), read_key), not {type(key).__name__}")
+        raise InputError(
+            f"the key must be a Key (Key.fresh(), read_key), not {type(key).__name__}"
+        )
     if key is not None and insecure_seed is not None:
         raise InputError("give a key or an insecure seed, not both")
     if key is None:

@@ -59,7 +59,9 @@ class Key:
         return "Key(hidden)"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Key) and secrets.compare_digest(self.secret, other.secret)
+        return isinstance(other, Key) and secrets.compare_digest(
+            self.secret, other.secret
+        )
 
     def __hash__(self) -> int:
         return hash(self.secret)
@@ -72,11 +74,15 @@ class Key:
     @classmethod
     def insecure(cls, seed: int) -> Key:
         """For tests and demonstrations only: a key made from a number. Whoever guesses it undoes the release."""
-        return cls(hashlib.sha256(f"mechdesign insecure seed {int(seed)}".encode()).digest())
+        return cls(
+            hashlib.sha256(f"mechdesign insecure seed {int(seed)}".encode()).digest()
+        )
 
     def derived(self, *labels: str) -> Key:
         """A key for one purpose (keyed BLAKE2b of the labels): it tells nothing of this key or of other purposes."""
-        digest = hashlib.blake2b(key=self.secret, digest_size=KEY_BYTES, person=b"mechdesign key")
+        digest = hashlib.blake2b(
+            key=self.secret, digest_size=KEY_BYTES, person=b"mechdesign key"
+        )
         for text in map(str.encode, labels):
             digest.update(len(text).to_bytes(_WORD_BYTES, "big") + text)
         return Key(digest.digest())
@@ -100,11 +106,15 @@ class RowNumbers:
         def words(attempt: int, at: Integers) -> Words:
             if attempt or not len(at):
                 return words_at(_attempt(key, attempt), at + self.first)
-            first = self.first + int(at[0])  # first words come in runs, which one stream gives faster
+            first = self.first + int(
+                at[0]
+            )  # first words come in runs, which one stream gives faster
             block = (first // _WORDS_PER_BLOCK).to_bytes(_BLOCK, "big")
             stream = Cipher(algorithms.AES(key.secret), modes.CTR(block)).encryptor()
             stream.update(bytes(_WORD_BYTES * (first % _WORDS_PER_BLOCK)))
-            return np.frombuffer(stream.update(bytes(_WORD_BYTES * len(at))), dtype="<u8")
+            return np.frombuffer(
+                stream.update(bytes(_WORD_BYTES * len(at))), dtype="<u8"
+            )
 
         return Draws(self.count, words)
 
@@ -129,7 +139,10 @@ class NumberedRecords:
 
     def source(self, key: Key) -> Draws:
         """The words of the counter mode at the given places."""
-        return Draws(len(self), lambda attempt, at: words_at(_attempt(key, attempt), self.numbers[at]))
+        return Draws(
+            len(self),
+            lambda attempt, at: words_at(_attempt(key, attempt), self.numbers[at]),
+        )
 
 
 @dataclass(frozen=True)
@@ -141,8 +154,13 @@ class Identifiers:
 
     def __post_init__(self) -> None:
         if not self.columns or len(set(map(len, self.columns))) > 1:
-            raise InputError("identifiers need at least one column, and columns of the same length")
-        arrays = [each if hasattr(each, "buffers") else arrow_texts(each) for each in self.columns]
+            raise InputError(
+                "identifiers need at least one column, and columns of the same length"
+            )
+        arrays = [
+            each if hasattr(each, "buffers") else arrow_texts(each)
+            for each in self.columns
+        ]
         object.__setattr__(self, "columns", arrays)
 
     def __len__(self) -> int:
@@ -153,9 +171,19 @@ class Identifiers:
 
         def words(attempt: int, at: Integers) -> Words:
             found = np.empty(len(at), np.uint64)
-            run = slice(None) if attempt or not len(at) else slice(int(at[0]), int(at[-1]) + 1)
-            texts = [each.take(arrow_integers(at)) if attempt else each[run] for each in self.columns]
-            secret, person = _attempt(key, attempt).secret, b"mechdesign id".ljust(_PERSON, b"\0")
+            run = (
+                slice(None)
+                if attempt or not len(at)
+                else slice(int(at[0]), int(at[-1]) + 1)
+            )
+            texts = [
+                each.take(arrow_integers(at)) if attempt else each[run]
+                for each in self.columns
+            ]
+            secret, person = (
+                _attempt(key, attempt).secret,
+                b"mechdesign id".ljust(_PERSON, b"\0"),
+            )
             _rowhash.words(found, secret, person, [*map(arrow_offsets, texts)])
             return found
 
@@ -189,7 +217,9 @@ class Draws:
         first = self._next
         self._next += size
         if self._next > self._count:
-            raise InputError(f"there are {self._count} records, and numbers for {self._next} were asked for")
+            raise InputError(
+                f"there are {self._count} records, and numbers for {self._next} were asked for"
+            )
         words = self._words(0, np.arange(first, self._next, dtype=np.int64))
         if bound == 1:
             return np.zeros(size, dtype=np.int64)
@@ -214,7 +244,9 @@ def words_at(key: Key, numbers: Integers) -> Words:
     blocks[:, 1] = numbers >> 1
     # A counter block is a fresh nonce, so ECB of the counters is counter mode, with the order left free.
     encryptor = Cipher(algorithms.AES(key.secret), modes.ECB()).encryptor()
-    words = np.frombuffer(encryptor.update(blocks.tobytes()), dtype="<u8").reshape(-1, _WORDS_PER_BLOCK)
+    words = np.frombuffer(encryptor.update(blocks.tobytes()), dtype="<u8").reshape(
+        -1, _WORDS_PER_BLOCK
+    )
     return words[np.arange(len(numbers)), numbers & 1]
 
 

@@ -56,24 +56,38 @@ class Policy:
     def __post_init__(self) -> None:
         for name in ("unknown", "null"):
             value = getattr(self, name)
-            if value not in (REFUSE, MARGINAL) and not (str(value).startswith(OUTPUT) and value != OUTPUT):
-                raise InputError(f"{name} ({quoted(value)}) must be refuse, marginal or output:LABEL")
+            if value not in (REFUSE, MARGINAL) and not (
+                str(value).startswith(OUTPUT) and value != OUTPUT
+            ):
+                raise InputError(
+                    f"{name} ({quoted(value)}) must be refuse, marginal or output:LABEL"
+                )
         if self.normalise not in NORMALISATIONS:
-            raise InputError(f"normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}")
+            raise InputError(
+                f"normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}"
+            )
 
 
 def normal_form(text: str, form: str) -> str:
     """`text` in a Unicode normal form, or as it is for the form ``none``."""
-    return text if form == "none" else unicodedata.normalize(cast("Literal['NFC']", form), text)
+    return (
+        text
+        if form == "none"
+        else unicodedata.normalize(cast("Literal['NFC']", form), text)
+    )
 
 
 def normalised(variable: Variable, form: str) -> Variable:
     """The variable with its symbols in a Unicode form."""
     if form == "none":
         return variable
-    symbols = tuple(tuple(normal_form(part, form) for part in symbol) for symbol in variable.symbols)
+    symbols = tuple(
+        tuple(normal_form(part, form) for part in symbol) for symbol in variable.symbols
+    )
     if (twice := repeated(symbols)) is not None:
-        one, other = [variable.names[x] for x, symbol in enumerate(symbols) if symbol == twice][:2]
+        one, other = [
+            variable.names[x] for x, symbol in enumerate(symbols) if symbol == twice
+        ][:2]
         raise InputError(
             f"the channel tells {quoted(one)} from {quoted(other)}, which {form} makes equal; choose another "
             "normalisation"
@@ -106,10 +120,20 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     rules = (policy.null, "null"), (policy.unknown, "unknown")
     extra = [apportioned(policy_row(channel, *rule), denominator) for rule in rules]
     places = [np.flatnonzero(row) for row in extra]
-    indptr = np.concatenate([rows.indptr, rows.indptr[-1] + np.cumsum([len(at) for at in places])])
-    entries = [rows.values * scale, *(row[at] for row, at in zip(extra, places, strict=True))]
-    shape, indices = (len(rows) + len(extra), rows.shape[1]), np.concatenate([rows.indices, *places])
-    return Sampler(IntegerRows(shape, indptr, indices, np.concatenate(entries)), denominator)
+    indptr = np.concatenate(
+        [rows.indptr, rows.indptr[-1] + np.cumsum([len(at) for at in places])]
+    )
+    entries = [
+        rows.values * scale,
+        *(row[at] for row, at in zip(extra, places, strict=True)),
+    ]
+    shape, indices = (
+        (len(rows) + len(extra), rows.shape[1]),
+        np.concatenate([rows.indices, *places]),
+    )
+    return Sampler(
+        IntegerRows(shape, indptr, indices, np.concatenate(entries)), denominator
+    )
 
 
 def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
@@ -134,10 +158,15 @@ def posterior_sampler(channel: Releasable) -> Sampler:
     return sampler_of(channel.behind, len(channel.useful))
 
 
-def sampler_of(rows: Sequence[tuple[Sequence[int], Sequence[int]]], size: int) -> Sampler:
+def sampler_of(
+    rows: Sequence[tuple[Sequence[int], Sequence[int]]], size: int
+) -> Sampler:
     """Draws one of `size` things for each row of (which ones, in what proportion)."""
     masses = ((at, apportioned(shares, FINE).tolist()) for at, shares in rows)
-    pairs = [[n for pair in zip(*row, strict=True) if pair[1] for n in pair] for row in masses]
+    pairs = [
+        [n for pair in zip(*row, strict=True) if pair[1] for n in pair]
+        for row in masses
+    ]
     return Sampler(IntegerRows.of_pairs(pairs, size), FINE)
 
 

@@ -39,7 +39,9 @@ class Sampler:
         integers = IntegerRows.of(rows)
         for x, total in enumerate(integers.row_sums()):
             if total != denominator:
-                raise InputError(f"row {x} sums to {total}, not to the denominator {denominator}")
+                raise InputError(
+                    f"row {x} sums to {total}, not to the denominator {denominator}"
+                )
         self.denominator = denominator
         self._starts = integers.indptr
         self._outputs = integers.indices
@@ -86,5 +88,7 @@ class Sampler:
         result = np.empty(len(codes), dtype=np.int32)
         for start in range(0, len(codes), CHUNK):
             part = codes[start : start + CHUNK].astype(np.int64, copy=False)
-            result[start : start + CHUNK] = self.outputs(part, source.below(self.denominator, len(part)))
+            result[start : start + CHUNK] = self.outputs(
+                part, source.below(self.denominator, len(part))
+            )
         return result

@@ -100,7 +100,9 @@ class Lines(NamedTuple):
     items: tuple[tuple[str, str], ...]
 
 
-Block: TypeAlias = Text | Remark | Bullets | Facts | Grid | CurveChart | Maps | Picture | Lines
+Block: TypeAlias = (
+    Text | Remark | Bullets | Facts | Grid | CurveChart | Maps | Picture | Lines
+)
 
 
 class Section(NamedTuple):
@@ -169,21 +171,38 @@ def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
     down_at, across_at = range(0, rows, high), range(0, columns, wide)
 
     def farthest(x: int, s: int) -> float:
-        found = (lift for line in lifts.values[s : s + wide] for lift in line[x : x + high])
-        return max(found, key=lambda lift: abs(math.log(lift)) if lift > 0.0 else math.inf)
+        found = (
+            lift for line in lifts.values[s : s + wide] for lift in line[x : x + high]
+        )
+        return max(
+            found, key=lambda lift: abs(math.log(lift)) if lift > 0.0 else math.inf
+        )
 
     values = tuple(tuple(farthest(x, s) for s in across_at) for x in down_at)
     note = ""
     if high > 1 or wide > 1:
-        sizes = [f"{size} neighbours of {what}" for size, what in ((high, down), (wide, across)) if size > 1]
+        sizes = [
+            f"{size} neighbours of {what}"
+            for size, what in ((high, down), (wide, across))
+            if size > 1
+        ]
         note = (
             f"There is no room for {rows:,} x {columns:,} lifts: up to {' and '.join(sizes)} are put together, and "
             "each cell shows the one lift among them that is farthest from 1."
         )
     names = tuple(_span(lifts.columns, row, high) for row in down_at)
-    return Blocked(names, tuple(_span(lifts.sensitive, column, wide) for column in across_at), values, note)
+    return Blocked(
+        names,
+        tuple(_span(lifts.sensitive, column, wide) for column in across_at),
+        values,
+        note,
+    )
 
 
 def _span(names: Sequence[str], start: int, size: int) -> str:
     members = names[start : start + size]
-    return short(members[0]) if len(members) == 1 else f"{short(members[0])} – {short(members[-1])}"
+    return (
+        short(members[0])
+        if len(members) == 1
+        else f"{short(members[0])} – {short(members[-1])}"
+    )

@@ -26,7 +26,12 @@ from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
-from mechdesign.report.content import full_report, origin_of, public_report, summary_report
+from mechdesign.report.content import (
+    full_report,
+    origin_of,
+    public_report,
+    summary_report,
+)
 from mechdesign.report.record import Command, Fact, Report
 from mechdesign.report.sentences import spending_texts
 from mechdesign.report.wording import label
@@ -66,12 +71,30 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
             kept = Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
         case _:
             pass
-    mechanism, method = origin_of(channel, "mechanism") or OPTIMAL, origin_of(channel, "method") or ""
+    mechanism, method = (
+        origin_of(channel, "mechanism") or OPTIMAL,
+        origin_of(channel, "method") or "",
+    )
     told = () if kept is None else (NOT_AGAIN,)
-    made = finish(Rounded(channel, verdict), joint, mechanism, method, certificate=kept, messages=told)
+    made = finish(
+        Rounded(channel, verdict),
+        joint,
+        mechanism,
+        method,
+        certificate=kept,
+        messages=told,
+    )
     asked, known = channel.record.objective, channel.record.least
-    least = None if asked is None or len(known) < 4 else LeastCost(objective=asked, **known)
-    return replace(made, channel=channel, verified=verdict.satisfied, confidence=chosen, least=least)
+    least = (
+        None if asked is None or len(known) < 4 else LeastCost(objective=asked, **known)
+    )
+    return replace(
+        made,
+        channel=channel,
+        verified=verdict.satisfied,
+        confidence=chosen,
+        least=least,
+    )
 
 
 def internal_report(
@@ -88,7 +111,9 @@ def internal_report(
         measures = measure(channel, joint)
         remarks, known = (*remarks_of(design), *design.messages), measures.leakage
         verdict = audit(channel, joint, design.notion, population=design.confidence)
-        summary = summary_report(design, joint, attained=known, remarks=remarks, verdict=verdict, table=table)
+        summary = summary_report(
+            design, joint, attained=known, remarks=remarks, verdict=verdict, table=table
+        )
     axis, sample = axis_of(design.notion), design.confidence
     if sample is not None and (sample.unseen or sample.shares_are_known):
         axis, why = None, NO_SAMPLE
@@ -96,19 +121,32 @@ def internal_report(
         axis, why = None, NO_EARLIER
     if axis is not None:
         with watch("computing the curve", unit="budgets") as work:
-            curve, why = curve_through(joint, design, axis, None if work is None else work.at, seconds)
+            curve, why = curve_through(
+                joint, design, axis, None if work is None else work.at, seconds
+            )
     report = full_report(summary, channel, joint, measures)
-    return replace(report, curve=curve, absent={} if curve is not None else {"curve": why})
+    return replace(
+        report, curve=curve, absent={} if curve is not None else {"curve": why}
+    )
 
 
 def write_report(
-    design: Design | Channel, path: PathLike, *, public: bool, curve: float | None, overwrite: bool
+    design: Design | Channel,
+    path: PathLike,
+    *,
+    public: bool,
+    curve: float | None,
+    overwrite: bool,
 ) -> None:
     """As `mechdesign.report`, which is this function."""
     from mechdesign.report.writing import check_report, save_report
 
     made = design if isinstance(design, Design) else None
-    channel = expected("design", design, Channel, "; and no Design") if made is None else made.channel
+    channel = (
+        expected("design", design, Channel, "; and no Design")
+        if made is None
+        else made.channel
+    )
     seconds = None if curve is None else number("curve", curve, "of seconds")
     if seconds is not None and not 0.0 <= seconds < math.inf:
         raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
@@ -117,11 +155,15 @@ def write_report(
     if made is None and joint is not None:
         made = design_behind(channel, joint, notion)
     if made is not None and not made.verified:
-        raise InputError("a channel that breaks its promise has no report; mechdesign.audit says where")
+        raise InputError(
+            "a channel that breaks its promise has no report; mechdesign.audit says where"
+        )
     if public:
         found = public_report(channel, notion, satisfied=None if made is None else True)
     elif made is None or joint is None:
-        raise InputError("the channel is public: nothing internal can be said of it; give public=True")
+        raise InputError(
+            "the channel is public: nothing internal can be said of it; give public=True"
+        )
     else:
         found = internal_report(made, joint, seconds=seconds)
     save_report(attributed(found, channel, ()), path, overwrite=overwrite)
@@ -141,29 +183,42 @@ def remarks_of(design: Design) -> list[str]:
     if design.spending is not None:
         texts += spending_texts(design.spending)
     if design.fallback_from is not None:
-        texts.append(f"Fallback: {design.fallback_from} gave no better verified channel.")
+        texts.append(
+            f"Fallback: {design.fallback_from} gave no better verified channel."
+        )
     return texts
 
 
 def attributed(
-    report: Report, channel: Channel, commands: Sequence[Command], files: Mapping[str, str] | None = None
+    report: Report,
+    channel: Channel,
+    commands: Sequence[Command],
+    files: Mapping[str, str] | None = None,
 ) -> Report:
     """The report with its date, its provenance and how to do it again."""
     from mechdesign import __version__
 
     written = _date(datetime.now(UTC))
     tool, made_by = origin_of(channel, "tool"), origin_of(channel, "version")
-    facts = [] if tool is None or made_by is None else [Fact("Channel made by", f"{tool} {made_by}")]
+    facts = (
+        []
+        if tool is None or made_by is None
+        else [Fact("Channel made by", f"{tool} {made_by}")]
+    )
     facts.append(Fact("SHA-256 of what the channel does", channel_digest(channel)))
     facts.append(Fact("Report written", f"{written}, by mechdesign {__version__}"))
     if report.audience == "internal":
         libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-        facts.append(Fact("Computed with", f"Python {platform.python_version()}, {libraries}"))
+        facts.append(
+            Fact("Computed with", f"Python {platform.python_version()}, {libraries}")
+        )
         for name, path in (files or {}).items():
             base = os.path.basename(path)
             if is_folder(path):
                 folder, names = files_of(path)
-                lines = "".join(f"{sha256_of(folder / each)}  {each}\n" for each in names)
+                lines = "".join(
+                    f"{sha256_of(folder / each)}  {each}\n" for each in names
+                )
                 facts.append(Fact(name, f"{path}, {len(names)} files"))
                 digest = hashlib.sha256(lines.encode()).hexdigest()
                 facts.append(Fact("SHA-256 of what `sha256sum` prints of them", digest))
@@ -171,7 +226,9 @@ def attributed(
             changed = _date(datetime.fromtimestamp(os.path.getmtime(path), UTC))
             facts.append(Fact(name, f"{base}, last changed {changed}"))
             facts.append(Fact(f"SHA-256 of {base}", sha256_of(path)))
-    return replace(report, written=written, provenance=tuple(facts), commands=tuple(commands))
+    return replace(
+        report, written=written, provenance=tuple(facts), commands=tuple(commands)
+    )
 
 
 def _date(moment: datetime) -> str:

@@ -19,7 +19,14 @@ from mechdesign.release.binned import moved
 from mechdesign.report import record as r
 from mechdesign.report.blocks import short
 from mechdesign.report.sentences import population_sentences
-from mechdesign.report.wording import about, achieved_text, at_most, count, picked, title
+from mechdesign.report.wording import (
+    about,
+    achieved_text,
+    at_most,
+    count,
+    picked,
+    title,
+)
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 
@@ -29,7 +36,9 @@ COVERS = (
     "It covers the released column alone, against an observer who knows this table and the channel and nothing "
     "else about the record."
 )
-POPULATION = "there the leakage is usually larger, and the more so the fewer records there are."
+POPULATION = (
+    "there the leakage is usually larger, and the more so the fewer records there are."
+)
 PUBLIC_SAMPLE = (
     "The promise is about the table that the channel was designed for, not about the population that its records "
     f"come from: {POPULATION} The table and its size are not shown here."
@@ -47,7 +56,10 @@ ZERO_CELLS = (
     "say that they cannot."
 )
 FREE_SIDE = "One side is free: a released value may make a {sensitive} {how}."
-FREE = {"lower": "much less likely, or rule it out", "upper": "much more likely, or give it away"}
+FREE = {
+    "lower": "much less likely, or rule it out",
+    "upper": "much more likely, or give it away",
+}
 WITHHELD = (
     "Not shown in this version, because it is computed from the table: what is kept of {useful}, the trade-off curve, "
     "the lifts, the codebook and the budgets that are really used."
@@ -71,7 +83,11 @@ MEASURES = {
     "alpha_lift": ("alpha-lift, every alpha > 1", "", "every_alpha_lift"),
     "l1_lift_inverse": ("l1-lift-inverse", "", "l1_lift_inverse"),
     "chi2_lift_inverse": ("chi2-lift-inverse", "", "chi2_lift_inverse"),
-    "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", "every_alpha_lift_inverse"),
+    "alpha_lift_inverse": (
+        "alpha-lift-inverse, every alpha > 1",
+        "",
+        "every_alpha_lift_inverse",
+    ),
 }
 """Of each of `auditing.measures.guarantees`: its words, its unit, and its name in `auditing.measures`.
 
@@ -85,15 +101,21 @@ VERDICTS = {
 }
 
 
-def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -> r.Report:
+def public_report(
+    channel: Channel, notion: Notion, *, satisfied: bool | None
+) -> r.Report:
     """The report without the table: it holds what a public channel file holds, and the exact verdict if known."""
     # From here on nobody can look at the table, not even by mistake.
-    origin = {key: channel.record.provenance.get(key) for key in ("mechanism", "method")}
+    origin = {
+        key: channel.record.provenance.get(key) for key in ("mechanism", "method")
+    }
     record = ChannelRecord(provenance=origin, objective=channel.record.objective)
     bare = replace(channel, joint=None, record=record)
     asked, confidence = _asked(bare, notion), channel.record.confidence
     sensitive, useful = names_of(asked)
-    verdict = VERDICTS[satisfied] + ("" if satisfied is None else ", with the table that is not shown here.")
+    verdict = VERDICTS[satisfied] + (
+        "" if satisfied is None else ", with the table that is not shown here."
+    )
     about_whom = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
     covers = _covers(notion, sensitive, useful, _promised(notion).eps_ldp)
     return r.Report(
@@ -121,25 +143,38 @@ def summary_report(
     asked = _asked(channel, notion, joint, table)
     sensitive, useful = names_of(asked)
     found, after = verdict or design, channel.record.after
-    said = [f"{VERDICTS[design.verified]}.", *achieved_texts(found.achieved, found.used)]
+    said = [
+        f"{VERDICTS[design.verified]}.",
+        *achieved_texts(found.achieved, found.used),
+    ]
     said += [] if verdict is None else [worst_text(verdict.worst)]
     shares = [float(share) for secret in joint.secrets for share in secret.p_s]
-    ranges = zip(asked.sensitive_symbols, shares, belief_ranges(channel, joint), strict=True)
+    ranges = zip(
+        asked.sensitive_symbols, shares, belief_ranges(channel, joint), strict=True
+    )
     own = allowed_sides(joint.sensitive, notion) if notion.own else []
     every = guarantees(found.achieved.eps_l, found.achieved.eps_u)
     known = {f"every_{name}": value for name, value in every.items()}
     known["max_log_lift_ratio"] = found.achieved.eps_ldp
     promise = replace(
-        _promise(notion, sensitive, " ".join(said), design.verified, known | dict(attained)),
+        _promise(
+            notion, sensitive, " ".join(said), design.verified, known | dict(attained)
+        ),
         achieved=asdict(found.achieved),
         used=None if found.used is None else asdict(found.used),
         worst=None if verdict is None else asdict(verdict.worst),
         allowed=tuple((math.exp(-lower), math.exp(upper)) for lower, upper in own),
-        beliefs=tuple(r.Belief(name, before, low, high) for name, before, (low, high) in ranges),
+        beliefs=tuple(
+            r.Belief(name, before, low, high) for name, before, (low, high) in ranges
+        ),
     )
     if population is not None:
-        sentences = tuple(population_sentences(population, design.confidence, joint.total))
-        population = r.Population(population.level, **asdict(population.achieved), sentences=sentences)
+        sentences = tuple(
+            population_sentences(population, design.confidence, joint.total)
+        )
+        population = r.Population(
+            population.level, **asdict(population.achieved), sentences=sentences
+        )
     return r.Report(
         audience="internal",
         asked=asked,
@@ -147,7 +182,11 @@ def summary_report(
         population=population,
         holds_for=(
             *([_sample(asked)] if design.confidence is None else []),
-            *([ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []),
+            *(
+                [ZERO_CELLS.format(sensitive=sensitive, useful=useful)]
+                if asked.zero_cells
+                else []
+            ),
             *_covers(notion, sensitive, useful, found.achieved.eps_ldp),
             *([AFTER.format(count(len(after), "release"))] if after else []),
         ),
@@ -163,16 +202,30 @@ def summary_report(
     )
 
 
-def full_report(summary: r.Report, channel: Channel, joint: Joint, measures: ChannelMeasures) -> r.Report:
+def full_report(
+    summary: r.Report, channel: Channel, joint: Joint, measures: ChannelMeasures
+) -> r.Report:
     """The summary with the lifts and the codebook."""
     names = summary.asked.sensitive_symbols
     before = [tuple(line) for secret in joint.secrets for line in secret.lift.tolist()]
-    released = [(secret.p @ channel.matrix, secret.p_s[:, None]) for secret in joint.secrets]
-    after = [tuple(line) for p, p_s in released for line in (p / p_s / p.sum(axis=0)).tolist()]
+    released = [
+        (secret.p @ channel.matrix, secret.p_s[:, None]) for secret in joint.secrets
+    ]
+    after = [
+        tuple(line)
+        for p, p_s in released
+        for line in (p / p_s / p.sum(axis=0)).tolist()
+    ]
     meanings: list[r.Meaning] = []
-    for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True):
+    for out, posterior in zip(
+        measures.outputs, channel.codebook().values(), strict=True
+    ):
         largest_first = tuple(sorted(posterior.items(), key=lambda item: -item[1]))
-        meanings.append(r.Meaning(out.output, out.probability, largest_first, out.min_lift, out.max_lift))
+        meanings.append(
+            r.Meaning(
+                out.output, out.probability, largest_first, out.min_lift, out.max_lift
+            )
+        )
     return replace(
         summary,
         before=r.Lifts(names, joint.useful.names, tuple(before)),
@@ -189,7 +242,11 @@ def names_of(asked: r.Asked) -> tuple[str, str]:
 
 def protected(asked: r.Asked) -> str:
     """What the promise protects: ``race``, ``race x sex``, ``each of race and sex``."""
-    return f"each of {title(asked.sensitive_columns, ' and ')}" if asked.each else names_of(asked)[0]
+    return (
+        f"each of {title(asked.sensitive_columns, ' and ')}"
+        if asked.each
+        else names_of(asked)[0]
+    )
 
 
 def _least(channel: Channel) -> r.LeastKept | None:
@@ -199,9 +256,15 @@ def _least(channel: Channel) -> r.LeastKept | None:
         return None
     shares = [entry / channel.denominator for entry in channel.own_entries]
     own = zip(channel.useful.names, shares, strict=True)
-    figures = {key: known for key, known in channel.record.least.items() if isinstance(known, float | int)}
+    figures = {
+        key: known
+        for key, known in channel.record.least.items()
+        if isinstance(known, float | int)
+    }
     kind = "number" if (bins := channel.useful.bins_of(0)) is None else bins.kind
-    return r.LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), kind=kind, **figures)
+    return r.LeastKept(
+        asked=objective.model_dump(), by_symbol=tuple(own), kind=kind, **figures
+    )
 
 
 def origin_of(channel: Channel, key: str) -> str | None:
@@ -221,7 +284,11 @@ def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
 
 def worst_text(worst: Worst) -> str:
     """The cell that uses most of its budget, in words."""
-    against = f", most of all against {short(worst.against)}" if worst.against is not None else ""
+    against = (
+        f", most of all against {short(worst.against)}"
+        if worst.against is not None
+        else ""
+    )
     before = f" after {' and '.join(map(short, worst.before))}" if worst.before else ""
     return (
         f"Worst: the output {short(worst.output)}{before} makes {short(worst.sensitive)} {about(worst.lift)} times as "
@@ -229,14 +296,26 @@ def worst_text(worst: Worst) -> str:
     )
 
 
-def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> r.Asked:
+def _asked(
+    channel: Channel,
+    notion: Notion,
+    joint: Joint | None = None,
+    table: str | None = None,
+) -> r.Asked:
     hidden, columns, symbols = channel.sensitive, (), ()
     size: dict[str, int | None] = {}
     if joint is not None:
         cells = [cell for row in joint.counts for cell in row]
-        size = {"records": joint.records, "cells": len(cells), "zero_cells": cells.count(0)}
+        size = {
+            "records": joint.records,
+            "cells": len(cells),
+            "zero_cells": cells.count(0),
+        }
     if hidden is not None:
-        columns, symbols = hidden.columns, tuple(name for each in hidden.secret_names for name in each)
+        columns, symbols = (
+            hidden.columns,
+            tuple(name for each in hidden.secret_names for name in each),
+        )
     return r.Asked(
         sensitive_columns=columns,
         each=hidden is not None and hidden.each,
@@ -258,11 +337,17 @@ def _promised(notion: Notion) -> Achieved:
     limits = notion.limits.loosest
     # A ratio bounds both sides, for the mean of the lifts is 1.
     lower, upper = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
-    return Achieved(lower, upper, min(limits.ratio, sum_above((limits.lower, limits.upper))))
+    return Achieved(
+        lower, upper, min(limits.ratio, sum_above((limits.lower, limits.upper)))
+    )
 
 
 def _promise(
-    notion: Notion, sensitive: str, verdict: str, satisfied: bool | None, known: Mapping[str, float]
+    notion: Notion,
+    sensitive: str,
+    verdict: str,
+    satisfied: bool | None,
+    known: Mapping[str, float],
 ) -> r.Promise:
     """With every measure that it bounds, or whose value is known of the channel, in the order of `MEASURES`."""
     promised, limits = _promised(notion), notion.limits.loosest
@@ -279,7 +364,14 @@ def _promise(
     low = math.exp(-limits.lower) if math.isfinite(limits.lower) else None
     high = math.exp(limits.upper) if math.isfinite(limits.upper) else None
     said, shown = notion.limits.condition(sensitive), tuple(bounds)
-    return r.Promise(statement=said, verdict=verdict, satisfied=satisfied, low=low, high=high, bounds=shown)
+    return r.Promise(
+        statement=said,
+        verdict=verdict,
+        satisfied=satisfied,
+        low=low,
+        high=high,
+        bounds=shown,
+    )
 
 
 def _sample(asked: r.Asked) -> str:
@@ -296,13 +388,22 @@ def _sample(asked: r.Asked) -> str:
 def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list[str]:
     """Against whom the promise holds, and what it leaves open."""
     free = notion.limits.free_sides
-    texts = [COVERS, *(FREE_SIDE.format(sensitive=sensitive, how=FREE[side]) for side in free)]
+    texts = [
+        COVERS,
+        *(FREE_SIDE.format(sensitive=sensitive, how=FREE[side]) for side in free),
+    ]
     if math.isfinite(eps_ldp):
-        texts.append(OTHER_PRIOR.format(sensitive=sensitive, useful=useful, eps_ldp=at_most(eps_ldp)))
+        texts.append(
+            OTHER_PRIOR.format(
+                sensitive=sensitive, useful=useful, eps_ldp=at_most(eps_ldp)
+            )
+        )
     return texts
 
 
 def _channel_table(channel: Channel) -> r.ChannelTable:
     d, rows = channel.denominator, channel.integers.entries()
-    entries = tuple(tuple(r.Entry(y, entry, entry / d) for y, entry in row) for row in rows)
+    entries = tuple(
+        tuple(r.Entry(y, entry, entry / d) for y, entry in row) for row in rows
+    )
     return r.ChannelTable(channel.useful.names, channel.outputs, d, entries)

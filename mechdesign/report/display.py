@@ -35,10 +35,15 @@ def summary(shown: Any) -> str:
 
 def _table_text(joint: Joint) -> str:
     zero = sum(cell == 0 for row in joint.counts for cell in row)
-    size = "probabilities or weights" if joint.records is None else count(joint.records, "record")
+    size = (
+        "probabilities or weights"
+        if joint.records is None
+        else count(joint.records, "record")
+    )
     cells = f"{zero:,} of {count(joint.p.size, 'cell')} zero"
     names = " by ".join(
-        f"{title(v.columns)} ({count(len(v), 'symbol')})" for v in (joint.sensitive, joint.useful)
+        f"{title(v.columns)} ({count(len(v), 'symbol')})"
+        for v in (joint.sensitive, joint.useful)
     )
     return f"{names}: {size}, {cells}; lifts from {about(joint.lift.min())} to {about(joint.lift.max())}."
 
@@ -63,7 +68,9 @@ def _numbered(found: Composition) -> list[str]:
 def joint_of(design: Design) -> Joint:
     """The table of a design."""
     if design.channel.joint is None:
-        raise InputError("the channel is public: the table that this takes is not in it")
+        raise InputError(
+            "the channel is public: the table that this takes is not in it"
+        )
     return design.channel.joint
 
 
@@ -73,7 +80,9 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
         case Joint():
             names = f"{title(shown.sensitive.columns)} \\ {title(shown.useful.columns)}"
             counts = zip(*shown.counts, strict=True)
-            return {names: shown.sensitive.names} | dict(zip(shown.useful.names, counts, strict=True))
+            return {names: shown.sensitive.names} | dict(
+                zip(shown.useful.names, counts, strict=True)
+            )
         case Channel():
             names = f"{title(shown.useful.columns)} \\ output"
             shares = zip(shown.outputs, shown.matrix.T.tolist(), strict=True)
@@ -82,14 +91,21 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             joint = joint_of(shown)
             lowest, highest = zip(*belief_ranges(shown.channel, joint), strict=True)
             names = {title(joint.sensitive.columns): joint.sensitive.names}
-            return names | {"before": joint.p_s.tolist(), "lowest after": lowest, "highest after": highest}
+            return names | {
+                "before": joint.p_s.tolist(),
+                "lowest after": lowest,
+                "highest after": highest,
+            }
         case Audit():
             row = {"notion": shown.notion.text, "satisfied": shown.satisfied}
             row |= vars(shown.achieved) | vars(shown.worst)
             return {name: [value] for name, value in row.items()}
         case Composition():
             parts = (shown.achieved, shown.sum, *shown.alone)
-            sides = {side: [vars(each)[side] for each in parts] for side in vars(shown.achieved)}
+            sides = {
+                side: [vars(each)[side] for each in parts]
+                for side in vars(shown.achieved)
+            }
             return {"releases": ["together", "added up", *_numbered(shown)], **sides}
         case Comparison():
             return shown.columns()
@@ -98,13 +114,17 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             return {name: [row[name] for row in rows] for name in rows[0]}
         case _:
             return {
-                key: [vars(found)[key] for found in shown.findings] for key in ("kind", "text", "records")
+                key: [vars(found)[key] for found in shown.findings]
+                for key in ("kind", "text", "records")
             }
 
 
 def frame(shown: Any) -> Any:
     """The same as a data frame of the library that is there."""
-    backend = next((name for name in ("pandas", "polars") if find_spec(name) is not None), "pyarrow")
+    backend = next(
+        (name for name in ("pandas", "polars") if find_spec(name) is not None),
+        "pyarrow",
+    )
     table: Any = import_module("narwhals").from_dict(
         {name: list(values) for name, values in columns(shown).items()}, backend=backend
     )
@@ -115,10 +135,16 @@ def html(shown: Any) -> str:
     """A line, a table, and the words below it."""
     table = columns(shown)
     rows = [
-        [about(value) if isinstance(value, float) else label(str(value)) for value in row]
+        [
+            about(value) if isinstance(value, float) else label(str(value))
+            for value in row
+        ]
         for row in zip(*table.values(), strict=True)
     ]
-    heads, room = [label(name) for name in table], {"most_rows": MOST_ROWS, "most_columns": MOST_COLUMNS}
+    heads, room = (
+        [label(name) for name in table],
+        {"most_rows": MOST_ROWS, "most_columns": MOST_COLUMNS},
+    )
     said = {"line": repr(shown), "words": summary(shown)}
     return laid_out("result.html.jinja", heads=heads, rows=rows, **said, **room)
 
@@ -131,33 +157,47 @@ def plot(shown: Any, ax: Any = None) -> Any:
         case Joint():
             _heat(axes, shown.lift, shown.sensitive.names, shown.useful.names, "lift")
         case Channel():
-            _heat(axes, shown.matrix, shown.useful.names, shown.outputs, "probability of the output")
+            _heat(
+                axes,
+                shown.matrix,
+                shown.useful.names,
+                shown.outputs,
+                "probability of the output",
+            )
         case JointFrequencies():
             _heat(axes, shown.estimates, shown.names, shown.others, "estimated share")
         case Design():
             names, before, lowest, highest = columns(shown).values()
             _ranges(axes, names, before, lowest, highest)
-            axes.set_xlabel(f"probability of each {next(iter(columns(shown)))}: before, and its range after")
+            axes.set_xlabel(
+                f"probability of each {next(iter(columns(shown)))}: before, and its range after"
+            )
         case Frequencies():
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
             axes.set_xlabel(f"share, with {percent_of(shown.level)} intervals")
         case Audit() | Composition():
             names = ["eps_ldp", "eps_u", "eps_l"]
-            axes.barh(names, [getattr(shown.achieved, name) for name in names], color="0.55")
+            axes.barh(
+                names, [getattr(shown.achieved, name) for name in names], color="0.55"
+            )
             if isinstance(shown, Composition):
                 said = f"{len(shown.alone)} releases together"
             else:
                 said = f"{shown.notion.text}: {'satisfied' if shown.satisfied else 'VIOLATED'}"
             axes.set_xlabel(f"achieved (nats); {said}")
         case Comparison():
-            plots.draw_panel(axes, plots.PANELS[0], shown.rows, plots.series(shown.rows))
+            plots.draw_panel(
+                axes, plots.PANELS[0], shown.rows, plots.series(shown.rows)
+            )
             axes.legend(fontsize="small")
         case _:
             raise TypeError(f"there is no picture of {type(shown).__name__}")
     return axes
 
 
-def _heat(axes: Any, values: Any, rows: Sequence[str], names: Sequence[str], what: str) -> None:
+def _heat(
+    axes: Any, values: Any, rows: Sequence[str], names: Sequence[str], what: str
+) -> None:
     picture = axes.imshow(values, cmap="Blues", aspect="auto")
     axes.set_yticks(range(len(rows)), map(label, rows), parse_math=False)
     axes.set_xticks(range(len(names)), map(label, names), rotation=90, parse_math=False)

@@ -45,7 +45,9 @@ ABOVE, BELOW = "▲", "▼"
 def document_of(report: Report) -> b.Document:
     """The document that every renderer writes: what matters most comes first."""
     asked, useful = report.asked, names_of(report.asked)[1]
-    facts = b.Facts(tuple((fact.name, w.label(fact.text)) for fact in report.provenance))
+    facts = b.Facts(
+        tuple((fact.name, w.label(fact.text)) for fact in report.provenance)
+    )
     again = b.Lines(tuple((c.purpose, c.line) for c in report.commands))
     blocks: dict[tuple[str, str], Sequence[b.Block]] = {
         ("curve", "Privacy against utility"): _curve(report),
@@ -74,7 +76,11 @@ def _sections(blocks: Mapping[tuple[str, str], Sequence[b.Block]]) -> list[b.Sec
 
 def lead_of(asked: Asked) -> str:
     """Who is protected, and what is released instead of what."""
-    symbols = f" ({w.count(len(asked.sensitive_symbols), 'symbol')})" if asked.sensitive_symbols else ""
+    symbols = (
+        f" ({w.count(len(asked.sensitive_symbols), 'symbol')})"
+        if asked.sensitive_symbols
+        else ""
+    )
     return (
         f"{names_of(asked)[1]} ({w.count(len(asked.useful_symbols), 'symbol')}) is released as "
         f"{w.count(asked.outputs, 'output')}; {protected(asked)}{symbols} is protected."
@@ -85,31 +91,53 @@ def summary_sections(report: Report) -> list[b.Section]:
     """How far a belief can move, what is kept, for whom it holds and what voids it."""
     sensitive, useful = names_of(report.asked)
     kept = () if report.least is None else _least(report.least, useful)
-    kept += () if report.kept is None else _kept(report.kept, useful, free=report.least is None)
+    kept += (
+        ()
+        if report.kept is None
+        else _kept(report.kept, useful, free=report.least is None)
+    )
     population = () if report.population is None else report.population.sentences
     blocks: dict[tuple[str, str], Sequence[b.Block]] = {
-        ("promise", "What is promised"): _promise(report.promise, report.asked.notion_text, sensitive),
+        ("promise", "What is promised"): _promise(
+            report.promise, report.asked.notion_text, sensitive
+        ),
         ("kept", "What is kept"): kept,
         ("numbers", "How far numbers move"): _numbers(report.numbers),
-        ("scope", "For whom it holds"): (*map(b.Text, population), b.Bullets(report.holds_for)),
+        ("scope", "For whom it holds"): (
+            *map(b.Text, population),
+            b.Bullets(report.holds_for),
+        ),
         ("voids", "What voids it"): (b.Bullets(report.voided_by),),
     }
     return _sections(blocks)
 
 
 def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
-    promise, kept, least, records = report.promise, report.kept, report.least, report.asked.records
+    promise, kept, least, records = (
+        report.promise,
+        report.kept,
+        report.least,
+        report.asked.records,
+    )
     low = "0" if promise.low is None else w.at_least(promise.low)
     high = "any" if promise.high is None else w.at_most(promise.high)
     truth = None if least is None else least.truth
     bound = None if kept is None else kept.upper_bound_nmi
     items = {
-        "Times as likely as before": None if (low, high) == ("0", "any") else f"{low} to {high}",
+        "Times as likely as before": None
+        if (low, high) == ("0", "any")
+        else f"{low} to {high}",
         "Promise": report.asked.notion_text,
-        "Verified": {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}[promise.satisfied],
+        "Verified": {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}[
+            promise.satisfied
+        ],
         "Records that stay true": None if truth is None else w.percent_at_least(truth),
-        f"Information in {useful} kept": None if kept is None else w.percent_at_least(kept.nmi),
-        "No channel keeps more than": None if bound is None else w.percent_at_most(bound),
+        f"Information in {useful} kept": None
+        if kept is None
+        else w.percent_at_least(kept.nmi),
+        "No channel keeps more than": None
+        if bound is None
+        else w.percent_at_most(bound),
         "Records in the table": None if records is None else f"{records:,}",
     }
     return tuple((name, text) for name, text in items.items() if text is not None)
@@ -120,15 +148,21 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ..
     for one in promise.beliefs:
         after = w.percent_at_least(one.lowest), w.percent_at_most(one.highest)
         rows.append(b.cells(b.short(one.symbol), w.percent(one.before), *after))
-    caption = f"Probability of each {sensitive} before and after any released value is seen"
-    table = b.grid(caption, (sensitive, "before", "lowest after", "highest after"), rows, sensitive)
+    caption = (
+        f"Probability of each {sensitive} before and after any released value is seen"
+    )
+    table = b.grid(
+        caption, (sensitive, "before", "lowest after", "highest after"), rows, sensitive
+    )
     statement = b.Text(f"{promise.statement[:1].upper()}{promise.statement[1:]}")
     return statement, *table, b.Text(f"This is {notion}. {promise.verdict}")
 
 
 def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
     amount = f"I(X;Y) = {w.about(kept.mutual_information)} of H(X) = {w.about(kept.entropy)} nats"
-    texts = [f"{w.percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."]
+    texts = [
+        f"{w.percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."
+    ]
     if kept.upper_bound_nmi is not None and kept.gap_nmi is not None:
         texts.append(
             f"No channel that keeps the promise keeps more than {w.percent_at_most(kept.upper_bound_nmi)}: the gap is "
@@ -141,29 +175,52 @@ def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
 
 def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
     """What a record costs on average, what no channel does better, and which symbols stay as they are."""
-    asked, cost, bound, moved = least.asked, least.cost, least.cost_lower_bound, least.frequency_deviation
+    asked, cost, bound, moved = (
+        least.asked,
+        least.cost,
+        least.cost_lower_bound,
+        least.frequency_deviation,
+    )
     texts: list[str] = []
     if least.truth is not None and cost is not None and bound is not None:
         kept = f"{w.percent_at_least(least.truth)} of the records are released with their own {useful} (expected)"
         best = "no channel that keeps the promise and the conditions below"
-        what = {None: "The expected cost is", "absolute": f"On average {useful} moves by"}
+        what = {
+            None: "The expected cost is",
+            "absolute": f"On average {useful} moves by",
+        }
         what["squared"] = f"The expected squared distance that {useful} moves is"
         if asked["name"] == "truth":
             most = w.percent_at_most(min(1.0, sum_above((1.0, -bound))))
             texts.append(f"{kept}; {best} keeps more than {most}.")
         else:
-            size, unit = unit_of(cost, least.kind if asked["distance"] == "absolute" else "number")
+            size, unit = unit_of(
+                cost, least.kind if asked["distance"] == "absolute" else "number"
+            )
             said = f"{what[asked['distance']]} {w.at_most(cost / size)}{unit}"
-            texts.append(f"{said}; {best} comes below {w.at_least(bound / size)}{unit}. {kept}.")
+            texts.append(
+                f"{said}; {best} comes below {w.at_least(bound / size)}{unit}. {kept}."
+            )
     if asked["keep_frequencies"]:
-        size = "up to the rounding to integers" if moved is None else f"to within {w.at_most(moved)}"
-        texts.append(f"The expected share of every {useful} is that of the table, {size}.")
+        size = (
+            "up to the rounding to integers"
+            if moved is None
+            else f"to within {w.at_most(moved)}"
+        )
+        texts.append(
+            f"The expected share of every {useful} is that of the table, {size}."
+        )
     elif moved is not None:
-        texts.append(f"Expected shares of {useful} change by at most {w.percent_at_most(moved)} of all.")
+        texts.append(
+            f"Expected shares of {useful} change by at most {w.percent_at_most(moved)} of all."
+        )
     if asked["forbid"]:
         pairs = w.count(len(asked["forbid"]), "pair")
         texts.append(f"{pairs} of symbols is never released one for the other.")
-    rows = [b.cells(b.short(name), w.percent_at_least(share)) for name, share in least.by_symbol]
+    rows = [
+        b.cells(b.short(name), w.percent_at_least(share))
+        for name, share in least.by_symbol
+    ]
     caption = f"Probability that each {useful} is released as it is"
     return (*map(b.Text, texts), *b.grid(caption, (useful, "stays true"), rows, useful))
 
@@ -186,9 +243,16 @@ def _numbers(numbers: Sequence[Moved]) -> tuple[b.Block, ...]:
             start, end = low.partition(", ")[0], high.partition(", ")[2]
             name = f"{start}, {end}" if each.edges else f"{low} to {high}"
             name = w.label(low if low == high else name)
-            rows.append((b.Cell(name), *(b.Cell(w.percent(share), min(share, 1.0)) for share in shares)))
+            rows.append(
+                (
+                    b.Cell(name),
+                    *(b.Cell(w.percent(share), min(share, 1.0)) for share in shares),
+                )
+            )
         header = ("bin" if each.edges else "number", "before", "after")
-        blocks.append(b.Grid(f"Shares of {column} before and after", header, tuple(rows)))
+        blocks.append(
+            b.Grid(f"Shares of {column} before and after", header, tuple(rows))
+        )
     return tuple(blocks)
 
 
@@ -205,25 +269,41 @@ def measure_blocks(promise: Promise) -> tuple[b.Block, ...]:
     rows: list[tuple[b.Cell, ...]] = []
     for bound in promise.bounds:
         values = (bound.promised, bound.attained)[: 1 + attained]
-        rows.append(b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values)))
+        rows.append(
+            b.cells(
+                bound.measure,
+                *("-" if v is None else amount(v, bound.unit) for v in values),
+            )
+        )
     caption = f"What the promise bounds, whatever the channel{', and what this one attains' * attained}"
     return (b.Grid(caption, header, tuple(rows)),) if rows else ()
 
 
 def _asked(asked: Asked) -> tuple[b.Block, ...]:
     method = "" if asked.method is None else f", by {w.label(asked.method)}"
-    size = "probabilities or weights" if asked.records is None else w.count(asked.records, "record")
-    zero = f"{size}; {asked.zero_cells or 0:,} of {w.count(asked.cells or 0, 'cell')} zero"
+    size = (
+        "probabilities or weights"
+        if asked.records is None
+        else w.count(asked.records, "record")
+    )
+    zero = (
+        f"{size}; {asked.zero_cells or 0:,} of {w.count(asked.cells or 0, 'cell')} zero"
+    )
     facts = {
         "Protected": f"{protected(asked)}: {_names(asked.sensitive_symbols)}",
         "Released": f"{names_of(asked)[1]}: {_names(asked.useful_symbols)}",
         "Notion and budgets": f"{asked.notion_text}, in nats",
-        "Mechanism": None if asked.mechanism is None else f"{w.label(asked.mechanism)}{method}",
+        "Mechanism": None
+        if asked.mechanism is None
+        else f"{w.label(asked.mechanism)}{method}",
         "Table": None if asked.table is None else w.label(asked.table),
         "Size of the table": None if asked.cells is None else zero,
     }
     known = tuple((name, text) for name, text in facts.items() if text is not None)
-    return (b.Facts(known), *b.label_remarks([*asked.sensitive_symbols, *asked.useful_symbols]))
+    return (
+        b.Facts(known),
+        *b.label_remarks([*asked.sensitive_symbols, *asked.useful_symbols]),
+    )
 
 
 def _names(names: Sequence[str]) -> str:
@@ -246,7 +326,11 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
         f"The chosen budget, {chosen.epsilon:g}, keeps {w.percent_at_least(chosen.nmi)} of the information; smaller "
         "budgets leak less and keep less."
     )
-    impossible = " No channel at all that keeps the promise lies above the proven bound." if bounded else ""
+    impossible = (
+        " No channel at all that keeps the promise lies above the proven bound."
+        if bounded
+        else ""
+    )
     described = (
         f"Pictures over the budget ({curve.axis}), with the chosen point marked: utility of "
         f"{' and '.join(mechanisms)}, largest gain and largest loss of belief. The numbers are in the table below."
@@ -254,9 +338,17 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
     chart = b.CurveChart(described, curve)
     rows: list[tuple[b.Cell, ...]] = []
     for row in curve.rows:
-        bound = "" if row.upper_bound_nmi is None else w.percent_at_most(row.upper_bound_nmi)
+        bound = (
+            ""
+            if row.upper_bound_nmi is None
+            else w.percent_at_most(row.upper_bound_nmi)
+        )
         smallest = f"-{w.at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0"
-        kept = (row.mechanism, w.percent_at_least(row.nmi), *([bound] if bounded else []))
+        kept = (
+            row.mechanism,
+            w.percent_at_least(row.nmi),
+            *([bound] if bounded else []),
+        )
         budget = f"{row.epsilon:g}{'*' if row == chosen else ''}"
         rows.append(b.cells(budget, *kept, w.at_most(row.max_log_lift), smallest))
     caption = f"Trade-off over {curve.axis} (* is the chosen budget)"
@@ -270,14 +362,26 @@ def _lifts(report: Report) -> tuple[b.Block, ...]:
     if report.before is None or report.after is None:
         return ()
     promise, (sensitive, useful) = report.promise, names_of(report.asked)
-    before, after = b.blocked(report.before, useful, sensitive), b.blocked(report.after, "outputs", sensitive)
+    before, after = (
+        b.blocked(report.before, useful, sensitive),
+        b.blocked(report.after, "outputs", sensitive),
+    )
     ends = _ends(before, after)
     bounded = promise.low is not None or promise.high is not None
-    marks = f" {BELOW} and {ABOVE} mark lifts below and above what is allowed." if bounded else ""
+    marks = (
+        f" {BELOW} and {ABOVE} mark lifts below and above what is allowed."
+        if bounded
+        else ""
+    )
     powers = range(-round(math.log2(ends)), round(math.log2(ends)) + 1)
-    scale = [b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers]
+    scale = [
+        b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1])
+        for k in powers
+    ]
     parts = ("Before", before, useful), ("After", after, "output")
-    maps = tuple(_map(name, map_, down, sensitive, promise, ends) for name, map_, down in parts)
+    maps = tuple(
+        _map(name, map_, down, sensitive, promise, ends) for name, map_, down in parts
+    )
     return (
         b.Text(LIFT.format(sensitive=sensitive)),
         b.Text(
@@ -293,10 +397,14 @@ def _lifts(report: Report) -> tuple[b.Block, ...]:
 def _ends(*tables: b.Blocked) -> float:
     """The lift of the last colour: the same for both maps, so that they can be compared."""
     values = [v for table in tables for line in table.values for v in line]
-    return next((end for end in ENDS if all(1.0 / end <= v <= end for v in values)), ENDS[-1])
+    return next(
+        (end for end in ENDS if all(1.0 / end <= v <= end for v in values)), ENDS[-1]
+    )
 
 
-def _map(name: str, table: b.Blocked, down: str, across: str, promise: Promise, ends: float) -> b.Grid:
+def _map(
+    name: str, table: b.Blocked, down: str, across: str, promise: Promise, ends: float
+) -> b.Grid:
     low, high = promise.low or 0.0, math.inf if promise.high is None else promise.high
     own = promise.allowed or ((low, high),) * len(table.columns)
     wide = -(-len(own) // len(table.columns))
@@ -308,13 +416,24 @@ def _map(name: str, table: b.Blocked, down: str, across: str, promise: Promise, 
     outside = 0
     for short_name, line in zip(table.rows, table.values, strict=True):
         both = zip(line, allowed, strict=True)
-        marks = [BELOW if v < least else ABOVE if v > most else "" for v, (least, most) in both]
+        marks = [
+            BELOW if v < least else ABOVE if v > most else ""
+            for v, (least, most) in both
+        ]
         outside += len(marks) - marks.count("")
         lifts = (_lift(v, mark, ends) for v, mark in zip(line, marks, strict=True))
         rows.append((b.Cell(short_name), *lifts))
     cells = w.count(len(table.rows) * len(table.columns), "cell")
-    said = f"; {outside:,} of {cells} outside what is allowed" if low > 0.0 or high < math.inf else ""
-    return b.Grid(f"{name}: lift of each {across} at each {down}{said}", (down, *table.columns), tuple(rows))
+    said = (
+        f"; {outside:,} of {cells} outside what is allowed"
+        if low > 0.0 or high < math.inf
+        else ""
+    )
+    return b.Grid(
+        f"{name}: lift of each {across} at each {down}{said}",
+        (down, *table.columns),
+        tuple(rows),
+    )
 
 
 def _lift(value: float, mark: str, ends: float) -> b.Cell:
@@ -331,15 +450,23 @@ def _lift(value: float, mark: str, ends: float) -> b.Cell:
 def _channel(report: Report) -> tuple[b.Block, ...]:
     """The matrix, or where it is too large what becomes of each symbol."""
     channel, (_, useful) = report.channel, names_of(report.asked)
-    whole = len(channel.outputs) <= MOST_MATRIX_OUTPUTS and len(channel.symbols) <= MOST_MATRIX_SYMBOLS
+    whole = (
+        len(channel.outputs) <= MOST_MATRIX_OUTPUTS
+        and len(channel.symbols) <= MOST_MATRIX_SYMBOLS
+    )
     rows: list[tuple[b.Cell, ...]] = []
     for name, row in zip(channel.symbols, channel.rows, strict=True):
         shares = {entry.output: entry.share for entry in row}
         if whole:
             every = (shares.get(y) for y in range(len(channel.outputs)))
-            shown = [b.Cell("") if share is None else b.Cell(_tenths(share), share) for share in every]
+            shown = [
+                b.Cell("") if share is None else b.Cell(_tenths(share), share)
+                for share in every
+            ]
         else:
-            shown = b.cells(_listed([(channel.outputs[y], share) for y, share in shares.items()]))
+            shown = b.cells(
+                _listed([(channel.outputs[y], share) for y, share in shares.items()])
+            )
         rows.append((b.Cell(b.short(name)), *shown))
     said = (
         f"Each {useful} is replaced by one of {w.count(len(channel.outputs), 'output')}, drawn with these "
@@ -357,7 +484,11 @@ def _channel(report: Report) -> tuple[b.Block, ...]:
         header = (useful, "outputs, with their probabilities")
         caption = f"What is released for each {useful}"
         table = [b.Remark(no_room), *b.grid(caption, header, rows, useful, left=(1,))]
-    return (b.Text(said), *table, *b.label_remarks([*channel.symbols, *channel.outputs]))
+    return (
+        b.Text(said),
+        *table,
+        *b.label_remarks([*channel.symbols, *channel.outputs]),
+    )
 
 
 def _tenths(share: float) -> str:
@@ -372,10 +503,14 @@ def _tenths(share: float) -> str:
 
 def _listed(shares: Sequence[tuple[str, float]]) -> str:
     shares = sorted(shares, key=lambda named: -named[1])
-    parts = [f"{b.short(name)} {_tenths(share)} %" for name, share in shares[: b.MOST_SHARES]]
+    parts = [
+        f"{b.short(name)} {_tenths(share)} %" for name, share in shares[: b.MOST_SHARES]
+    ]
     rest = shares[b.MOST_SHARES :]
     if rest:
-        parts.append(f"{w.count(len(rest), 'other')} together {_tenths(sum(share for _, share in rest))} %")
+        parts.append(
+            f"{w.count(len(rest), 'other')} together {_tenths(sum(share for _, share in rest))} %"
+        )
     return "; ".join(parts)
 
 
@@ -384,15 +519,32 @@ def _codebook(report: Report) -> tuple[b.Block, ...]:
     if report.codebook is None:
         return ()
     sensitive, useful = names_of(report.asked)
-    clipped = any(len(meaning.posterior) > b.MOST_SHARES for meaning in report.codebook[: b.MOST_ROWS])
-    rest = [b.Remark(f"Of each output the {b.MOST_SHARES} most probable symbols are listed. {b.ALL_IN_JSON}")]
-    header = ("output", "released", f"P({useful} | output)", "smallest lift", "largest lift")
+    clipped = any(
+        len(meaning.posterior) > b.MOST_SHARES
+        for meaning in report.codebook[: b.MOST_ROWS]
+    )
+    rest = [
+        b.Remark(
+            f"Of each output the {b.MOST_SHARES} most probable symbols are listed. {b.ALL_IN_JSON}"
+        )
+    ]
+    header = (
+        "output",
+        "released",
+        f"P({useful} | output)",
+        "smallest lift",
+        "largest lift",
+    )
     rows: list[tuple[b.Cell, ...]] = []
     for one in report.codebook:
         lifts = w.at_least(one.lowest_lift), w.at_most(one.highest_lift)
         says = f"{_tenths(one.probability)} %", _listed(one.posterior)
         rows.append(b.cells(b.short(one.output), *says, *lifts))
-    sample = "" if report.population is None else " All are those of the table, which is a sample."
+    sample = (
+        ""
+        if report.population is None
+        else " All are those of the table, which is a sample."
+    )
     said = (
         f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
         f"its smallest and its largest lift over {sensitive}.{sample}"

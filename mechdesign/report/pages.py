@@ -37,7 +37,13 @@ LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
 
 def html_page(document: b.Document) -> str:
     """One HTML file that needs nothing else: no script, no font, no picture from elsewhere."""
-    return laid_out("page.html.jinja", document=document, plots=plots, TALL=TALL, SIDE_BY_SIDE=SIDE_BY_SIDE)
+    return laid_out(
+        "page.html.jinja",
+        document=document,
+        plots=plots,
+        TALL=TALL,
+        SIDE_BY_SIDE=SIDE_BY_SIDE,
+    )
 
 
 def markdown(document: b.Document) -> str:
@@ -45,7 +51,9 @@ def markdown(document: b.Document) -> str:
     return laid_out("page.md.jinja", _letters, document=document)
 
 
-def laid_out(template: str, escaped: Callable[[str], str] = escape, /, **content: Any) -> str:
+def laid_out(
+    template: str, escaped: Callable[[str], str] = escape, /, **content: Any
+) -> str:
     """`content` as a template lays it out: whatever it shows is `escaped`, unless it is markup of its own making."""
 
     def shown(value: object) -> Markup:
@@ -60,7 +68,10 @@ def laid_out(template: str, escaped: Callable[[str], str] = escape, /, **content
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    own: dict[str, Callable[[Any], Any]] = {"kind": lambda block: type(block).__name__, "look": _look}
+    own: dict[str, Callable[[Any], Any]] = {
+        "kind": lambda block: type(block).__name__,
+        "look": _look,
+    }
     own |= {
         "shade": lambda cell: sum(cell.strength >= limit for limit in SHADES),
         "tint": _tint,

@@ -22,7 +22,16 @@ from mechdesign.report.blocks import CurveChart
 
 FORMATS = (".png", ".svg", ".pdf")
 
-COLOURS = ("#000000", "#0072b2", "#e69f00", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#7f7f7f")
+COLOURS = (
+    "#000000",
+    "#0072b2",
+    "#e69f00",
+    "#d55e00",
+    "#009e73",
+    "#56b4e9",
+    "#cc79a7",
+    "#7f7f7f",
+)
 LOOKS = tuple(zip(COLOURS, "os^DvPX*", strict=True))
 """Colours of Okabe and Ito (2008), which colour-blind readers can tell apart; each has its marker for print in grey."""
 
@@ -47,7 +56,12 @@ WHY_FALLING = (
 RESOLUTION = 160
 """Dots per inch of a PNG."""
 
-SETTINGS = {"svg.hashsalt": "mechdesign", "svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 9.0}
+SETTINGS = {
+    "svg.hashsalt": "mechdesign",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "font.size": 9.0,
+}
 """The same rows give the same file, and texts stay texts."""
 
 INK = "#1b1b1b"
@@ -60,7 +74,12 @@ PANEL_WIDTH, PANEL_HEIGHT = 330.0, 250.0
 FONT_SIZE, TITLE_SIZE = 11.0, 13.0
 """Pixels."""
 
-PAGE = {"font.size": FONT_SIZE, "axes.edgecolor": "#707070", "axes.labelcolor": INK, "hatch.color": "#bfbfbf"}
+PAGE = {
+    "font.size": FONT_SIZE,
+    "axes.edgecolor": "#707070",
+    "axes.labelcolor": INK,
+    "hatch.color": "#bfbfbf",
+}
 """Parameters of matplotlib for pictures in a page."""
 
 SAID = ("Date", "Creator", "Format", "Type")
@@ -95,7 +114,9 @@ class Series(NamedTuple):
     filled: bool
 
 
-def check_matplotlib(what: str = "plots need", extra: str = "plots", besides: str = "") -> None:
+def check_matplotlib(
+    what: str = "plots need", extra: str = "plots", besides: str = ""
+) -> None:
     """Refuse to draw where it is missing, before any work is done."""
     if find_spec("matplotlib") is None:
         raise InputError(
@@ -113,14 +134,18 @@ def check_ending(path: PathLike, what: str, endings: Sequence[str]) -> str:
     return ending
 
 
-def check_plot(path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
+def check_plot(
+    path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()
+) -> None:
     """Refuse a picture that cannot be drawn or written, before any work is done."""
     check_ending(path, "plot", FORMATS)
     check_matplotlib()
     check_target(path, force=force, sources=sources)
 
 
-def save_plot(rows: Sequence[ComparisonRow], path: PathLike, *, overwrite: bool = False) -> None:
+def save_plot(
+    rows: Sequence[ComparisonRow], path: PathLike, *, overwrite: bool = False
+) -> None:
     """Draw the rows and write a PNG, SVG or PDF, whole or not at all."""
     check_plot(path, force=overwrite)
     if not rows:
@@ -132,9 +157,19 @@ def save_plot(rows: Sequence[ComparisonRow], path: PathLike, *, overwrite: bool 
 def save_figure(figure: Any, path: PathLike, *, overwrite: bool) -> None:
     """Write a matplotlib figure in the format of its ending, without the date, whole or not at all."""
     kind = Path(path).suffix.lower().removeprefix(".")
-    undated: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    undated: dict[str, dict[str, None]] = {
+        "png": {},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+    }
     with settings(), replacing(path, force=overwrite) as temporary:
-        figure.savefig(temporary, format=kind, dpi=RESOLUTION, metadata=undated[kind], bbox_inches="tight")
+        figure.savefig(
+            temporary,
+            format=kind,
+            dpi=RESOLUTION,
+            metadata=undated[kind],
+            bbox_inches="tight",
+        )
 
 
 def settings(**others: object) -> Any:
@@ -153,17 +188,29 @@ def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
     figure = new_figure(figsize=(wide, 4.3), layout="constrained")
     lines = series(rows)
     extra: list[Any] = []
-    panels = [*PANELS, *(p for p in OF_LEAST_COST if any(p.value(row) is not None for row in rows))]
+    panels = [
+        *PANELS,
+        *(p for p in OF_LEAST_COST if any(p.value(row) is not None for row in rows)),
+    ]
     every = figure.subplots(1, len(panels))
     for axes, panel in zip(every, panels, strict=True):
         extra += draw_panel(axes, panel, rows, lines)
         axes.set_title(panel.title)
     handles, labels = every[0].get_legend_handles_labels()
-    named = dict(zip(labels, handles, strict=True)) | {artist.get_label(): artist for artist in extra}
+    named = dict(zip(labels, handles, strict=True)) | {
+        artist.get_label(): artist for artist in extra
+    }
     fallen = list(dict.fromkeys(before.mechanism for before, _ in falls(rows)))
     said = f"{', '.join(fallen)}: {WHY_FALLING}" if fallen else None
-    looks = {"ncols": min(4, len(named)), "frameon": False, "title": said, "title_fontsize": "small"}
-    figure.legend(list(named.values()), list(named), loc="outside lower center", **looks)
+    looks = {
+        "ncols": min(4, len(named)),
+        "frameon": False,
+        "title": said,
+        "title_fontsize": "small",
+    }
+    figure.legend(
+        list(named.values()), list(named), loc="outside lower center", **looks
+    )
     return figure
 
 
@@ -180,33 +227,67 @@ class Panel:
 GAIN, LOSS = "largest log-lift (nats)", "minus the smallest log-lift (nats)"
 PANELS = (
     Panel("Utility", "share of information kept", lambda row: row.nmi),
-    Panel("Largest gain of belief", GAIN, lambda row: row.max_log_lift, lambda row: row.eps_u),
-    Panel("Largest loss of belief", LOSS, lambda row: 0.0 - row.min_log_lift, lambda row: row.eps_l),
+    Panel(
+        "Largest gain of belief",
+        GAIN,
+        lambda row: row.max_log_lift,
+        lambda row: row.eps_u,
+    ),
+    Panel(
+        "Largest loss of belief",
+        LOSS,
+        lambda row: 0.0 - row.min_log_lift,
+        lambda row: row.eps_l,
+    ),
 )
 """Utility, and both directions of leakage; more is better in the first, worse in the others."""
 
 OF_LEAST_COST = (
     Panel("Records that stay true", "expected share", lambda row: row.truth),
     Panel(
-        "Distance moved", "expected distance", lambda row: row.cost if row.mechanism == "distance" else None
+        "Distance moved",
+        "expected distance",
+        lambda row: row.cost if row.mechanism == "distance" else None,
     ),
 )
 """Panels of channels on the column's own symbols, where there are such."""
 
 
-def draw_panel(axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Sequence[Series]) -> list[Any]:
+def draw_panel(
+    axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Sequence[Series]
+) -> list[Any]:
     """Draw every line, and what bounds them; returns the artists that a legend should explain beside the lines."""
     for line in lines:
         budgets = [row.epsilon for row in line.rows]
-        looks = {"color": line.colour, "marker": line.marker, "linestyle": line.dashes, "label": line.label}
+        looks = {
+            "color": line.colour,
+            "marker": line.marker,
+            "linestyle": line.dashes,
+            "label": line.label,
+        }
         every = max(1, len(budgets) // MARKERS_PER_LINE)
         ground = line.colour if line.filled else "white"
-        values = [math.nan if value is None else value for value in map(panel.value, line.rows)]
+        values = [
+            math.nan if value is None else value
+            for value in map(panel.value, line.rows)
+        ]
         finite = [value if math.isfinite(value) else math.nan for value in values]
-        axes.plot(budgets, finite, markersize=4.5, markevery=every, mfc=ground, linewidth=1.4, **looks)
+        axes.plot(
+            budgets,
+            finite,
+            markersize=4.5,
+            markevery=every,
+            mfc=ground,
+            linewidth=1.4,
+            **looks,
+        )
     guide = None
     if panel in PANELS:
-        guide = _band(axes, rows) if panel.budget is None else _budget_lines(axes, panel.budget, rows)
+        guide = (
+            _band(axes, rows)
+            if panel.budget is None
+            else _budget_lines(axes, panel.budget, rows)
+        )
     axes.set_xlabel("epsilon (nats)")
     axes.set_ylabel(panel.label)
     axes.grid(visible=True, color="0.9", linewidth=0.6)
@@ -238,7 +319,9 @@ def series(rows: Sequence[ComparisonRow]) -> list[Series]:
         colour, marker = LOOKS[first % len(LOOKS)]
         dashes = DASHES[second % len(DASHES)]
         ordered = tuple(sorted(members, key=lambda row: row.epsilon))
-        made.append(Series(", ".join(names), ordered, colour, marker, dashes, second % 2 == 0))
+        made.append(
+            Series(", ".join(names), ordered, colour, marker, dashes, second % 2 == 0)
+        )
     return made
 
 
@@ -256,16 +339,29 @@ def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
         return None
     highest = [max(bound[e] for bound in bounds.values()) for e in shared]
     for curve, bound in bounds.items():
-        reached = {e: max(row.nmi for row in rows if row.curve == curve and row.epsilon == e) for e in bound}
+        reached = {
+            e: max(row.nmi for row in rows if row.curve == curve and row.epsilon == e)
+            for e in bound
+        }
         at = sorted(bound)
-        axes.fill_between(at, [reached[e] for e in at], [bound[e] for e in at], color="0.55", linewidth=0.0)
+        axes.fill_between(
+            at,
+            [reached[e] for e in at],
+            [bound[e] for e in at],
+            color="0.55",
+            linewidth=0.0,
+        )
     several = " (all curves)" if len(bounds) > 1 else ""
     looks = {"facecolor": "0.93", "edgecolor": "0.75", "hatch": "///", "linewidth": 0.0}
-    return axes.fill_between(shared, highest, 1.03, label=f"proven impossible{several}", **looks)
+    return axes.fill_between(
+        shared, highest, 1.03, label=f"proven impossible{several}", **looks
+    )
 
 
 def _budget_lines(
-    axes: Any, budget: Callable[[ComparisonRow], float | None], rows: Sequence[ComparisonRow]
+    axes: Any,
+    budget: Callable[[ComparisonRow], float | None],
+    rows: Sequence[ComparisonRow],
 ) -> Any:
     """The budget of this side as thin lines; returns one of them for the legend."""
     sides: dict[tuple[str, float | None], dict[float, float | None]] = {}
@@ -278,10 +374,19 @@ def _budget_lines(
     guide = None
     for at in sides.values():
         budgets = sorted(at)
-        values = [value for e in budgets if (value := at[e]) is not None and math.isfinite(value)]
+        values = [
+            value
+            for e in budgets
+            if (value := at[e]) is not None and math.isfinite(value)
+        ]
         if len(values) == len(budgets):
             limits = axes.get_ylim()
-            looks = {"color": "0.45", "linewidth": 0.8, "linestyle": BUDGET_DASHES, "zorder": 1}
+            looks = {
+                "color": "0.45",
+                "linewidth": 0.8,
+                "linestyle": BUDGET_DASHES,
+                "zorder": 1,
+            }
             (guide,) = axes.plot(budgets, values, label="budget of this side", **looks)
             axes.set_ylim(*limits)
     return guide
@@ -291,16 +396,23 @@ def curve_pictures(chart: CurveChart, anchor: str) -> list[str]:
     """A picture for each of `PANELS`, for use inside HTML: fluid, described, with ids of its own by `anchor`."""
     lines, pictures = curve_series(chart), list[str]()
     for k, panel in enumerate(PANELS):
-        name, words = f"{anchor}-{k}", f"{panel.label} over the budget; {chart.description}"
+        name, words = (
+            f"{anchor}-{k}",
+            f"{panel.label} over the budget; {chart.description}",
+        )
         with settings(**PAGE, **{"svg.hashsalt": name}):
-            pictures.append(inline_svg(_panel(chart, panel, lines), name, panel.title, words))
+            pictures.append(
+                inline_svg(_panel(chart, panel, lines), name, panel.title, words)
+            )
     return pictures
 
 
 def inline_svg(figure: Any, name: str, title: str, words: str) -> str:
     """A figure as SVG for use inside HTML: fluid, described, with ids of its own."""
     written = io.StringIO()
-    figure.savefig(written, format="svg", transparent=True, metadata=dict.fromkeys(SAID))
+    figure.savefig(
+        written, format="svg", transparent=True, metadata=dict.fromkeys(SAID)
+    )
     width, height = UNIT * figure.get_size_inches()
     svg = written.getvalue()
     for pattern, new in TIDY:
@@ -321,18 +433,37 @@ def curve_series(chart: CurveChart) -> list[Series]:
 
 def _panel(chart: CurveChart, panel: Panel, lines: Sequence[Series]) -> Any:
     rows, chosen = chart.curve.rows, chart.curve.chosen
-    figure = new_figure(figsize=(PANEL_WIDTH / UNIT, PANEL_HEIGHT / UNIT), layout="constrained")
+    figure = new_figure(
+        figsize=(PANEL_WIDTH / UNIT, PANEL_HEIGHT / UNIT), layout="constrained"
+    )
     axes = figure.subplots()
     draw_panel(axes, panel, rows, lines)
     if panel.budget is not None:
-        reached = [v for row in rows for v in (panel.value(row), panel.budget(row)) if v is not None]
-        axes.set_ylim(0.0, 1.05 * max((v for v in reached if math.isfinite(v)), default=1.0) or 1.0)
+        reached = [
+            v
+            for row in rows
+            for v in (panel.value(row), panel.budget(row))
+            if v is not None
+        ]
+        axes.set_ylim(
+            0.0,
+            1.05 * max((v for v in reached if math.isfinite(v)), default=1.0) or 1.0,
+        )
     axes.set_xlim(0.0, max(row.epsilon for row in rows) * 1.03)
-    axes.set_title(panel.title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK)
+    axes.set_title(
+        panel.title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK
+    )
     axes.spines[["top", "right"]].set_visible(False)
     axes.axvline(chosen.epsilon, color=INK, linewidth=0.7, zorder=1.5)
     value = panel.value(chosen)
     if value is not None and math.isfinite(value):
-        looks = {"markersize": 10, "mfc": "white", "mec": INK, "mew": 2.5, "zorder": 5, "clip_on": False}
+        looks = {
+            "markersize": 10,
+            "mfc": "white",
+            "mec": INK,
+            "mew": 2.5,
+            "zorder": 5,
+            "clip_on": False,
+        }
         axes.plot([chosen.epsilon], [value], "o", **looks)
     return figure

@@ -25,9 +25,20 @@ def text_of(report: str, *given: Any, **how: Any) -> str:
 
 @cache
 def _reports() -> Any:
-    filters: dict[str, Callable[[Any], Any]] = {"promises": _promises, "allowed": outputs_allowed}
-    filters |= {"many": "{:,}".format, "names": lambda columns: " x ".join(map(w.label, columns))}
-    known = {"assumptions": ASSUMPTIONS, "cells": cells, "islice": islice, "levels": _levels}
+    filters: dict[str, Callable[[Any], Any]] = {
+        "promises": _promises,
+        "allowed": outputs_allowed,
+    }
+    filters |= {
+        "many": "{:,}".format,
+        "names": lambda columns: " x ".join(map(w.label, columns)),
+    }
+    known = {
+        "assumptions": ASSUMPTIONS,
+        "cells": cells,
+        "islice": islice,
+        "levels": _levels,
+    }
     return w.macros_of("ranges.txt.jinja", filters, **known)
 
 
@@ -42,7 +53,9 @@ def _levels(done: Quantised) -> tuple[int, int, float]:
     return min(levels), max(levels), float(max(each.widest_cell for each in made))
 
 
-def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float) -> dict[str, Any]:
+def quantize_record(
+    done: Quantised, output: str, mechanism: str, seconds: float
+) -> dict[str, Any]:
     """What `quantize --json` prints."""
     made = done.mechanism
     *levels, widest = _levels(done)
@@ -66,10 +79,21 @@ def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
     """What `audit MECHANISM --json` prints."""
     return {
         **w.picked(found.mechanism, "query", "column", "group_by", "epsilon"),
-        **w.picked(found, "satisfied", "outputs", "answers_each", "total_epsilon", "disagreements"),
+        **w.picked(
+            found,
+            "satisfied",
+            "outputs",
+            "answers_each",
+            "total_epsilon",
+            "disagreements",
+        ),
         "outputs_allowed": found.allowed,
         "witnesses": [
-            {"individuals": m.individuals, "outputs": m.certificate.outputs, "witness": m.certificate.witness}
+            {
+                "individuals": m.individuals,
+                "outputs": m.certificate.outputs,
+                "witness": m.certificate.witness,
+            }
             for m in found.mechanism.mechanisms
         ],
         "guarantees": [asdict(g) for g in found.promises],
@@ -85,7 +109,9 @@ def applied_record(done: Quantised, target: str) -> dict[str, Any]:
     return {"output": target, **record, "guarantee": dict(done.mechanism.guarantee)}
 
 
-def cells(found: VerifiedMechanism, sized: SizedQuantizer) -> Iterator[tuple[Fraction, Fraction, float]]:
+def cells(
+    found: VerifiedMechanism, sized: SizedQuantizer
+) -> Iterator[tuple[Fraction, Fraction, float]]:
     """Both ends of each cell, exactly, and what is released for it."""
     edge, query = sized.quantizer.edge, found.mechanism.query
     for k in range(sized.quantizer.levels):
@@ -113,16 +139,25 @@ def budget_rows(found: VerifiedMechanism) -> list[dict[str, Any]]:
 
 def curve_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """A line for each budget."""
-    return "".join(",".join(map(str, row)) + "\n" for row in (rows[0], *(row.values() for row in rows)))
+    return "".join(
+        ",".join(map(str, row)) + "\n"
+        for row in (rows[0], *(row.values() for row in rows))
+    )
 
 
-def save_curve(rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool) -> None:
+def save_curve(
+    rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool
+) -> None:
     """Draw error against budget."""
     with settings():
         figure = new_figure(figsize=(6.5, 4.3), layout="constrained")
         axes = figure.subplots()
         budgets = [row["epsilon"] for row in rows]
-        for name, style in (("possible_error", "--"), ("worst_error", "-"), ("mean_error", "-")):
+        for name, style in (
+            ("possible_error", "--"),
+            ("worst_error", "-"),
+            ("mean_error", "-"),
+        ):
             errors = [row[name] for row in rows]
             axes.plot(budgets, errors, style, marker=".", label=name.replace("_", " "))
         axes.set(xlabel="epsilon of an answer, bits", ylabel="error", ylim=(0, None))

@@ -230,12 +230,31 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     """What `design --json` prints."""
     achieved, joint, least = design.achieved, design.channel.joint, design.least
     return {
-        **picked(design, "mechanism", "method", "nmi", "mutual_information", "entropy", "outputs"),
-        **picked(design, "messages", "repaired", "borrowed", "fallback_from", "verified", "as_published"),
+        **picked(
+            design,
+            "mechanism",
+            "method",
+            "nmi",
+            "mutual_information",
+            "entropy",
+            "outputs",
+        ),
+        **picked(
+            design,
+            "messages",
+            "repaired",
+            "borrowed",
+            "fallback_from",
+            "verified",
+            "as_published",
+        ),
         "seconds": design.seconds,
         **picked(design.certificate, "upper_bound_nmi", "gap_nmi"),
         "notion": to_record(design.notion),
-        "certificate": {"scope": design.certificate.scope, **design.certificate.details},
+        "certificate": {
+            "scope": design.certificate.scope,
+            **design.certificate.details,
+        },
         "achieved": asdict(achieved),
         "used": None if design.used is None else asdict(design.used),
         "guarantees": guarantees(achieved.eps_l, achieved.eps_u),
@@ -246,14 +265,24 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "after": spending_record(design.spending),
         "notices": () if joint is None else joint.notices,
         "objective": "information" if least is None else least.objective.name,
-        **({} if least is None else {**least.figures, "asked": least.objective.model_dump()}),
+        **(
+            {}
+            if least is None
+            else {**least.figures, "asked": least.objective.model_dump()}
+        ),
         "output": output,
     }
 
 
-def audit_record(audit: Audit, promise: PopulationPromise | None = None) -> dict[str, Any]:
+def audit_record(
+    audit: Audit, promise: PopulationPromise | None = None
+) -> dict[str, Any]:
     """What `audit --json` prints; `promise` is what holds for the population, where the table counts records."""
-    worst = {key: value for key, value in asdict(audit.worst).items() if value not in (None, ())}
+    worst = {
+        key: value
+        for key, value in asdict(audit.worst).items()
+        if value not in (None, ())
+    }
     return {
         "satisfied": audit.satisfied,
         "notion": to_record(audit.notion),
@@ -267,11 +296,18 @@ def audit_record(audit: Audit, promise: PopulationPromise | None = None) -> dict
 def channel_record(channel: Channel) -> dict[str, Any]:
     """What `show --json` prints; the codebook is null for a public channel."""
     return {
-        "useful": {"columns": channel.useful.columns, "symbols": channel.useful.symbols},
+        "useful": {
+            "columns": channel.useful.columns,
+            "symbols": channel.useful.symbols,
+        },
         **picked(channel, "outputs", "denominator"),
         "rows": [list(row) for row in channel.rows],
         "matrix": channel.matrix.tolist(),
         "codebook": channel.codebook() if channel.joint is not None else None,
-        **picked(channel.record, "notion", "achieved", "utility", "certificate", "provenance"),
-        "confidence": None if channel.record.confidence is None else channel.record.confidence["level"],
+        **picked(
+            channel.record, "notion", "achieved", "utility", "certificate", "provenance"
+        ),
+        "confidence": None
+        if channel.record.confidence is None
+        else channel.record.confidence["level"],
     }

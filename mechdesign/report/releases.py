@@ -9,7 +9,16 @@ from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.core.numbers import percent_of
-from mechdesign.report.wording import aligned, at_most, count, csv_text, item, label, paragraph, picked
+from mechdesign.report.wording import (
+    aligned,
+    at_most,
+    count,
+    csv_text,
+    item,
+    label,
+    paragraph,
+    picked,
+)
 
 MOST_SHOWN = 10
 """Suspects named in the text; JSON has all."""
@@ -36,9 +45,15 @@ def check_text(check: ReleaseCheck, path: str) -> str:
     """Verdict, findings, the test of frequencies and what was not checked, without a final newline."""
     verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
     # Of other records a faithful release may fail this test, and the verdict must not say more than it.
-    narrow = not check.plausible and not check.findings and check.frequencies.against == "table"
+    narrow = (
+        not check.plausible
+        and not check.findings
+        and check.frequencies.against == "table"
+    )
     whose = ", if the records are like those of its table" if narrow else ""
-    lines = [f"{label(path)}: {verdict} as a draw of the channel{whose} ({count(check.records, 'record')})."]
+    lines = [
+        f"{label(path)}: {verdict} as a draw of the channel{whose} ({count(check.records, 'record')})."
+    ]
     if check.findings:
         lines += ["", "Impossible"]
         for found in check.findings:
@@ -81,7 +96,9 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
     """A line for each frequency of a column, or of it by another one, without a final newline."""
     titles = [label(column) for column in columns]
     rows = [[*titles, "estimate", "std.error", "interval"]]
-    for *names, estimate, error, lower, upper in (record.values() for record in result.rows()):
+    for *names, estimate, error, lower, upper in (
+        record.values() for record in result.rows()
+    ):
         numbers = f"{estimate:.5f}", f"{error:.5f}", f"{lower:.5f} to {upper:.5f}"
         rows.append([*map(label, names), *numbers])
     lines = [
@@ -98,7 +115,9 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
 
 def estimate_csv(result: Frequencies | JointFrequencies, *columns: str) -> str:
     """The same as CSV with all digits."""
-    return csv_text([[*columns, *NUMBERS], *([*record.values()] for record in result.rows())])
+    return csv_text(
+        [[*columns, *NUMBERS], *([*record.values()] for record in result.rows())]
+    )
 
 
 def estimate_record(
@@ -106,7 +125,12 @@ def estimate_record(
 ) -> dict[str, Any]:
     """What `estimate --json` prints."""
     said = picked(result, "records", "method", "target", "level", "notices")
-    record: dict[str, Any] = {"column": column, "by": by, **said, "frequencies": result.rows()}
+    record: dict[str, Any] = {
+        "column": column,
+        "by": by,
+        **said,
+        "frequencies": result.rows(),
+    }
     if isinstance(result, Frequencies) and result.likelihood is not None:
         fit = result.likelihood
         record["log_likelihood"] = fit.log_likelihood

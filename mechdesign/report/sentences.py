@@ -19,7 +19,12 @@ from mechdesign.tables.confidence import ConfidenceSet, scope_of
 
 @cache
 def _macros() -> Any:
-    filters = {"budgets": w.achieved_text, "each": _shown, "scope": scope_of, "outwards": outwards}
+    filters = {
+        "budgets": w.achieved_text,
+        "each": _shown,
+        "scope": scope_of,
+        "outwards": outwards,
+    }
     filters |= w.picked(w, "title", "percent_at_least", "percent_at_most")
     filters |= w.picked(numbers, "percent_of", "factor_at_least", "factor_at_most")
     return w.macros_of("terminal.txt.jinja", filters, INFINITE=math.inf)
@@ -34,14 +39,28 @@ def population_record(promise: PopulationPromise | None) -> dict[str, Any] | Non
     """`population` of the JSON outputs."""
     if promise is None:
         return None
-    merged, ends = promise.merged, {"largest": asdict(promise.largest), "smallest": asdict(promise.smallest)}
-    record = {"level": promise.level, **asdict(promise.achieved), **ends, "merged": None}
+    merged, ends = (
+        promise.merged,
+        {"largest": asdict(promise.largest), "smallest": asdict(promise.smallest)},
+    )
+    record = {
+        "level": promise.level,
+        **asdict(promise.achieved),
+        **ends,
+        "merged": None,
+    }
     if merged is not None:
-        record["merged"] = {"outputs": merged.groups, **asdict(merged.achieved), "lost_nmi": merged.lost}
+        record["merged"] = {
+            "outputs": merged.groups,
+            **asdict(merged.achieved),
+            "lost_nmi": merged.lost,
+        }
     return record
 
 
-def population_sentences(promise: PopulationPromise, chosen: ConfidenceSet | None, records: int) -> list[str]:
+def population_sentences(
+    promise: PopulationPromise, chosen: ConfidenceSet | None, records: int
+) -> list[str]:
     """Sentences for the terminal and reports; `chosen` is the set of a design with confidence."""
     return text_of("population", promise, chosen, records).splitlines()
 
@@ -54,8 +73,14 @@ def composition_record(found: Composition) -> dict[str, Any]:
 def composition_text(found: Composition, names: Sequence[str]) -> str:
     """Budgets alone, added up and together, and the worst outputs, without a final newline."""
     rows = [("", "eps_l", "eps_u", "eps_ldp")]
-    rows += [(w.label(name), *_shown(each)) for name, each in zip(names, found.alone, strict=True)]
-    rows += [("added up (no bound)", *_shown(found.sum)), ("together", *_shown(found.achieved))]
+    rows += [
+        (w.label(name), *_shown(each))
+        for name, each in zip(names, found.alone, strict=True)
+    ]
+    rows += [
+        ("added up (no bound)", *_shown(found.sum)),
+        ("together", *_shown(found.achieved)),
+    ]
     return text_of("composition", found, rows)
 
 
@@ -80,7 +105,11 @@ def spending_record(spent: Spending | None) -> dict[str, Any] | None:
 
 
 def _shown(achieved: Achieved) -> tuple[str, str, str]:
-    return w.at_most(achieved.eps_l), w.at_most(achieved.eps_u), w.at_most(achieved.eps_ldp)
+    return (
+        w.at_most(achieved.eps_l),
+        w.at_most(achieved.eps_u),
+        w.at_most(achieved.eps_ldp),
+    )
 
 
 def outwards(value: float, name: str) -> str:

@@ -51,7 +51,12 @@ def percent_at_least(share: float) -> str:
 
 def label(text: str) -> str:
     """A symbol or column name, with what would move the cursor of a terminal escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text) or '""'
+    return (
+        "".join(
+            c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        )
+        or '""'
+    )
 
 
 def isolated(shown: str) -> str:
@@ -82,7 +87,9 @@ def achieved_text(achieved: Achieved) -> str:
 def paragraph(text: str, first: str = "  ") -> str:
     """`text` wrapped and indented, with labels left whole."""
     whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), **whole)
+    return textwrap.fill(
+        text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), **whole
+    )
 
 
 def item(text: str) -> str:
@@ -108,16 +115,28 @@ def text_of(macros: Any, report: str, *given: Any, **how: Any) -> str:
     return re.sub(r"\n{3,}", "\n\n", said).strip("\n")
 
 
-def macros_of(template: str, filters: Mapping[str, Callable[..., Any]], **known: Any) -> Any:
+def macros_of(
+    template: str, filters: Mapping[str, Callable[..., Any]], **known: Any
+) -> Any:
     """The macros of a template of plain text beside this file, with `filters` and what is `known` of their own."""
     from jinja2 import Environment, StrictUndefined
 
     text = files("mechdesign.report").joinpath(template).read_text(encoding="utf-8")
-    made: Any = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {each.__name__: each for each in (about, at_least, at_most, count, label, percent)}
+    made: Any = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters |= {
+        each.__name__: each
+        for each in (about, at_least, at_most, count, label, percent)
+    }
     indents = {"flush": "", "paragraph": "  ", "item": "  - "}
     made.filters |= {name: partial(_filled, indent) for name, indent in indents.items()}
-    made.filters |= {"sentence": _one_line, "lines": aligned, "aligned": _barred, **filters}
+    made.filters |= {
+        "sentence": _one_line,
+        "lines": aligned,
+        "aligned": _barred,
+        **filters,
+    }
     made.globals |= known
     return made.from_string(text).module
 
@@ -134,7 +153,9 @@ def _barred(text: str, *left: int) -> str:
     """Lines with bars between their cells as a table, the columns `left` flush left."""
     rows = [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines()]
     width = max(map(len, rows))
-    return "\n".join(aligned([row + [""] * (width - len(row)) for row in rows], left=left))
+    return "\n".join(
+        aligned([row + [""] * (width - len(row)) for row in rows], left=left)
+    )
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
@@ -157,7 +178,10 @@ def plain(value: Any) -> Any:
         return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        return {key if isinstance(key, str) else order_of(key): plain(item) for key, item in items}
+        return {
+            key if isinstance(key, str) else order_of(key): plain(item)
+            for key, item in items
+        }
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in cast("Sequence[Any]", value)]
     return value

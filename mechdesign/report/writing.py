@@ -18,15 +18,23 @@ ENDINGS = (HTML, ".md", ".json")
 
 
 def check_report(
-    path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = (), pictures: bool = True
+    path: PathLike,
+    *,
+    force: bool,
+    sources: tuple[PathLike, ...] = (),
+    pictures: bool = True,
 ) -> None:
     """Refuse a report that cannot be drawn or written, before any work is done."""
     if check_ending(path, "report", ENDINGS) == HTML and pictures:
-        check_matplotlib("an HTML report needs", "report", " (.md and .json reports need nothing)")
+        check_matplotlib(
+            "an HTML report needs", "report", " (.md and .json reports need nothing)"
+        )
     check_target(path, force=force, sources=sources)
 
 
-def document_text(record: Mapping[str, Any], document: Callable[[], b.Document], ending: str) -> str:
+def document_text(
+    record: Mapping[str, Any], document: Callable[[], b.Document], ending: str
+) -> str:
     """The document in the format of this ending, or its record where that is JSON."""
     if ending == ".json":
         return to_json(record) + "\n"

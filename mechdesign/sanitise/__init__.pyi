@@ -3,7 +3,13 @@ from .group_answers import answer_groups
 from .keys import Key, create_key, read_key
 from .options import Policy
 from .sklearn import ReleaseTransformer
-from .streams import engine_errors, sanitise, sanitise_dask, sanitise_spark, spark_errors
+from .streams import (
+    engine_errors,
+    sanitise,
+    sanitise_dask,
+    sanitise_spark,
+    spark_errors,
+)
 
 __all__ = [
     "Applied",

@@ -52,7 +52,11 @@ class Tally:
         self.mechanism, self.column = mechanism, column
         domain = mechanism.domain
         self._lo, self._hi = float(domain.lo), float(domain.hi)
-        self._members = np.array([*map(float, domain.values)]) if isinstance(domain, FiniteDomain) else None
+        self._members = (
+            np.array([*map(float, domain.values)])
+            if isinstance(domain, FiniteDomain)
+            else None
+        )
         self.records = self.answers = self.beyond = self.moved = 0
         self.errors, self.amount, self.worst_error = 0.0, 0.0, 0.0
         self.people = Groups()
@@ -65,7 +69,9 @@ class Tally:
         self._new: list[int] = []
         self._told: list[str] = []
 
-    def inside(self, numbers: Numbers) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    def inside(
+        self, numbers: Numbers
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
         """The distinct values, moved into the range, and which records lie outside where that is told apart.
 
         Raises BadCell where none may.
@@ -73,9 +79,15 @@ class Tally:
         found = np.clip(np.nan_to_num(numbers.values, nan=self._lo), self._lo, self._hi)
         if self._members is not None:
             # The nearest one of the values that there are.
-            found = self._members[np.searchsorted((self._members[1:] + self._members[:-1]) / 2, found)]
+            found = self._members[
+                np.searchsorted((self._members[1:] + self._members[:-1]) / 2, found)
+            ]
         # What is no number belongs to no record of the batch.
-        beyond, outside, told = (found != numbers.values) & ~np.isnan(numbers.values), None, None
+        beyond, outside, told = (
+            (found != numbers.values) & ~np.isnan(numbers.values),
+            None,
+            None,
+        )
         if beyond.any() and (outside := beyond[numbers.codes]).any():
             if self.mechanism.outside == "refuse":
                 where = f"lies outside the range {self._lo:g} to {self._hi:g}"
@@ -89,12 +101,17 @@ class Tally:
             told = outside if self.mechanism.outside in TOLD else None
         return found, told
 
-    def tell(self, answers: NDArray[np.float64], errors: NDArray[np.float64], times: Any) -> None:
+    def tell(
+        self, answers: NDArray[np.float64], errors: NDArray[np.float64], times: Any
+    ) -> None:
         """Add up how far answers, each so many times, are from what is released for them."""
         some = times > 0
         answers, errors, times = np.abs(answers[some]), errors[some], times[some]
         self.moved += int(times[errors > 0].sum())
-        self.errors, self.amount = self.errors + float(errors @ times), self.amount + float(answers @ times)
+        self.errors, self.amount = (
+            self.errors + float(errors @ times),
+            self.amount + float(answers @ times),
+        )
         self.worst_error = max(self.worst_error, float(errors.max(initial=0.0)))
 
     def quantizer(self, size: int) -> Quantizer:
@@ -116,7 +133,11 @@ class Tally:
     def result(self, sha256: str | None, answers_each: int | None = None) -> Quantised:
         """What was released, with the mechanism that tells of it; by default every record is an answer."""
         answers_each = answers_each or self.people.most_answers(single=True)
-        counted = {"records": self.records, "answers": self.answers, "output_sha256": sha256}
+        counted = {
+            "records": self.records,
+            "answers": self.answers,
+            "output_sha256": sha256,
+        }
         provenance = self.mechanism.provenance | {"versions": versions()} | counted
         kept = tuple(self.sized[size] for size in sorted(self._used))
         made = replace(self.mechanism, mechanisms=kept, provenance=provenance)

@@ -39,10 +39,20 @@ from mechdesign.sanitise.plan import refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Looks
 from mechdesign.sanitise.shuffling import shuffle_file
 from mechdesign.sanitise.target import Target
-from mechdesign.sanitise.writing import Sides, Told, Writing, sides_hold, uses_of, write_release, write_sides
+from mechdesign.sanitise.writing import (
+    Sides,
+    Told,
+    Writing,
+    sides_hold,
+    uses_of,
+    write_release,
+    write_sides,
+)
 
 
-def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]]) -> None:
+def keep_apart(
+    outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]]
+) -> None:
     """Refuse outputs that would replace a file that is still needed."""
     for output in outputs:
         if os.fspath(output) == STANDARD:
@@ -54,7 +64,9 @@ def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]
             )
         for what, path in vital:
             there = place.exists() and Path(path).exists()
-            if real_path(path) in (place, part_of(place)) or (there and place.samefile(path)):
+            if real_path(path) in (place, part_of(place)) or (
+                there and place.samefile(path)
+            ):
                 raise InputError(
                     f"{os.fspath(output)} would overwrite {what} {os.fspath(path)}, which is still needed; give "
                     "another name"
@@ -95,15 +107,26 @@ class Run:
     progress: Progress | None
 
     def __post_init__(self) -> None:
-        tells = self.sides.codebook is not None and self.recipe.channels[0].joint is not None
+        tells = (
+            self.sides.codebook is not None
+            and self.recipe.channels[0].joint is not None
+        )
         self.told: list[str] = [_CODEBOOK] if tells else []
-        schema = getattr(self.table, "schema", None)  # of Parquet files, whose columns can hold others
+        schema = getattr(
+            self.table, "schema", None
+        )  # of Parquet files, whose columns can hold others
         with naming(self.table.name):
             self.plan = self.recipe.plan(self.table.header)
             if schema is not None and not self.recipe.options.keep_sensitive:
                 kept = {*self.plan.others} - {*self.recipe.options.kept}
-                refuse_inner(schema, kept, self.recipe.private_columns, self.recipe.replaced)
-        if schema is not None and self.how.kind == "Parquet" and (notes := free_notes(schema)):
+                refuse_inner(
+                    schema, kept, self.recipe.private_columns, self.recipe.replaced
+                )
+        if (
+            schema is not None
+            and self.how.kind == "Parquet"
+            and (notes := free_notes(schema))
+        ):
             self.told.append(
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
             )
@@ -148,9 +171,17 @@ class Run:
     def _job(self, ledger: Ledger) -> Job:
         asked = self.recipe.options
         # The last ones only where they are used: releases of earlier versions had none.
-        used = {"shuffle": asked.shuffle, "drop": asked.drop, "escape_formulas": self.how.escape}
+        used = {
+            "shuffle": asked.shuffle,
+            "drop": asked.drop,
+            "escape_formulas": self.how.escape,
+        }
         used["format"] = self.how.kind != self.table.kind and self.how.kind
-        always = {"into": asked.into, "text": self.reading, "compression": self.how.packing}
+        always = {
+            "into": asked.into,
+            "text": self.reading,
+            "compression": self.how.packing,
+        }
         always |= {"keep_sensitive": asked.keep_sensitive}
         return Job(
             ledger,
@@ -168,19 +199,31 @@ class Run:
         """Through a mechanism: nothing is drawn, and the ledger adds up what is told of the column."""
         census, beside = Census(), self.sides.manifest
         kept = (self.guarded.path, *self.sides.channel_files)
-        with Target(self.target, force=self.force, sources=kept, sides=self.sides.paths) as out:
-            look: Told | None = ledger and (lambda batch: census.add(ledger.hasher.records(batch)))
+        with Target(
+            self.target, force=self.force, sources=kept, sides=self.sides.paths
+        ) as out:
+            look: Told | None = ledger and (
+                lambda batch: census.add(ledger.hasher.records(batch))
+            )
             drawer, _ = self._drawn(out, self.recipe, look)
             self._refuse_hints(drawer)
             done = drawer.result(out.seal())
             self._heed(done.notices)
             done = replace(done, notices=(*self.plan.notices, *self.told))
             if beside is not None:
-                out.part_of_side(beside).write_text(document_text(done.mechanism.document), encoding="utf-8")
+                out.part_of_side(beside).write_text(
+                    document_text(done.mechanism.document), encoding="utf-8"
+                )
             if ledger is not None:
                 place = place_of(self.target)
                 try:
-                    done = charged(ledger, census.content(), done, source=self.guarded.name, target=place)
+                    done = charged(
+                        ledger,
+                        census.content(),
+                        done,
+                        source=self.guarded.name,
+                        target=place,
+                    )
                 except Rehearsed:
                     return done
             out.commit()
@@ -190,14 +233,20 @@ class Run:
         """There is more to be noted; nothing must be, if the user is strict."""
         self.told += more
         for note in (*self.plan.notices, *self.told) if self.strict else ():
-            raise InputError(f"{self.table.name}: a note, which --strict makes an error: {note}")
+            raise InputError(
+                f"{self.table.name}: a note, which --strict makes an error: {note}"
+            )
 
-    def _prepared(self, out: Target, job: Job | None, census: Census) -> tuple[Drawer, int]:
+    def _prepared(
+        self, out: Target, job: Job | None, census: Census
+    ) -> tuple[Drawer, int]:
         """As `_drawn`, with the keys of a job, whose ledger gets to know the records."""
         if job is None:
             return self._drawn(out, self.recipe)
         recipe = replace(self.recipe, keys=job.keys)
-        return self._drawn(out, recipe, lambda batch: census.add(job.ledger.hasher.records(batch)), job)
+        return self._drawn(
+            out, recipe, lambda batch: census.add(job.ledger.hasher.records(batch)), job
+        )
 
     def _drawn(
         self, out: Target, recipe: Any, look: Told | None = None, job: Job | None = None
@@ -206,30 +255,47 @@ class Run:
         drawer = recipe.drawer(self.table.header)
         if job is not None:
             job.prepare(drawer.releases)
-        write = partial(write_release, drawer, self.table, advance=self._advance, look=look)
+        write = partial(
+            write_release, drawer, self.table, advance=self._advance, look=look
+        )
         if recipe.options.shuffle:
             with closing(NamelessFile(self.folder)) as plain:
                 records = write(plain.path, replace(self.how, packing=None))
                 key = recipe.keys[0].derived("order", self.guarded.sha256)
-                shuffle_file(plain.path, out.part, key, self.how.text, self.how.packing, self.folder)
+                shuffle_file(
+                    plain.path,
+                    out.part,
+                    key,
+                    self.how.text,
+                    self.how.packing,
+                    self.folder,
+                )
         else:
             records = write(out.part, self.how)
         if self.table.cut:
             self.told += [CUT] if CUT not in self.told else []
-        if any(release.seen.full or release.earlier.full for release in drawer.releases):
+        if any(
+            release.seen.full or release.earlier.full for release in drawer.releases
+        ):
             self.told += [_FORGOTTEN] if _FORGOTTEN not in self.told else []
         self.guarded.check()
         return drawer, records
 
-    def _sealed(self, out: Target, drawer: Drawer, records: int, earlier: Earlier) -> str:
+    def _sealed(
+        self, out: Target, drawer: Drawer, records: int, earlier: Earlier
+    ) -> str:
         """The hash of the output, which is complete; everything else in its temporary place."""
         self._refuse_hints(drawer)
         changes = changes_told(drawer.releases)
         self._heed((*earlier.notices, *changes))
         sha256 = out.seal()
-        notes = tuple(note for note in (*self.plan.notices, *self.told) if note not in changes)
+        notes = tuple(
+            note for note in (*self.plan.notices, *self.told) if note not in changes
+        )
         known = {"output": sha256, "records": records, "dataset": self.guarded.sha256}
-        write_sides(self.sides, out, drawer, earlier, notes=notes, inner_notes=changes, **known)
+        write_sides(
+            self.sides, out, drawer, earlier, notes=notes, inner_notes=changes, **known
+        )
         return sha256
 
     def _refuse_hints(self, drawer: Looks) -> None:
@@ -242,9 +308,19 @@ class Run:
             size = self.guarded.size
             self.progress(size + round(share * size), 2 * size)
 
-    def _applied(self, records: int, sha256: str, ledger: str | None, *, already: bool = False) -> Applied:
+    def _applied(
+        self, records: int, sha256: str, ledger: str | None, *, already: bool = False
+    ) -> Applied:
         notices = (*self.plan.notices, *self.told)
-        return Applied(records, self.plan.released, sha256, ledger, already, notices, len(self.plan.others))
+        return Applied(
+            records,
+            self.plan.released,
+            sha256,
+            ledger,
+            already,
+            notices,
+            len(self.plan.others),
+        )
 
 
 _FORGOTTEN = (
@@ -334,11 +410,15 @@ def sanitise_file(
     """
     if jobs < 1:
         raise InputError(f"the number of jobs ({jobs}) must be 1 or more (--jobs)")
-    asked = ReleaseOptions(**options, ledger=ledger.path if isinstance(ledger, Ledger) else ledger)
+    asked = ReleaseOptions(
+        **options, ledger=ledger.path if isinstance(ledger, Ledger) else ledger
+    )
     if codebook is not None and asked.form != LABEL:
         raise InputError("a codebook says what labels mean, and other forms need none")
     recipe = recipe_of(channel, asked, tally)
-    if isinstance(recipe, NumbersRecipe) and (codebook is not None or internal_manifest is not None):
+    if isinstance(recipe, NumbersRecipe) and (
+        codebook is not None or internal_manifest is not None
+    ):
         raise InputError(
             "a mechanism has neither codebook nor internal manifest: its file tells all (--manifest)"
         )
@@ -349,20 +429,38 @@ def sanitise_file(
         raise InputError(f"{target} is the input file itself; write to another file")
     folder = None if outside else Path(target).absolute().parent
     # The input is read twice: to hash it, and to write it.
-    first: Progress | None = progress and (lambda done, total: progress(done, 2 * total))
+    first: Progress | None = progress and (
+        lambda done, total: progress(done, 2 * total)
+    )
     with (
         GuardedInput(source, spool=folder, progress=first) as guarded,
         open_source(guarded.path, text, name=guarded.name) as table,
     ):
         if format not in (None, *KINDS):
-            raise InputError(f"the format ({format!r}) must be csv or parquet (--format)")
+            raise InputError(
+                f"the format ({format!r}) must be csv or parquet (--format)"
+            )
         kind = KINDS[format] if format else table.kind
         packing = packing_of(table, target, kind, compression)
         if escape_formulas and kind != "CSV":
-            raise InputError(f"{target}: a Parquet file has no formulas to escape (--escape-formulas)")
+            raise InputError(
+                f"{target}: a Parquet file has no formulas to escape (--escape-formulas)"
+            )
         how = Writing(kind, text, packing, escape_formulas, jobs)
         reading = asdict(text or TextOptions())
-        run = Run(recipe, guarded, table, target, how, folder, sides, force, strict, reading, progress)
+        run = Run(
+            recipe,
+            guarded,
+            table,
+            target,
+            how,
+            folder,
+            sides,
+            force,
+            strict,
+            reading,
+            progress,
+        )
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
         return run.write(ledger)

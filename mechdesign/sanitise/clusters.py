@@ -59,11 +59,17 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
 
     sf: Any = functions
     schema, drawer = frame.schema, recipe.drawer(header)
-    asked = "timezone" in signature(to_arrow_schema).parameters  # since Spark 4.2 or 4.3
+    asked = (
+        "timezone" in signature(to_arrow_schema).parameters
+    )  # since Spark 4.2 or 4.3
     how: Any = {"timezone": "UTC"} if asked else {}
     types, plan = to_arrow_schema(schema, **how), drawer.plan
-    sanitised(types.empty_table(), drawer)  # wrong types are found here, and not on an executor
-    names = [f"c{at}" for at in range(len(header))]  # those of the user mean something in expressions
+    sanitised(
+        types.empty_table(), drawer
+    )  # wrong types are found here, and not on an executor
+    names = [
+        f"c{at}" for at in range(len(header))
+    ]  # those of the user mean something in expressions
     flat, fields, columns = frame.toDF(*names), [], []
     for column in plan.columns:
         at = stands_for(plan, column)
@@ -71,7 +77,13 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
         if column.release is not None:
             own = drawer.own_type(column, lambda at: types.field(at).type)
             same = own == types.field(at).type
-            kind = StringType() if own is None else field.dataType if same else from_arrow_type(own)
+            kind = (
+                StringType()
+                if own is None
+                else field.dataType
+                if same
+                else from_arrow_type(own)
+            )
             made = sf.col("drawn").getField(name := f"d{len(fields)}")
             # What is never null says so, where X did.
             full = own is None and column.source is not None and not field.nullable
@@ -81,7 +93,9 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     number = recipe.options.row_numbers
     wanted = {*plan.identity, *(at for places in plan.inputs for at in places)}
     wanted = sorted(wanted | ({header.index(number)} if number is not None else set()))
-    texts = [sf.make_valid_utf8(sf.col(name).cast("string")).alias(name) for name in names]  # of any bytes
+    texts = [
+        sf.make_valid_utf8(sf.col(name).cast("string")).alias(name) for name in names
+    ]  # of any bytes
     totals = _totals(
         drawer,
         lambda places: _counted_on_spark(flat, recipe, header, places),
@@ -94,18 +108,26 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
             cells = dict(zip(wanted, part, strict=True))
             drawn = drawer.draw(cells.__getitem__, len(looked))
             made = [
-                drawer.rebuild(cells[stands_for(plan, each)], drawn[each.release], each.name)
+                drawer.rebuild(
+                    cells[stands_for(plan, each)], drawn[each.release], each.name
+                )
                 for each in plan.columns
                 if each.release is not None
             ]
             gone = None
             if drawer.dropped is not None:
                 place = pa.array(np.cumsum(~drawer.dropped) - 1, mask=drawer.dropped)
-                made, gone = [each.take(place) for each in made], pa.array(drawer.dropped)
-            yield pa.StructArray.from_arrays(made, [field.name for field in fields], mask=gone)
+                made, gone = (
+                    [each.take(place) for each in made],
+                    pa.array(drawer.dropped),
+                )
+            yield pa.StructArray.from_arrays(
+                made, [field.name for field in fields], mask=gone
+            )
             texts = looked.flatten()
             every = [
-                texts.take(arrow_integers(np.arange(at, len(texts), len(names)))) for at in range(len(names))
+                texts.take(arrow_integers(np.arange(at, len(texts), len(names))))
+                for at in range(len(names))
             ]
             look_at(pa.RecordBatch.from_arrays(every, names), drawer)
         _end(drawer, totals)
@@ -115,27 +137,50 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
         "return": Iterator[pa.Array],
     }
     draw = sf.arrow_udf(sanitise_partition, StructType(fields)).asNondeterministic()
-    place = sf.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)  # of a record in its partition
-    every = sf.array(*texts)  # Spark is slow with null structures, and with long runs of null arrays
+    place = sf.monotonically_increasing_id().bitwiseAND(
+        (1 << 33) - 1
+    )  # of a record in its partition
+    every = sf.array(
+        *texts
+    )  # Spark is slow with null structures, and with long runs of null arrays
     looked = sf.when((place < LOOKED) | (place % SPARSELY == 0), every)
-    rows = flat.withColumn("looked", every if frame.isStreaming else looked)  # streams have no places
+    rows = flat.withColumn(
+        "looked", every if frame.isStreaming else looked
+    )  # streams have no places
     drawn = draw(*(names[at] for at in wanted), "looked").alias("drawn")
     # An alias ends the search for names that are not there: those of columns left out would be found below.
-    return rows.select(*names, drawn).filter(sf.col("drawn").isNotNull()).select(*columns).alias(NAMED)
+    return (
+        rows.select(*names, drawn)
+        .filter(sf.col("drawn").isNotNull())
+        .select(*columns)
+        .alias(NAMED)
+    )
 
 
-def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Sequence[int]) -> Any:
+def _counted_on_spark(
+    flat: Any, recipe: Any, header: Sequence[Any], places: Sequence[int]
+) -> Any:
     """The counts of each partition: by Spark where there are few symbols, else of each record."""
     import pyarrow as pa
     from pyspark.sql import functions as sf
 
     names = [f"c{at}" for at in places]
-    texts = [name for name in names if flat.schema[name].dataType.typeName() == "string"]
-    flat = flat.withColumns({name: sf.col(name).cast("string") for name in texts})  # or collations group them
+    texts = [
+        name for name in names if flat.schema[name].dataType.typeName() == "string"
+    ]
+    flat = flat.withColumns(
+        {name: sf.col(name).cast("string") for name in texts}
+    )  # or collations group them
     rows = flat.select(sf.spark_partition_id().alias("part"), *names)
     releases = recipe.drawer(header).releases
-    few = releases and not any(bins for release in releases for bins in release.channel.useful.bins)
-    rows = rows.groupBy("part", *names).count() if few else rows.withColumn("count", sf.lit(1))
+    few = releases and not any(
+        bins for release in releases for bins in release.channel.useful.bins
+    )
+    rows = (
+        rows.groupBy("part", *names).count()
+        if few
+        else rows.withColumn("count", sf.lit(1))
+    )
 
     def count_parts(batches: Iterator[Any]) -> Iterator[Any]:
         drawer, counted = (
@@ -143,18 +188,31 @@ def _counted_on_spark(flat: Any, recipe: Any, header: Sequence[Any], places: Seq
             defaultdict[int, Any](lambda: [0 * each for each in drawer.counts]),
         )
         for batch in batches:
-            part, times = integers_of(batch.column(0)), integers_of(batch.columns[-1]).astype(np.int64)
-            ends = np.flatnonzero(np.diff(part, append=-1)) + 1  # of what belongs to one partition
+            part, times = (
+                integers_of(batch.column(0)),
+                integers_of(batch.columns[-1]).astype(np.int64),
+            )
+            ends = (
+                np.flatnonzero(np.diff(part, append=-1)) + 1
+            )  # of what belongs to one partition
             for first, end in pairwise([0, *ends.tolist()]):
-                cells, before = batch.slice(first, end - first), [each.copy() for each in drawer.counts]
-                drawer.count(lambda at, cells=cells: cells.column(1 + places.index(at)), times[first:end])
+                cells, before = (
+                    batch.slice(first, end - first),
+                    [each.copy() for each in drawer.counts],
+                )
+                drawer.count(
+                    lambda at, cells=cells: cells.column(1 + places.index(at)),
+                    times[first:end],
+                )
                 sums = zip(counted[part[first]], drawer.counts, before, strict=True)
                 counted[part[first]] = [old + new - known for old, new, known in sums]
         found = [[each.tolist() for each in counts] for counts in counted.values()]
         yield pa.RecordBatch.from_pydict({"counts": found})
 
     if few:
-        found = next(count_parts(rows.toArrow().sort_by("part").to_batches())).to_pylist()
+        found = next(
+            count_parts(rows.toArrow().sort_by("part").to_batches())
+        ).to_pylist()
     else:
         found = rows.mapInArrow(count_parts, "counts array<array<bigint>>").collect()
     return [each["counts"] for each in found]
@@ -167,14 +225,20 @@ def on_dask(frame: Any, recipe: Any, header: Sequence[Any], first_row: int) -> A
     def counted(places: Sequence[int]) -> Any:
         tools: Any = dask
         work = tools.delayed(_Counting(recipe, header, places), pure=False)
-        return tools.compute(*map(work, frame[[header[at] for at in places]].to_delayed()))
+        return tools.compute(
+            *map(work, frame[[header[at] for at in places]].to_delayed())
+        )
 
     empty, drawer = frame._meta.iloc[:0], recipe.drawer(header)
     # What is wrong with the types is found before anything is read.
     meta = _PartitionWork(recipe, header, None)(empty)
     totals = _totals(drawer, counted, lambda parts: frame.partitions[:parts].compute())
     work = _PartitionWork(recipe, header, totals)
-    if not drawer.releases or recipe.options.identifiers or recipe.options.row_numbers is not None:
+    if (
+        not drawer.releases
+        or recipe.options.identifiers
+        or recipe.options.row_numbers is not None
+    ):
         return frame.map_partitions(work, meta=meta)
     # Where each partition begins: a cumulated sum, so that no partition waits for those behind it.
     lengths = frame.map_partitions(_length, meta=(None, np.dtype(np.int64)))
@@ -208,12 +272,16 @@ class _Counting(_PartitionWork):
 
     def __call__(self, part: Any, first_row: Any = ()) -> Any:
         drawer = self._recipe.drawer(self._header)
-        drawer.count(lambda at: part.iloc[:, self._more.index(at)], np.ones(len(part), np.int64))
+        drawer.count(
+            lambda at: part.iloc[:, self._more.index(at)], np.ones(len(part), np.int64)
+        )
         return drawer.counts
 
 
 def _totals(
-    drawer: Any, counted: Callable[[Sequence[int]], Sequence[Any]], first: Callable[[int], Any]
+    drawer: Any,
+    counted: Callable[[Sequence[int]], Sequence[Any]],
+    first: Callable[[int], Any],
 ) -> Any:
     """How many records of all partitions have each symbol; refuses partitions that differ more than by chance.
 
@@ -221,11 +289,16 @@ def _totals(
     """
     if not drawer.orders:
         return None
-    people = () if drawer.releases else drawer.plan.identity  # whom a mechanism counts in any case
-    parts = counted(sorted({*people, *(at for places in drawer.plan.inputs for at in places)})) or [
-        drawer.counts
+    people = (
+        () if drawer.releases else drawer.plan.identity
+    )  # whom a mechanism counts in any case
+    parts = counted(
+        sorted({*people, *(at for places in drawer.plan.inputs for at in places)})
+    ) or [drawer.counts]
+    tables = [
+        np.array(each, np.int64).reshape(len(parts), -1)
+        for each in zip(*parts, strict=True)
     ]
-    tables = [np.array(each, np.int64).reshape(len(parts), -1) for each in zip(*parts, strict=True)]
     _refuse_apart(drawer, tables)
     records = tables[0].sum(axis=1)
     if records.max() < LOOKED:
@@ -237,7 +310,10 @@ def _totals(
 def _refuse_apart(drawer: Any, tables: Sequence[Integers], looks: float = 1) -> None:
     for name, table in zip(drawer.orders, tables, strict=False):
         rows, columns = np.nonzero(table)
-        if decisive(log_evidence(rows, columns, table[rows, columns]), looks * len(drawer.orders)):
+        if decisive(
+            log_evidence(rows, columns, table[rows, columns]),
+            looks * len(drawer.orders),
+        ):
             raise InputError(APART.format(quoted(name), round(1 / LEVEL)))
 
 

@@ -100,10 +100,14 @@ class Order:
         classes = codes if self._size <= CLASSES else codes * CLASSES // self._size
         before = np.empty_like(classes)
         before[0], before[1:] = self._last, classes[:-1]
-        self._pairs += np.bincount(before * self._classes + classes, minlength=len(self._pairs))
+        self._pairs += np.bincount(
+            before * self._classes + classes, minlength=len(self._pairs)
+        )
         self._last = int(classes[-1])
         while self._records + len(classes) > BLOCKS * self._block:
-            self._parts[: BLOCKS // 2] = self._parts.reshape(BLOCKS // 2, 2, -1).sum(axis=1)
+            self._parts[: BLOCKS // 2] = self._parts.reshape(BLOCKS // 2, 2, -1).sum(
+                axis=1
+            )
             self._parts[BLOCKS // 2 :] = 0
             self._block *= 2
         places = np.arange(self._records, self._records + len(classes)) // self._block
@@ -117,7 +121,9 @@ class Order:
         """The logarithm of the e-value against a random order."""
         tables = [self._pairs.reshape(-1, self._classes), parts := self._parts]
         while len(parts) > LUMPED:
-            tables.append(parts := parts.reshape(-1, LUMPED, parts.shape[1]).sum(axis=1))
+            tables.append(
+                parts := parts.reshape(-1, LUMPED, parts.shape[1]).sum(axis=1)
+            )
         cells = [(table, np.nonzero(table)) for table in tables]
         runs, *found = [log_evidence(at[0], at[1], table[at]) for table, at in cells]
         return mean_evidence([runs, mean_evidence(found)])
@@ -156,15 +162,23 @@ class Crossing:
         if self.full:
             return
         own, other = (
-            np.array([place.setdefault(text, len(place)) for text in (*cells.texts, "")])[cells.codes]
+            np.array(
+                [place.setdefault(text, len(place)) for text in (*cells.texts, "")]
+            )[cells.codes]
             for place, cells in ((self.values, values), (self.symbols, symbols))
         )
-        place = np.array([self.symbols.get(text, -1) for text in (*values.texts, "")])[values.codes]
+        place = np.array([self.symbols.get(text, -1) for text in (*values.texts, "")])[
+            values.codes
+        ]
         self._same += int(np.count_nonzero(place == other))
         self._looked += len(own)
         keys, counts = np.unique(own << 32 | other, return_counts=True)
-        self._keys, at = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
-        self._counts = np.bincount(at, np.concatenate([self._counts, counts])).astype(np.int64)
+        self._keys, at = np.unique(
+            np.concatenate([self._keys, keys]), return_inverse=True
+        )
+        self._counts = np.bincount(at, np.concatenate([self._counts, counts])).astype(
+            np.int64
+        )
         self.full = len(self.values) > self._limit or len(self.symbols) > SYMBOLS
         if self.full:  # nobody asks for their texts any more
             self.values, self.symbols = {}, {}
@@ -181,7 +195,9 @@ class Crossing:
     @property
     def same(self) -> bool:
         """Whether nearly all cells of the two columns have the same text, and not always the same."""
-        return len(np.unique(self.table()[1])) > 1 and self._same >= NEARLY * max(self._looked, 2)
+        return len(np.unique(self.table()[1])) > 1 and self._same >= NEARLY * max(
+            self._looked, 2
+        )
 
     def guessed(self) -> tuple[float, float]:
         """The shares of records whose symbol is guessed right: from the values of the others, and without any.
@@ -193,7 +209,11 @@ class Crossing:
         values, counts = values[order], counts[order]
         first = np.flatnonzero(np.diff(values, prepend=-1))
         most, later = counts[first], first + 1
-        second = np.where(np.append(values, -1)[later] == values[first], np.append(counts, 0)[later], 0)
+        second = np.where(
+            np.append(values, -1)[later] == values[first],
+            np.append(counts, 0)[later],
+            0,
+        )
         total = max(1, int(counts.sum()))
         alone = np.bincount(symbols, self._counts).max(initial=0)
         return float(most[most - 1 > second].sum() / total), float(alone / total)
@@ -213,14 +233,18 @@ class Twins:
         self._pairs = {(name, other): Crossing() for name in kept for other in hidden}
         self._records = self._next = 0
 
-    def add(self, count: int, some: Callable[[int], Callable[[Any], Encoded | None]]) -> None:
+    def add(
+        self, count: int, some: Callable[[int], Callable[[Any], Encoded | None]]
+    ) -> None:
         """The next `count` records; `some` gives the cells of every so manieth of them."""
         due = self._records < LOOKED or self._records >= self._next
         self._records += count
         if not due or not count:
             return
         self._next = 2 * self._records
-        column = lru_cache(64)(some(max(1, count // LOOKED)))  # of many columns not all at once
+        column = lru_cache(64)(
+            some(max(1, count // LOOKED))
+        )  # of many columns not all at once
         for pair, crossing in self._pairs.items():
             values, symbols = (None, None) if crossing.full else map(column, pair)
             if values is not None and symbols is not None:
@@ -228,4 +252,8 @@ class Twins:
 
     def found(self) -> list[tuple[Any, Any]]:
         """Columns that stand for other ones, and for which."""
-        return [pair for pair, each in self._pairs.items() if each.stands_for(len(self._pairs))]
+        return [
+            pair
+            for pair, each in self._pairs.items()
+            if each.stands_for(len(self._pairs))
+        ]

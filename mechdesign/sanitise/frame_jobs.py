@@ -38,9 +38,14 @@ def weighed(frame: Any, columns: Sequence[Any], drawer: Any, first_row: int) -> 
         return released
     key = drawer.recipe.keys[0].derived("order")
     content = RowHasher(key.secret).content(columns, len(frame))
-    order = np.argsort(random_words(key.derived(content.ordered), 0, len(released)), kind="stable")
+    order = np.argsort(
+        random_words(key.derived(content.ordered), 0, len(released)), kind="stable"
+    )
     # Row numbers that pandas gave the rows as an index are given anew.
-    plain = type(getattr(frame, "index", None)).__name__ == "RangeIndex" and frame.index.name is None
+    plain = (
+        type(getattr(frame, "index", None)).__name__ == "RangeIndex"
+        and frame.index.name is None
+    )
     mixed = rows_of(released, order)
     return mixed.reset_index(drop=True) if plain else mixed
 
@@ -74,11 +79,14 @@ def warn_of_draws(columns: Sequence[Any], records: int, drawer: Drawer) -> None:
         for _, other, found, begin in [each for each in _DRAWN if each[0] == name]:
             size = min(len(begin), len(start))
             if other != how and (
-                found.unordered == content.unordered or content.share_in([found.sample()]) >= KNOWN
+                found.unordered == content.unordered
+                or content.share_in([found.sample()]) >= KNOWN
             ):
                 told[_TWICE] = None
             elif other == how and len(how) == 1 and recipe.options.row_numbers is None:
-                told |= {} if np.array_equal(begin[:size], start[:size]) else {_ROWS: None}
+                told |= (
+                    {} if np.array_equal(begin[:size], start[:size]) else {_ROWS: None}
+                )
         _DRAWN.append((name, how, content, start))
     for text in told:
         warnings.warn(text, stacklevel=4)
@@ -112,9 +120,19 @@ def by_ledger(
     book = Ledger(ledger)
     content = book.hasher.content(columns, records)
     uses = uses_of(recipe, recipe.plan(header), header)
-    identity, fresh, channels = recipe.options.identifiers, recipe.options.fresh_draw, recipe.channels
+    identity, fresh, channels = (
+        recipe.options.identifiers,
+        recipe.options.fresh_draw,
+        recipe.channels,
+    )
     job = Job(
-        book, uses, content=content, identity=identity, fresh_draw=fresh, source=FRAME, channels=channels
+        book,
+        uses,
+        content=content,
+        identity=identity,
+        fresh_draw=fresh,
+        source=FRAME,
+        channels=channels,
     )
     while (earlier := job.met(content)) is None:
         pass
@@ -135,8 +153,17 @@ def quantised(frame: Any, columns: Sequence[Any], drawer: NumbersDrawer) -> Any:
     done = drawer.result(None)
     if path is not None:
         book = Ledger(path)
-        done = charged(book, book.hasher.content(columns, len(frame)), done, source=FRAME, target=FRAME)
+        done = charged(
+            book,
+            book.hasher.content(columns, len(frame)),
+            done,
+            source=FRAME,
+            target=FRAME,
+        )
         if done.releases > 1:
             text = f"all {done.releases} releases of {quoted(done.column)} of these records together tell at most "
-            warnings.warn(f"{text}{at_most(done.releases_epsilon or 0)} bits of one individual", stacklevel=3)
+            warnings.warn(
+                f"{text}{at_most(done.releases_epsilon or 0)} bits of one individual",
+                stacklevel=3,
+            )
     return released

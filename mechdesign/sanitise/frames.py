@@ -17,7 +17,13 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import arrow_integers
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of, metadata_of
+from mechdesign.formats.outputs import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    field_of,
+    metadata_of,
+)
 from mechdesign.sanitise.plan import Plan, lookalikes, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Looks, Recipe, stands_for
 from mechdesign.tables.columns import arrow_type
@@ -34,8 +40,12 @@ def released_schema(schema: Any, drawer: Drawer) -> Any:
         else:
             kind = drawer.own_type(column, lambda at: schema.field(at).type)
             like = schema.field(stands_for(drawer.plan, column)).type
-            outputs.append(WrittenColumn(column.name, column.source, kind or arrow_type(like)))
-    return pa.schema([field_of(output, schema) for output in outputs], metadata_of(schema, outputs))
+            outputs.append(
+                WrittenColumn(column.name, column.source, kind or arrow_type(like))
+            )
+    return pa.schema(
+        [field_of(output, schema) for output in outputs], metadata_of(schema, outputs)
+    )
 
 
 def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
@@ -52,9 +62,13 @@ def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
             "take it off (reset_index), or keep it knowingly (keep_sensitive)"
         )
     arrow = isinstance(frame, (pa.Table, pa.RecordBatch))
-    if arrow or hasattr(frame, "to_arrow"):  # columns of pandas hold no structures but Python's own
+    if arrow or hasattr(
+        frame, "to_arrow"
+    ):  # columns of pandas hold no structures but Python's own
         schema = frame.schema if arrow else frame.head(0).to_arrow().schema
-        refuse_inner(schema, {*plan.others} - {*recipe.options.kept}, secret, recipe.replaced)
+        refuse_inner(
+            schema, {*plan.others} - {*recipe.options.kept}, secret, recipe.replaced
+        )
 
 
 def rows_of(frame: Any, at: Integers) -> Any:
@@ -103,7 +117,9 @@ def header_of(frame: Any) -> list[Any]:
             pass
         except TypeError:
             kind = type(frame).__name__
-            raise InputError(f"the table must be a pandas, polars or pyarrow table; not {kind}") from None
+            raise InputError(
+                f"the table must be a pandas, polars or pyarrow table; not {kind}"
+            ) from None
         names = list(frame.columns)
     return all_different(names)
 
@@ -126,12 +142,22 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0) -> Any:
     is_polars = not is_arrow and nw.get_native_namespace(frame).__name__ == "polars"
 
     def column(at: int) -> Any:
-        return frame.column(at) if is_arrow else frame.to_series(at) if is_polars else frame.iloc[:, at]
+        return (
+            frame.column(at)
+            if is_arrow
+            else frame.to_series(at)
+            if is_polars
+            else frame.iloc[:, at]
+        )
 
     def cells(at: int) -> Any:
         """The column, text and integers as arrow has them, which are read soonest."""
-        series: Any = nw.from_native(column(at), series_only=True, pass_through=is_arrow)
-        plain = not is_arrow and (series.dtype == nw.String or series.dtype.is_integer())
+        series: Any = nw.from_native(
+            column(at), series_only=True, pass_through=is_arrow
+        )
+        plain = not is_arrow and (
+            series.dtype == nw.String or series.dtype.is_integer()
+        )
         return series.to_arrow() if plain else column(at)
 
     drawn = drawer.draw(cells, len(frame), first_row=first_row)
@@ -146,14 +172,20 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0) -> Any:
             like = drawer.rebuild(like, released, part.name)
         columns.append(like.alias(part.name) if is_polars else like)
     if is_arrow:
-        return type(frame).from_arrays(columns, schema=released_schema(frame.schema, drawer))
+        return type(frame).from_arrays(
+            columns, schema=released_schema(frame.schema, drawer)
+        )
     if is_polars:
         return frame.select(columns)
     result = frame.copy(deep=False)
     for part, series in zip(plan.columns, columns, strict=True):
         if part.release is not None:
             result[part.name if part.source is None else header[part.source]] = series
-    new = {header[part.source]: part.name for part in plan.columns if part.source is not None}
+    new = {
+        header[part.source]: part.name
+        for part in plan.columns
+        if part.source is not None
+    }
     gone = [name for name in header if name not in new]
     result = result.drop(columns=gone) if gone else result
     new = {old: name for old, name in new.items() if old != name}

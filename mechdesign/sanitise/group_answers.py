@@ -47,15 +47,23 @@ def answer_groups(
     Raises InputError if a column is missing, or a record has no number, or one outside the range that is refused.
     """
     if mechanism.query == "identity":
-        raise InputError("this mechanism is for single records: use sanitise(frame, mechanism)")
+        raise InputError(
+            "this mechanism is for single records: use sanitise(frame, mechanism)"
+        )
     book = None if ledger is None else Ledger(ledger)
-    names = [column or mechanism.column, *mechanism.group_by, *([individual] if individual else [])]
+    names = [
+        column or mechanism.column,
+        *mechanism.group_by,
+        *([individual] if individual else []),
+    ]
     table = _Table(frame, None if book is not None else names)
     run = Answering(mechanism, table, column, equals, ledger=book)
     answers = run.grouped(individual)
     done = run.tally.result(None, run.answers_each)
     if book is not None:
-        done = charged(book, run.census.content(), done, equals, source=FRAME, target=FRAME)
+        done = charged(
+            book, run.census.content(), done, equals, source=FRAME, target=FRAME
+        )
     eager = nw.dependencies.is_into_dataframe(frame)
     kind: Any = nw.from_native(frame).implementation if eager else "pyarrow"
     return nw.from_dict(answers, backend=kind).to_native(), done
@@ -71,9 +79,13 @@ class _Table:
 
         if isinstance(frame, pa.RecordBatch):
             frame = pa.Table.from_batches([frame])
-        dask = hasattr(frame, "map_partitions")  # of which narwhals warns that it will know it no more
+        dask = hasattr(
+            frame, "map_partitions"
+        )  # of which narwhals warns that it will know it no more
         self.header = all_different(
-            list(frame.columns if dask else nw.from_native(frame).lazy().collect_schema())
+            list(
+                frame.columns if dask else nw.from_native(frame).lazy().collect_schema()
+            )
         )
         for name in names or ():
             require_column(name, self.header)

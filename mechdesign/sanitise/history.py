@@ -42,7 +42,10 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
     from mechdesign.auditing.demands import log_upper
 
     columns = list(zip(*rows, strict=True))
-    return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)
+    return max(
+        log_upper(max(column), min(column)) if min(column) else math.inf
+        for column in columns
+    )
 
 
 def joint_budget(
@@ -68,13 +71,21 @@ def joint_budget(
                 known[channel_digest(channel)] = channel
         if name not in known:
             gone = f" ({place} is gone, or another one now)" if place else ""
-            return None, f"{unknown}: the channel {name[:12]}.. of one of them is not at hand{gone}"
+            return (
+                None,
+                f"{unknown}: the channel {name[:12]}.. of one of them is not at hand{gone}",
+            )
     try:
         drawn: list[Any] = [known[name] for name, _, _ in different]
         found = compose(drawn, None if table is None else table(drawn))
     except InputError as error:
         return None, f"{unknown}: {error}"
-    budget = {"draws": len(different), "eps_l": found.eps_l, "eps_u": found.eps_u, "eps_ldp": found.eps_ldp}
+    budget = {
+        "draws": len(different),
+        "eps_l": found.eps_l,
+        "eps_u": found.eps_u,
+        "eps_ldp": found.eps_ldp,
+    }
     return budget, (
         f"{every} of a record {'has' if len(different) == 1 else 'together have'} the budget "
         f"eps_l {at_most(found.eps_l)}, eps_u {at_most(found.eps_u)}, eps_ldp {at_most(found.eps_ldp)}"
@@ -100,15 +111,21 @@ def share_of(
 ) -> tuple[float, list[Entry]]:
     """Which share of the records of a data set was in releases, and in which."""
     equal = {entry.id for entry in entries if is_same(entry, content, file)}
-    samples = {e.unordered: Ledger.sample(db, e.unordered) for e in entries if e.unordered}
+    samples = {
+        e.unordered: Ledger.sample(db, e.unordered) for e in entries if e.unordered
+    }
     alike = {name for name, sample in samples.items() if content.share_in([sample])}
     share = 1.0 if equal else content.share_in([samples[name] for name in alike])
-    return share, [entry for entry in entries if entry.id in equal or entry.unordered in alike]
+    return share, [
+        entry for entry in entries if entry.id in equal or entry.unordered in alike
+    ]
 
 
 def is_same(entry: Entry, content: Content, file: str | None) -> bool:
     """Whether a release was of these very records, in whatever order; those before ledgers show in their bytes."""
-    return entry.unordered == content.unordered or (file is not None and entry.file == file)
+    return entry.unordered == content.unordered or (
+        file is not None and entry.file == file
+    )
 
 
 def in_cells(entries: Sequence[Entry]) -> dict[str, tuple[int, float]]:
@@ -120,26 +137,50 @@ def in_cells(entries: Sequence[Entry]) -> dict[str, tuple[int, float]]:
     spent: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}
     for entry in entries:
         for drawn in (each for each in entry.drawn if each.use.form == QUANTISED):
-            same, known = (drawn.use.channel, drawn.job), spent.setdefault(drawn.use.columns[0], {})
+            same, known = (
+                (drawn.use.channel, drawn.job),
+                spent.setdefault(drawn.use.columns[0], {}),
+            )
             known[same] = max(known.get(same, (1, 1)), tuple(entry.settings["spent"]))
-    return {column: (len(known), composed_epsilon(known.values())) for column, known in spent.items()}
+    return {
+        column: (len(known), composed_epsilon(known.values()))
+        for column, known in spent.items()
+    }
 
 
 def charged(
-    ledger: Ledger, content: Content, done: Quantised, equals: str | None = None, **places: Any
+    ledger: Ledger,
+    content: Content,
+    done: Quantised,
+    equals: str | None = None,
+    **places: Any,
 ) -> Quantised:
     """Enter a release in cells; it then tells of all releases of the column of these records."""
     now, columns = datetime.now(UTC).isoformat(timespec="seconds"), (done.column,)
-    way = done.mechanism.document.model_dump(mode="json", include=WAY) | {"equals": equals}
-    use = Use(channel=sha256(canonical(way).encode()).hexdigest(), columns=columns, form=QUANTISED)
+    way = done.mechanism.document.model_dump(mode="json", include=WAY) | {
+        "equals": equals
+    }
+    use = Use(
+        channel=sha256(canonical(way).encode()).hexdigest(),
+        columns=columns,
+        form=QUANTISED,
+    )
     spent = (done.mechanism.guarantee["outputs"], done.answers_each or 1)
     if by_size := dict(done.mechanism.guarantee.get("answers_by_size", ())):
         each = {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}
         spent = (math.prod(each[size] ** times for size, times in by_size.items()), 1)
-    places |= {"records": content.records, "ordered": content.ordered, "unordered": content.unordered}
+    places |= {
+        "records": content.records,
+        "ordered": content.ordered,
+        "unordered": content.unordered,
+    }
     places |= {"state": "done", "started": now, "finished": now, "versions": versions()}
     places |= {"output": done.sha256, "settings": {"spent": spent}}
-    entry = Entry(id=token_hex(8), drawn=(Drawn(use=use, job=f"data {content.unordered}", draw=0),), **places)
+    entry = Entry(
+        id=token_hex(8),
+        drawn=(Drawn(use=use, job=f"data {content.unordered}", draw=0),),
+        **places,
+    )
     with ledger.changing() as db:
         _, found = share_of(db, ledger.releases(db), content, None)
         ledger.enter(db, entry, content)
@@ -170,12 +211,17 @@ def history_of(
         file = ledger.file_hash(guarded.sha256, canonical(asdict(read)))
     with ledger.reading() as db:
         share, found = share_of(db, ledger.releases(db), census.content(), file)
-    drawn = [each for entry in found for each in entry.drawn if each.use.form != QUANTISED]
+    drawn = [
+        each for entry in found for each in entry.drawn if each.use.form != QUANTISED
+    ]
     budget, told = joint_budget(drawn, channels, table) if drawn else (None, "")
     cells = [
         f"{quoted(column)} was released in {ways} {'way' if ways == 1 else 'ways'} in cells: at most {at_most(bits)} "
         "bits of one individual"
         for column, (ways, bits) in in_cells(found).items()
     ]
-    told = "; ".join(filter(None, [told, *cells])) or "these records have not been released"
+    told = (
+        "; ".join(filter(None, [told, *cells]))
+        or "these records have not been released"
+    )
     return share, found, budget, told

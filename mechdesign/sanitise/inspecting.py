@@ -64,9 +64,20 @@ class ColumnTells:
     def severity(self) -> tuple[float, ...]:
         """By which columns are sorted, worst last."""
         told = self.about.values()
-        gained = [(each.guessed - each.alone) / (1 - each.alone) for each in told if each.alone < 1]
-        worst = [each.pinned for each in told], gained, [each.lift or 0.0 for each in told]
-        return (any(each.stands_for for each in told), *(max(one, default=0.0) for one in worst))
+        gained = [
+            (each.guessed - each.alone) / (1 - each.alone)
+            for each in told
+            if each.alone < 1
+        ]
+        worst = (
+            [each.pinned for each in told],
+            gained,
+            [each.lift or 0.0 for each in told],
+        )
+        return (
+            any(each.stands_for for each in told),
+            *(max(one, default=0.0) for one in worst),
+        )
 
 
 @dataclass(frozen=True)
@@ -95,15 +106,23 @@ def inspect_file(
     asked = ReleaseOptions(columns=columns)
     with open_source(source, text) as table:
         with naming(table.name):
-            useful = tuple(asked.renamed.get(name, name) for name in channel.useful.columns)
+            useful = tuple(
+                asked.renamed.get(name, name) for name in channel.useful.columns
+            )
             for name in (*useful, *sensitive):
                 require_column(name, table.header)
             if both := set(useful) & set(sensitive):
-                raise InputError(f"the column {quoted(min(both))} cannot be sensitive and useful at once")
+                raise InputError(
+                    f"the column {quoted(min(both))} cannot be sensitive and useful at once"
+                )
         found = sensitive or sensitive_of(channel, asked) or ()
-        hidden = tuple(dict.fromkeys((*useful, *(name for name in found if name in table.header))))
+        hidden = tuple(
+            dict.fromkeys((*useful, *(name for name in found if name in table.header)))
+        )
         crossings = {
-            name: {other: Crossing(VALUES) for other in hidden} for name in table.header if name not in hidden
+            name: {other: Crossing(VALUES) for other in hidden}
+            for name in table.header
+            if name not in hidden
         }
         records = 0
         for batch in table.batches():
@@ -123,6 +142,12 @@ def inspect_file(
 
 def _told(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:
     """Of a column with too many values nothing is known, unless it is a copy."""
-    about = {other: Tells.of(each) for other, each in pairs.items() if not each.full or each.same}
+    about = {
+        other: Tells.of(each)
+        for other, each in pairs.items()
+        if not each.full or each.same
+    }
     many = any(each.full for each in pairs.values())
-    return ColumnTells(name, None if many else max(each.size for each in pairs.values()), about)
+    return ColumnTells(
+        name, None if many else max(each.size for each in pairs.values()), about
+    )

@@ -33,8 +33,22 @@ from mechdesign.formats.urls import Remote, is_url, place_of
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.history import QUANTISED, is_same, joint_budget, local_budget, share_of
-from mechdesign.sanitise.ledger import DONE, FINISHING, Drawn, Entry, Ledger, Settings, Use
+from mechdesign.sanitise.history import (
+    QUANTISED,
+    is_same,
+    joint_budget,
+    local_budget,
+    share_of,
+)
+from mechdesign.sanitise.ledger import (
+    DONE,
+    FINISHING,
+    Drawn,
+    Entry,
+    Ledger,
+    Settings,
+    Use,
+)
 from mechdesign.sanitise.target import Target
 
 KNOWN = 0.5
@@ -122,8 +136,13 @@ class Job:
         self.keys = tuple(map(self.ledger.key_of, self.drawn))
 
     def _found(self, db: Connection, content: Content | None) -> tuple[Drawn, ...]:
-        released = [entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)]
-        places = [*(os.fspath(real_path(path)) for path in self.channel_files), *[None] * len(self.uses)]
+        released = [
+            entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)
+        ]
+        places = [
+            *(os.fspath(real_path(path)) for path in self.channel_files),
+            *[None] * len(self.uses),
+        ]
         pairs = zip(self.uses, places, strict=False)
         return tuple(self._drawn(use, place, released, content) for use, place in pairs)
 
@@ -134,9 +153,17 @@ class Job:
         return same or (self.file is not None and entry.file == self.file)
 
     def _drawn(
-        self, use: Use, place: str | None, released: Sequence[Entry], content: Content | None
+        self,
+        use: Use,
+        place: str | None,
+        released: Sequence[Entry],
+        content: Content | None,
     ) -> Drawn:
-        found = [(entry, old) for entry in released if (old := entry.of(use.channel)) is not None]
+        found = [
+            (entry, old)
+            for entry in released
+            if (old := entry.of(use.channel)) is not None
+        ]
         if not found:
             rows = self.file or (content and content.ordered)
             job = f"id {canonical(self.identity)}" if self.identity else f"rows {rows}"
@@ -154,13 +181,17 @@ class Job:
         """Tell the releases, one for each channel, with which symbols records were released before."""
         if self.identity:
             with self.ledger.reading() as db:
-                for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
+                for release, drawn, key in zip(
+                    releases, self.drawn, self.keys, strict=True
+                ):
                     known = self.ledger.known(db, drawn, key)
                     release.earlier.reserve(sum(len(hashes) for hashes, _ in known))
                     for hashes, codes in known:
                         release.earlier.look(hashes, codes)
 
-    def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Entry | None:
+    def finished(
+        self, target: PathLike, sides: Sequence[PathLike] = ()
+    ) -> Entry | None:
         """The run that has written all of this to `target` already, if there is one; it is marked as done.
 
         So a job that was killed after its files had their names has nothing left to do, and one that is asked for
@@ -169,7 +200,11 @@ class Job:
         run = self._last(target)
         if run is None or not run.same_release(self.entry(target, None, 0)):
             return None
-        if not (Remote(target).holds(run.output) if is_url(target) else holds(run.target, run.output)):
+        if not (
+            Remote(target).holds(run.output)
+            if is_url(target)
+            else holds(run.target, run.output)
+        ):
             return None
         if not all(Path(path).is_file() for path in sides) and not is_url(target):
             return None
@@ -227,11 +262,17 @@ class Job:
             self._choose(content)
         return earlier
 
-    def _met(self, db: Connection, content: Content, *, budget: bool = True) -> Earlier | None:
+    def _met(
+        self, db: Connection, content: Content, *, budget: bool = True
+    ) -> Earlier | None:
         ours = {drawn.use.channel: drawn for drawn in self.drawn}
         own, foreign, others, before = [list[Entry]() for _ in range(4)]
         for entry in self.ledger.releases(db):
-            pairs = [(old, ours[old.use.channel]) for old in entry.drawn if old.use.channel in ours]
+            pairs = [
+                (old, ours[old.use.channel])
+                for old in entry.drawn
+                if old.use.channel in ours
+            ]
             same = all(old.job == mine.job for old, mine in pairs)
             (others if not pairs else own if same else foreign).append(entry)
             # Of two jobs that know these records, one of them of an earlier version, the last one counts.
@@ -241,43 +282,77 @@ class Job:
             elif claimed and self._found(db, content) != self.drawn:
                 return None
         again = {entry.id for entry in before}
-        repeated = any(entry.id not in again and is_same(entry, content, self.file) for entry in own)
+        repeated = any(
+            entry.id not in again and is_same(entry, content, self.file)
+            for entry in own
+        )
         share, alike = share_of(db, foreign, content, self.file)
         if share >= KNOWN and not self.fresh_draw and not repeated:
-            same = [entry for entry in alike if is_same(entry, content, self.file)] or alike
+            same = [
+                entry for entry in alike if is_same(entry, content, self.file)
+            ] or alike
             raise InputError(_refusal(share, same[-1], self.identity))
         before += alike if share >= KNOWN else []
         likeness, others = share_of(db, others, content, self.file)
-        drawn = [old for entry in before for old in entry.drawn if old.use.channel in ours]
-        count = len({(old.job, old.draw) for old in drawn} - {(mine.job, mine.draw) for mine in self.drawn})
-        notices = [_AGAIN.format(count, "draw" if count == 1 else "draws")] if count else []
+        drawn = [
+            old for entry in before for old in entry.drawn if old.use.channel in ours
+        ]
+        count = len(
+            {(old.job, old.draw) for old in drawn}
+            - {(mine.job, mine.draw) for mine in self.drawn}
+        )
+        notices = (
+            [_AGAIN.format(count, "draw" if count == 1 else "draws")] if count else []
+        )
         notices += [_SOME.format(share)] if 0 < share < KNOWN else []
         notices += [_FIRST] if self.fresh_draw and not count else []
         notices += [_OTHER_CHANNELS] if likeness >= KNOWN else []
-        blind = [entry for entry in own if entry.unordered is None and entry.file != self.file]
+        blind = [
+            entry
+            for entry in own
+            if entry.unordered is None and entry.file != self.file
+        ]
         notices += [_UNSEEN] if self.identity and blind else []
         joint = None
         if self.fresh_draw and count and budget:
             met = before + (others if likeness >= KNOWN else [])
-            earlier = [each for entry in met for each in entry.drawn if each.use.form != QUANTISED]
+            earlier = [
+                each
+                for entry in met
+                for each in entry.drawn
+                if each.use.form != QUANTISED
+            ]
             every = [*self.drawn, *earlier]
             joint, told = joint_budget(every, self.channels)
             notices.append(told)
         return Earlier(count, tuple(before), likeness >= KNOWN, joint, tuple(notices))
 
-    def finish(self, entry: Entry, content: Content | None = None, releases: Sequence[Release] = ()) -> None:
+    def finish(
+        self,
+        entry: Entry,
+        content: Content | None = None,
+        releases: Sequence[Release] = (),
+    ) -> None:
         """Enter that a release is about to be made: its data are on disk, and files are about to get their names."""
         with self.ledger.changing() as db:
             # Another process may have released something since this job looked.
             if content is not None and self._met(db, content, budget=False) is None:
                 raise InputError(_MEANWHILE)
             last = self.ledger.last_of(db, entry.target)
-            if last is not None and last.state == FINISHING and last.same_release(entry):
+            if (
+                last is not None
+                and last.state == FINISHING
+                and last.same_release(entry)
+            ):
                 # Killed at this point, it was going to write the same bytes.
                 self.ledger.take_over(db, last, entry)
                 self._continued = last
             self.ledger.enter(db, entry, content)
-            pairs = zip(releases, self.drawn, self.keys, strict=True) if self.identity and releases else ()
+            pairs = (
+                zip(releases, self.drawn, self.keys, strict=True)
+                if self.identity and releases
+                else ()
+            )
             for release, drawn, key in pairs:
                 for hashes, codes in self.ledger.known(db, drawn, key):
                     other = release.seen.find(hashes, codes)[1] != codes
@@ -289,9 +364,13 @@ class Job:
     def done(self, entry: Entry) -> None:
         """Enter that a release has been made."""
         with self.ledger.changing() as db:
-            self.ledger.enter(db, entry.model_copy(update={"state": DONE, "finished": _now()}))
+            self.ledger.enter(
+                db, entry.model_copy(update={"state": DONE, "finished": _now()})
+            )
 
-    def commit(self, out: Target, entry: Entry, content: Content, releases: Sequence[Release]) -> None:
+    def commit(
+        self, out: Target, entry: Entry, content: Content, releases: Sequence[Release]
+    ) -> None:
         """Enter a release and give its files their names; what fails is taken back, unless it may have been seen."""
 
         def take_back() -> None:
@@ -306,7 +385,10 @@ class Job:
                         self.ledger.enter(db, self._continued)
 
         with on_failure(take_back):
-            out.commit(before=lambda: self.finish(entry, content, releases), after=lambda: self.done(entry))
+            out.commit(
+                before=lambda: self.finish(entry, content, releases),
+                after=lambda: self.done(entry),
+            )
 
 
 def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
@@ -319,14 +401,26 @@ def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
             bound = "any amount" if math.isinf(budget) else f"at most {at_most(budget)}"
             done = f"were drawn anew: each further symbol of a record adds {bound} to what its releases tell (the "
             done += "local budget of the channel)"
-        told.append(f"{release.changes:,} records have another symbol than before and {done}")
+        told.append(
+            f"{release.changes:,} records have another symbol than before and {done}"
+        )
     return tuple(told)
 
 
 def _refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
-    what = "these records have" if share == 1 else f"about {share:.0%} of these records have"
-    known = f"the column {listed(entry.identity)}" if entry.identity else "their row number"
-    hint = "" if identity else ", name what identifies a record (--identity COL) from the first release on"
+    what = (
+        "these records have"
+        if share == 1
+        else f"about {share:.0%} of these records have"
+    )
+    known = (
+        f"the column {listed(entry.identity)}" if entry.identity else "their row number"
+    )
+    hint = (
+        ""
+        if identity
+        else ", name what identifies a record (--identity COL) from the first release on"
+    )
     return (
         f"{what} been released through this channel before (to {entry.target} on {entry.started[:10]}, known by "
         f"{known}), and would be drawn a second time, which can leak far more than one "

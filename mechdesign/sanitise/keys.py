@@ -35,7 +35,9 @@ def create_key(path: PathLike, key: Key) -> None:
     part = target.with_name(f".{target.name}.part")
     try:
         if os.path.lexists(target):
-            raise InputError(f"the key file {target} exists, and a key is never overwritten")
+            raise InputError(
+                f"the key file {target} exists, and a key is never overwritten"
+            )
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE)
         try:
@@ -50,7 +52,9 @@ def create_key(path: PathLike, key: Key) -> None:
             part.unlink(missing_ok=True)
         sync_folder(target.parent)
     except OSError as error:
-        raise InputError(f"the key file {target} cannot be written: {reason(error)}") from None
+        raise InputError(
+            f"the key file {target} cannot be written: {reason(error)}"
+        ) from None
 
 
 def read_key(path: PathLike) -> Key:
@@ -62,7 +66,10 @@ def read_key(path: PathLike) -> Key:
     name = f"the key file {os.fspath(path)}"
     # A pipe under this name must not make the job wait for somebody to write to it.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
-    with reading(name), open(path, "rb", opener=lambda file, _: os.open(file, flags)) as stream:
+    with (
+        reading(name),
+        open(path, "rb", opener=lambda file, _: os.open(file, flags)) as stream,
+    ):
         mode = os.fstat(stream.fileno()).st_mode
         if not stat.S_ISREG(mode):
             raise InputError(f"{name} is no ordinary file")
@@ -75,7 +82,9 @@ def read_key(path: PathLike) -> Key:
         data = stream.read(_LARGEST)
     line = _LINE.fullmatch(data.decode("latin-1"))
     if line is None:
-        raise InputError(f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hex digits)")
+        raise InputError(
+            f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hex digits)"
+        )
     return Key(bytes.fromhex(line[1]))
 
 
@@ -111,10 +120,16 @@ def key_from(where: str) -> Key:
             with open(int(name), "rb", closefd=False) as stream:
                 text = stream.read(_LARGEST).decode("latin-1")
     except KeyError:
-        raise InputError(f"--key-from {where}: there is no environment variable {name}") from None
+        raise InputError(
+            f"--key-from {where}: there is no environment variable {name}"
+        ) from None
     except (ValueError, OSError):
-        raise InputError(f"--key-from {where}: there is no open file descriptor to read from") from None
+        raise InputError(
+            f"--key-from {where}: there is no open file descriptor to read from"
+        ) from None
     found = _HEX.fullmatch(text)
     if found is None:
-        raise InputError(f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, lower case)")
+        raise InputError(
+            f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, lower case)"
+        )
     return Key(bytes.fromhex(found[1]))

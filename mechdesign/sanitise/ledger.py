@@ -65,7 +65,11 @@ def default_path() -> Path:
     elif sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     else:
-        base = Path.home() / ("Library/Application Support" if sys.platform == "darwin" else ".local/share")
+        base = Path.home() / (
+            "Library/Application Support"
+            if sys.platform == "darwin"
+            else ".local/share"
+        )
     return base / "mechdesign" / NAME
 
 
@@ -132,12 +136,20 @@ class Entry(Record):
     @property
     def data_name(self) -> str | None:
         """A short name of the data set, which is the same for the same records."""
-        return sha256(self.unordered.encode()).hexdigest()[:8] if self.unordered else None
+        return (
+            sha256(self.unordered.encode()).hexdigest()[:8] if self.unordered else None
+        )
 
     def same_release(self, other: Entry) -> bool:
         """Whether both write the same bytes."""
-        mine, others = ([(d.use, d.job, d.draw) for d in entry.drawn] for entry in (self, other))
-        return self.file == other.file and mine == others and self.settings == other.settings
+        mine, others = (
+            [(d.use, d.job, d.draw) for d in entry.drawn] for entry in (self, other)
+        )
+        return (
+            self.file == other.file
+            and mine == others
+            and self.settings == other.settings
+        )
 
 
 class Rehearsed(Exception):
@@ -153,7 +165,9 @@ class Ledger:
         given = default_path() if path is None else Path(path)
         self.path = real_path(given)
         if self.path.is_dir() or not self.path.name:
-            raise InputError(f"{given} is a folder; give the name of a file for the ledger (--ledger)")
+            raise InputError(
+                f"{given} is a folder; give the name of a file for the ledger (--ledger)"
+            )
         self.key_path = self.path.with_name(self.path.name + ".key")
         self._open()
         self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
@@ -162,7 +176,9 @@ class Ledger:
         try:
             if self.path == real_path(default_path()):
                 self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            key_was_there = os.path.lexists(self.key_path)  # looked for first: it comes into being last
+            key_was_there = os.path.lexists(
+                self.key_path
+            )  # looked for first: it comes into being last
             if not self.path.exists():
                 if key_was_there:
                     raise InputError(
@@ -170,8 +186,12 @@ class Ledger:
                         "back, or remove the key if nothing was ever released with it"
                     )
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, MODE))
-            elif self.path.stat().st_size and not begins(self.path, b"SQLite format 3\x00"):
-                raise InputError(f"{self.path} is not a ledger (no SQLite file); name another (--ledger)")
+            elif self.path.stat().st_size and not begins(
+                self.path, b"SQLite format 3\x00"
+            ):
+                raise InputError(
+                    f"{self.path} is not a ledger (no SQLite file); name another (--ledger)"
+                )
         except OSError as error:
             raise self._refused(reason(error)) from None
         if self._is_ready():
@@ -184,7 +204,11 @@ class Ledger:
                 db.execute(f"PRAGMA user_version = {VERSION}")
             row = db.execute(_OWN).fetchone()
             # The key last: after a crash in between, the ledger gets another one as long as nothing was released.
-            if self._given is None and not os.path.lexists(self.key_path) and not self._count(db):
+            if (
+                self._given is None
+                and not os.path.lexists(self.key_path)
+                and not self._count(db)
+            ):
                 self.key = Key.fresh()
                 create_key(self.key_path, self.key)
             else:
@@ -194,7 +218,9 @@ class Ledger:
 
     def _is_ready(self) -> bool:
         """Read the key, where the ledger has its tables and its key, so that nothing need be written."""
-        if not self.path.stat().st_size or (self._given is None and not os.path.lexists(self.key_path)):
+        if not self.path.stat().st_size or (
+            self._given is None and not os.path.lexists(self.key_path)
+        ):
             return False
         with self.reading() as db:
             row = self._has_tables(db) and db.execute(_OWN).fetchone()
@@ -205,11 +231,23 @@ class Ledger:
 
     def _has_tables(self, db: sqlite3.Connection) -> bool:
         """Whether the file is a ledger, or is empty; refuses what it is of anything else."""
-        asked = "PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master"
-        application, version, tables = (db.execute(question).fetchone()[0] for question in asked)
+        asked = (
+            "PRAGMA application_id",
+            "PRAGMA user_version",
+            "SELECT count(*) FROM sqlite_master",
+        )
+        application, version, tables = (
+            db.execute(question).fetchone()[0] for question in asked
+        )
         if tables and (application, version) != (APPLICATION, VERSION):
-            known = f"of version {version}" if application == APPLICATION else "of another program"
-            raise InputError(f"{self.path} is a file {known}, and no ledger of version {VERSION}")
+            known = (
+                f"of version {version}"
+                if application == APPLICATION
+                else "of another program"
+            )
+            raise InputError(
+                f"{self.path} is a file {known}, and no ledger of version {VERSION}"
+            )
         return bool(tables)
 
     @staticmethod
@@ -225,7 +263,11 @@ class Ledger:
             )
         self.key = self._given or read_key(self.key_path)
         if used and check_of(self.key) != fingerprint:
-            what = f"the key file {self.key_path}" if self._given is None else "the key of --key-from"
+            what = (
+                f"the key file {self.key_path}"
+                if self._given is None
+                else "the key of --key-from"
+            )
             raise InputError(
                 f"{what} is not the one of the ledger {self.path}; another key would draw the same records a second "
                 "time: give the right one"
@@ -245,7 +287,9 @@ class Ledger:
         """A connection, to look; works in read-only places, too."""
         try:
             place = f"file:{quote(os.fspath(self.path))}?mode=rw"
-            db = sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)
+            db = sqlite3.connect(
+                place, uri=True, timeout=PATIENCE, isolation_level=None
+            )
             try:
                 # The folder is written, too, before a journal counts as gone.
                 db.execute("PRAGMA synchronous = EXTRA")
@@ -255,15 +299,23 @@ class Ledger:
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise InputError(f"another process keeps the ledger {self.path} busy; try again") from None
+                raise InputError(
+                    f"another process keeps the ledger {self.path} busy; try again"
+                ) from None
             if code in DAMAGE:
                 told = f"the ledger {self.path} is damaged ({error}); put a copy of it back"
                 raise InputError(told) from None
-            why = "read-only file system" if code == sqlite3.SQLITE_READONLY else str(error)
+            why = (
+                "read-only file system"
+                if code == sqlite3.SQLITE_READONLY
+                else str(error)
+            )
             raise self._refused(why) from None
 
     def _refused(self, why: str) -> InputError:
-        return InputError(f"the ledger {self.path} cannot be written: {why}; name another place (--ledger)")
+        return InputError(
+            f"the ledger {self.path} cannot be written: {why}; name another place (--ledger)"
+        )
 
     def file_hash(self, sha256: str, reading: str = "") -> str:
         """A data set's bytes, and how they are read, as the ledger knows them."""
@@ -281,11 +333,15 @@ class Ledger:
 
     def last_of(self, db: sqlite3.Connection, target: str) -> Entry | None:
         """The latest release to a place."""
-        last = "SELECT entry FROM releases WHERE target = ? ORDER BY number DESC LIMIT 1"
+        last = (
+            "SELECT entry FROM releases WHERE target = ? ORDER BY number DESC LIMIT 1"
+        )
         row = db.execute(last, (target,)).fetchone()
         return row and Entry.model_validate_json(row[0])
 
-    def enter(self, db: sqlite3.Connection, entry: Entry, content: Content | None = None) -> None:
+    def enter(
+        self, db: sqlite3.Connection, entry: Entry, content: Content | None = None
+    ) -> None:
         """Enter a release, or what has become of it."""
         db.execute(
             "INSERT INTO releases (id, target, entry) VALUES (?, ?, ?) "
@@ -293,7 +349,10 @@ class Ledger:
             (entry.id, entry.target, entry.model_dump_json()),
         )
         if content is not None:
-            db.execute("INSERT OR IGNORE INTO samples VALUES (?, ?)", (content.unordered, content.sample()))
+            db.execute(
+                "INSERT OR IGNORE INTO samples VALUES (?, ?)",
+                (content.unordered, content.sample()),
+            )
 
     @staticmethod
     def remove(db: sqlite3.Connection, entry: Entry) -> None:
@@ -307,18 +366,31 @@ class Ledger:
         db.execute("DELETE FROM releases WHERE id = ?", (old.id,))
 
     @staticmethod
-    def known(db: sqlite3.Connection, drawn: Drawn, key: Key) -> list[tuple[Hashes, Integers]]:
+    def known(
+        db: sqlite3.Connection, drawn: Drawn, key: Key
+    ) -> list[tuple[Hashes, Integers]]:
         """Hashes of the records that a draw was used on, sorted, and the symbols that they had."""
         rows = db.execute(
             "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? ORDER BY rowid",
             (drawn.job, drawn.use.channel, drawn.draw),
         )
-        codes = ((records, _ciphered(key, nonce, symbols)) for nonce, records, symbols in rows)
-        return [(np.frombuffer(a, "<u8"), np.frombuffer(b, "<i4").astype(np.int64)) for a, b in codes]
+        codes = (
+            (records, _ciphered(key, nonce, symbols))
+            for nonce, records, symbols in rows
+        )
+        return [
+            (np.frombuffer(a, "<u8"), np.frombuffer(b, "<i4").astype(np.int64))
+            for a, b in codes
+        ]
 
     @staticmethod
     def remember(
-        db: sqlite3.Connection, entry: Entry, drawn: Drawn, key: Key, hashes: Hashes, codes: Integers
+        db: sqlite3.Connection,
+        entry: Entry,
+        drawn: Drawn,
+        key: Key,
+        hashes: Hashes,
+        codes: Integers,
     ) -> None:
         """Keep what `known` gives, the symbols encrypted under the key of the draw."""
         if len(hashes):
@@ -331,7 +403,9 @@ class Ledger:
     @staticmethod
     def sample(db: sqlite3.Connection, unordered: str) -> bytes:
         """The sample of a data set that was released."""
-        return db.execute("SELECT sample FROM samples WHERE unordered = ?", (unordered,)).fetchone()[0]
+        return db.execute(
+            "SELECT sample FROM samples WHERE unordered = ?", (unordered,)
+        ).fetchone()[0]
 
 
 def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:

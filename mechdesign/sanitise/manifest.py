@@ -42,7 +42,11 @@ def _sentences() -> Any:
     """The macros of ``manifest.jinja``, of which each gives sentences, a line each; lines that go on are joined."""
     from jinja2 import Environment, StrictUndefined
 
-    text = files("mechdesign.sanitise").joinpath("manifest.jinja").read_text(encoding="utf-8")
+    text = (
+        files("mechdesign.sanitise")
+        .joinpath("manifest.jinja")
+        .read_text(encoding="utf-8")
+    )
     made: Any = Environment(undefined=StrictUndefined, trim_blocks=True)
     made.filters |= {"listed": listed, "quoted": quoted}
     made.filters |= {"at_most": factor_at_most, "at_least": factor_at_least}
@@ -52,13 +56,25 @@ def _sentences() -> Any:
 
 def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
     """What the promise for one channel's columns is."""
-    channel, joint, confidence = released.channel, released.channel.joint, released.channel.record.confidence
+    channel, joint, confidence = (
+        released.channel,
+        released.channel.joint,
+        released.channel.record.confidence,
+    )
     scope = [] if confidence is None else scope_of(confidence)
     population = None
-    if internal and not scope and joint is not None and joint.is_counts and not joint.sensitive.each:
+    if (
+        internal
+        and not scope
+        and joint is not None
+        and joint.is_counts
+        and not joint.sensitive.each
+    ):
         # What is left of the promise of a plain design for the population of its counts.
         population = population_promise(channel, joint)
-    return str(_sentences().covers(released.told, internal, scope, population)).splitlines()
+    return str(
+        _sentences().covers(released.told, internal, scope, population)
+    ).splitlines()
 
 
 def voids(manifest: Manifest) -> list[str]:
@@ -67,7 +83,11 @@ def voids(manifest: Manifest) -> list[str]:
     names = [name for use in uses for name in use.names]
     useful = list(dict.fromkeys(name for use in uses for name in use.columns))
     plain = [name for name in useful if name in manifest.columns and name not in names]
-    others = [name for name in manifest.columns if name not in (*names, *manifest.kept_private, *plain)]
+    others = [
+        name
+        for name in manifest.columns
+        if name not in (*names, *manifest.kept_private, *plain)
+    ]
     return str(_sentences().voids(manifest, uses, useful, plain, others)).splitlines()
 
 
@@ -191,19 +211,39 @@ class Manifest:
     def text(self, audience: Audience) -> str:
         """The manifest as it is written: JSON with the hash of its content."""
         internal = audience == "internal"
-        kind, column_kind = (InternalManifest, InternalColumn) if internal else (PublicManifest, PublicColumn)
+        kind, column_kind = (
+            (InternalManifest, InternalColumn)
+            if internal
+            else (PublicManifest, PublicColumn)
+        )
         shown = {*column_kind.model_fields}
         content: dict[str, Any] = {
-            **{name: value for name, value in vars(self).items() if name in _Told.model_fields},
-            "released": tuple(column.told.model_dump(include=shown) for column in self.released),
+            **{
+                name: value
+                for name, value in vars(self).items()
+                if name in _Told.model_fields
+            },
+            "released": tuple(
+                column.told.model_dump(include=shown) for column in self.released
+            ),
             "versions": versions(),
-            "covers": tuple(line for column in self.released for line in covers(column, internal=internal)),
+            "covers": tuple(
+                line
+                for column in self.released
+                for line in covers(column, internal=internal)
+            ),
             "voids": tuple(voids(self)),
             "notes": (*self.notes, *(self.inner_notes if internal else ())),
         }
         if internal:
-            runs = [(max(each.draw for each in run.drawn), run.target, run.output) for run in self.earlier]
-            earlier = tuple(EarlierRelease(draw=draw, target=to, output=sha256) for draw, to, sha256 in runs)
+            runs = [
+                (max(each.draw for each in run.drawn), run.target, run.output)
+                for run in self.earlier
+            ]
+            earlier = tuple(
+                EarlierRelease(draw=draw, target=to, output=sha256)
+                for draw, to, sha256 in runs
+            )
             content |= {"dataset": self.dataset, "earlier": earlier}
         return document_text(kind.model_validate(content))
 
@@ -217,8 +257,16 @@ def released_column(
     channel_file: str | None = None,
 ) -> ReleasedColumn:
     """What a manifest says of one channel, when all records have been drawn."""
-    channel, record, joint = release.channel, release.channel.record, release.channel.joint
-    values = channel.useful.symbols if release.form in OF_SYMBOLS else [(y,) for y in channel.outputs]
+    channel, record, joint = (
+        release.channel,
+        release.channel.record,
+        release.channel.joint,
+    )
+    values = (
+        channel.useful.symbols
+        if release.form in OF_SYMBOLS
+        else [(y,) for y in channel.outputs]
+    )
     *counts, missing, unknown = release.symbol_counts.tolist()
     symbols = zip(channel.useful.symbols, counts, strict=True)
     outputs = zip(values, release.output_counts.tolist(), strict=True)
@@ -231,18 +279,26 @@ def released_column(
         achieved=without_infinities(record.achieved),
         table_records=None if joint is None else joint.records,
         zero_cells=None if joint is None else sum(row.count(0) for row in joint.counts),
-        symbols=tuple(SymbolCount(symbol=symbol, records=count) for symbol, count in symbols),
+        symbols=tuple(
+            SymbolCount(symbol=symbol, records=count) for symbol, count in symbols
+        ),
         missing=missing,
         unknown_symbols=unknown,
         changes=release.changes,
-        outputs=tuple(ValueCount(value=value, records=count) for value, count in outputs),
+        outputs=tuple(
+            ValueCount(value=value, records=count) for value, count in outputs
+        ),
     )
     return ReleasedColumn(told=told, channel=channel)
 
 
-def read_manifest(path: PathLike, audience: Audience) -> PublicManifest | InternalManifest:
+def read_manifest(
+    path: PathLike, audience: Audience
+) -> PublicManifest | InternalManifest:
     """Read a manifest."""
-    return read_document(path, InternalManifest if audience == "internal" else PublicManifest)
+    return read_document(
+        path, InternalManifest if audience == "internal" else PublicManifest
+    )
 
 
 def codebook_text(channel: Releasable) -> str:
@@ -253,11 +309,31 @@ def codebook_text(channel: Releasable) -> str:
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["output", *channel.useful.columns, "p_output_given_symbol", "p_symbol_given_output"])
+    writer.writerow(
+        [
+            "output",
+            *channel.useful.columns,
+            "p_output_given_symbol",
+            "p_symbol_given_output",
+        ]
+    )
     weight = None if channel.joint is None else channel.joint.useful_counts
-    for label, (at, values) in zip(channel.outputs, IntegerRows.of(channel.rows).columns, strict=True):
-        masses = [] if weight is None else [weight[x] * w for x, w in zip(at, values, strict=True)]
+    for label, (at, values) in zip(
+        channel.outputs, IntegerRows.of(channel.rows).columns, strict=True
+    ):
+        masses = (
+            []
+            if weight is None
+            else [weight[x] * w for x, w in zip(at, values, strict=True)]
+        )
         for i, (x, w) in enumerate(zip(at, values, strict=True)):
             backward = repr(masses[i] / sum(masses)) if masses else ""
-            writer.writerow([label, *channel.useful.symbols[x], repr(w / channel.denominator), backward])
+            writer.writerow(
+                [
+                    label,
+                    *channel.useful.symbols[x],
+                    repr(w / channel.denominator),
+                    backward,
+                ]
+            )
     return stream.getvalue()

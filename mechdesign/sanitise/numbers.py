@@ -39,16 +39,25 @@ def recipe_of(given: Any, options: ReleaseOptions, tally: Tally | None = None) -
             f"this mechanism answers for groups ({given.query}), and releases no column of single records; "
             "apply it to a whole table (`apply`, or answer_groups)"
         )
-    plain, drawn = ReleaseOptions(), ("key", "form", "policy", "row_numbers", "changed", "fresh_draw")
+    plain, drawn = (
+        ReleaseOptions(),
+        ("key", "form", "policy", "row_numbers", "changed", "fresh_draw"),
+    )
     if any(getattr(options, name) != getattr(plain, name) for name in drawn):
         raise InputError(f"a mechanism draws nothing: leave out {', '.join(drawn)}")
     if len(options.identifiers) > 1:
-        raise InputError("a mechanism has one column that identifies individuals; name one (--identity)")
+        raise InputError(
+            "a mechanism has one column that identifies individuals; name one (--identity)"
+        )
     # What a plan asks of a channel: the column that is released, and that no other is sensitive.
     nothing = SimpleNamespace(columns=())
-    face: Any = SimpleNamespace(useful=SimpleNamespace(columns=(given.column,)), sensitive=nothing)
+    face: Any = SimpleNamespace(
+        useful=SimpleNamespace(columns=(given.column,)), sensitive=nothing
+    )
     keys = (key_of(None, options.insecure_seed),)  # for a random order alone
-    return NumbersRecipe(channels=(face,), keys=keys, options=options, mechanism=given, tally=tally)
+    return NumbersRecipe(
+        channels=(face,), keys=keys, options=options, mechanism=given, tally=tally
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +87,10 @@ class Sorted:
     def add(self, values: NDArray[np.float64]) -> None:
         """The next records."""
         steps = np.diff(np.concatenate([self._last, values]))
-        self._up, self._down = self._up and not (steps < 0).any(), self._down and not (steps > 0).any()
+        self._up, self._down = (
+            self._up and not (steps < 0).any(),
+            self._down and not (steps > 0).any(),
+        )
         self._last = values[-1:] if len(values) else self._last
         if (self._up or self._down) and len(self._counts) <= ENOUGH:
             self._counts.update(values.tolist())
@@ -101,9 +113,14 @@ class NumbersDrawer(Looks):
         hidden = {} if recipe.options.into is not None else {(header[place], -1): None}
         super().__init__(recipe, header, hidden, {header[place]: Sorted()})
         self.tally = Tally(made, header[place])
-        self._missing, self._advise = made.provenance.get("missing", REFUSE), not made.mechanisms
+        self._missing, self._advise = (
+            made.provenance.get("missing", REFUSE),
+            not made.mechanisms,
+        )
         self._quantizer = self.tally.quantizer(1)
-        self._middles = np.array([float(middle) for middle in self._quantizer.midpoints])
+        self._middles = np.array(
+            [float(middle) for middle in self._quantizer.midpoints]
+        )
         # The last one marks what lies outside the range: an empty cell.
         self.labels = {(0, 0): (*map(repr, self._middles.tolist()), "")}
         self.counts = [np.zeros(len(self.labels[0, 0]), np.int64)]
@@ -119,7 +136,10 @@ class NumbersDrawer(Looks):
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
         """The columns that are wanted as codes, and those that are read only: numbers that are stored as such."""
-        people, column = [self.header[at] for at in self.plan.identity], self.tally.column
+        people, column = (
+            [self.header[at] for at in self.plan.identity],
+            self.tally.column,
+        )
         if schema is not None and _is_number(schema.field(column).type):
             return people, [column]
         return [*people, column], []
@@ -129,8 +149,13 @@ class NumbersDrawer(Looks):
     ) -> dict[tuple[int, int], DrawnColumn]:
         """As `Drawer.draw`; the records in `dropped` have no code."""
         tally, at = self.tally, np.arange(count)
-        names = [self.header[place] for place in (*self.plan.inputs[0], *self.plan.identity)]
-        people = [empty_as_missing(encode(column(place), self.header[place])) for place in self.plan.identity]
+        names = [
+            self.header[place] for place in (*self.plan.inputs[0], *self.plan.identity)
+        ]
+        people = [
+            empty_as_missing(encode(column(place), self.header[place]))
+            for place in self.plan.identity
+        ]
         cells = [_stored(column(self.plan.inputs[0][0]), names[0]), *people]
         try:
             kept = usable(cells, names, self._missing, advise=self._advise)
@@ -140,7 +165,9 @@ class NumbersDrawer(Looks):
             values, told = tally.inside(found)
         except BadCell as error:
             place = int(at[error.position])
-            raise BadRecord(place, error.what, f"row number {first_row + place} (counted from 0)") from None
+            raise BadRecord(
+                place, error.what, f"row number {first_row + place} (counted from 0)"
+            ) from None
         own = self._quantizer.cells(values).astype(np.int32)
         codes, errors = own[found.codes], np.abs(self._middles[own] - found.values)
         tally.records += len(codes)
@@ -155,7 +182,9 @@ class NumbersDrawer(Looks):
             at, codes = at[~told], codes[~told]
         elif told is not None:
             codes[told] = self._middles.size
-        self.dropped = None if len(at) == count else np.isin(np.arange(count), at, invert=True)
+        self.dropped = (
+            None if len(at) == count else np.isin(np.arange(count), at, invert=True)
+        )
         tally.answers += len(codes)
         self.counts[0] += np.bincount(codes, minlength=len(self.counts[0]))
         return {(0, 0): DrawnColumn(codes, self.labels[0, 0])}

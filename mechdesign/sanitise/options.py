@@ -138,22 +138,34 @@ class ReleaseOptions:
     fresh_draw: bool = False
 
     def __post_init__(self) -> None:
-        self._require("columns", Mapping, "a mapping from the channel's names of columns to the table's")
+        self._require(
+            "columns",
+            Mapping,
+            "a mapping from the channel's names of columns to the table's",
+        )
         self._require("row_numbers", str, "the name of a column")
         self._require("policy", Policy, "a Policy")
         self._require("insecure_seed", int, "a whole number")
         if self.form not in FORMS:
-            raise InputError(f"the form ({quoted(self.form)}) must be one of {listed(FORMS)}")
+            raise InputError(
+                f"the form ({quoted(self.form)}) must be one of {listed(FORMS)}"
+            )
         if self.changed not in CHANGES:
-            raise InputError(f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}")
+            raise InputError(
+                f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}"
+            )
         for name in ("keep_sensitive", "shuffle", "keep_order", "fresh_draw"):
             if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} ({quoted(getattr(self, name))}) must be True or False")
+                raise InputError(
+                    f"{name} ({quoted(getattr(self, name))}) must be True or False"
+                )
         object.__setattr__(self, "columns", dict(self.columns or {}))
         for name in ("identity", "correlated", "drop", "keep"):
             object.__setattr__(self, name, self._names(name))
         if self.shuffle and self.keep_order:
-            raise InputError("the order of the records is shuffled or kept: give --shuffle or --keep-order")
+            raise InputError(
+                "the order of the records is shuffled or kept: give --shuffle or --keep-order"
+            )
         if self.identity and self.row_numbers is not None:
             raise InputError(
                 "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
@@ -161,11 +173,17 @@ class ReleaseOptions:
         if self.ledger is not None and self.key is not None:
             raise InputError("a ledger has its own key; give it alone, or a key")
         if self.ledger is not None and self.insecure_seed is not None:
-            raise InputError("an insecure seed is for tests and has no ledger; give one of the two")
+            raise InputError(
+                "an insecure seed is for tests and has no ledger; give one of the two"
+            )
         if self.fresh_draw and self.ledger is None:
-            raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
+            raise InputError(
+                "without a ledger every draw is fresh; give the ledger, or leave fresh_draw out"
+            )
         if self.changed != REFUSE and not self.identity:
-            raise InputError(f"changed={self.changed} is about records known by identity; name their column")
+            raise InputError(
+                f"changed={self.changed} is about records known by identity; name their column"
+            )
         if self.ledger is not None and self.row_numbers is not None:
             raise InputError(
                 "a ledger knows the same data by their order or by identity; give the column as identity, in place of "
@@ -174,7 +192,9 @@ class ReleaseOptions:
 
     def _require(self, name: str, kinds: Any, what: str) -> None:
         value = getattr(self, name)
-        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+        if value is not None and (
+            not isinstance(value, kinds) or isinstance(value, bool)
+        ):
             raise InputError(f"{name} ({quoted(value)}) must be {what}")
 
     def _names(self, name: str) -> tuple[str, ...]:
@@ -182,7 +202,9 @@ class ReleaseOptions:
         if value is None or isinstance(value, str):
             return () if value is None else (value,)
         if not isinstance(value, Sequence):
-            raise InputError(f"{name} ({quoted(value)}) must be the name of a column, or a sequence of them")
+            raise InputError(
+                f"{name} ({quoted(value)}) must be the name of a column, or a sequence of them"
+            )
         return tuple(cast("Sequence[str]", value))
 
     @property
@@ -214,7 +236,9 @@ class ReleaseOptions:
             return ((into,),)
         if channels == 1 and all(isinstance(name, str) for name in into):
             return (tuple(cast("Sequence[str]", into)),)
-        return tuple((names,) if isinstance(names, str) else tuple(names) for names in into)
+        return tuple(
+            (names,) if isinstance(names, str) else tuple(names) for names in into
+        )
 
 
 def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -236,12 +260,18 @@ def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 if name not in known:
                     near = get_close_matches(name, known, 1)
                     hint = f"; did you mean {near[0]!r}?" if near else ""
-                    what = f"{function.__qualname__}() got an unexpected keyword argument"
+                    what = (
+                        f"{function.__qualname__}() got an unexpected keyword argument"
+                    )
                     raise TypeError(f"{what} {name!r}{hint}")
             return function(*args, **kwargs)
 
-        vars(run)["__signature__"] = inspect.signature(function).replace(parameters=[*own, *wanted])
-        run.__doc__ = _with_parameters(function.__doc__ or "", [each.name for each in wanted])
+        vars(run)["__signature__"] = inspect.signature(function).replace(
+            parameters=[*own, *wanted]
+        )
+        run.__doc__ = _with_parameters(
+            function.__doc__ or "", [each.name for each in wanted]
+        )
         return run
 
     return documented
@@ -249,9 +279,18 @@ def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def _with_parameters(doc: str, names: Sequence[str]) -> str:
     text = inspect.cleandoc(doc)
-    at = next((text.index(end) for end in ("\n\nAttributes\n", "\n\nRaises\n") if end in text), len(text))
+    at = next(
+        (
+            text.index(end)
+            for end in ("\n\nAttributes\n", "\n\nRaises\n")
+            if end in text
+        ),
+        len(text),
+    )
     own = (
-        inspect.cleandoc(ReleaseOptions.__doc__ or "").partition("\n----------")[2].partition("\n\nRaises")[0]
+        inspect.cleandoc(ReleaseOptions.__doc__ or "")
+        .partition("\n----------")[2]
+        .partition("\n\nRaises")[0]
     )
     more = {block.split(" ")[0]: f"\n{block}" for block in re.split(r"\n(?! )", own)}
     return text[:at] + "".join(more[name] for name in names) + text[at:]

@@ -22,7 +22,11 @@ from mechdesign.sanitise.options import ReleaseOptions
 
 
 def lookalikes(
-    header: Sequence[Any], secret: Iterable[Any], known: Collection[Any], *, endings: bool = True
+    header: Sequence[Any],
+    secret: Iterable[Any],
+    known: Collection[Any],
+    *,
+    endings: bool = True,
 ) -> list[tuple[Any, Any]]:
     """Columns that are called like a sensitive one, at first sight or but for `ENDINGS`; which one."""
     plain = {_plain(name, endings): name for name in secret}
@@ -37,7 +41,10 @@ def refuse_inner(
     """Refuse columns that hold a field with the name of a sensitive column, or of one that is released."""
     for field in schema:
         names = [*_inner_names(field.type)] if field.name in kept else []
-        for inner, like in [*lookalikes(names, secret, ()), *lookalikes(names, useful, (), endings=False)]:
+        for inner, like in [
+            *lookalikes(names, secret, ()),
+            *lookalikes(names, useful, (), endings=False),
+        ]:
             what = "sensitive" if like in secret else "useful"
             raise InputError(
                 f"the column {quoted(field.name)} holds the field {quoted(inner)}, which looks like the {what} "
@@ -62,7 +69,9 @@ def _inner_names(kind: Any) -> Iterator[str]:
             yield from _inner_names(kind.field(i).type)
 
 
-ALIKE = str.maketrans("аеіјорсухѕԁһԛԝαικνορτυχγвмтнкʙ", "aeijopcyxsdhqwaiknoptuxybmthkb")
+ALIKE = str.maketrans(
+    "аеіјорсухѕԁһԛԝαικνορτυχγвмтнкʙ", "aeijopcyxsdhqwaiknoptuxybmthkb"
+)
 """Letters of other alphabets that look like those of the Latin one, and these."""
 
 ENDINGS = re.compile(
@@ -112,24 +121,43 @@ class Plan:
     @property
     def released(self) -> tuple[str, ...]:
         """Names of the released columns, in the order of the output."""
-        return tuple(column.name for column in self.columns if column.release is not None)
+        return tuple(
+            column.name for column in self.columns if column.release is not None
+        )
 
 
-def make_plan(channels: Sequence[Releasable], header: Sequence[str], options: ReleaseOptions) -> Plan:
+def make_plan(
+    channels: Sequence[Releasable], header: Sequence[str], options: ReleaseOptions
+) -> Plan:
     """Decide what happens to each column of a table."""
-    inside, secret = _useful(channels, header, options), secret_columns(channels, options)
+    inside, secret = (
+        _useful(channels, header, options),
+        secret_columns(channels, options),
+    )
     useful = [name for names in inside for name in names]
     for name in useful:
         if name in secret:
-            raise InputError(f"the column {quoted(name)} cannot be sensitive and useful at once")
+            raise InputError(
+                f"the column {quoted(name)} cannot be sensitive and useful at once"
+            )
     renamed = [name for name in secret if name in options.renamed.values()]
-    for name in (*options.correlated, *renamed, *options.identifiers, *options.drop, *options.kept):
+    for name in (
+        *options.correlated,
+        *renamed,
+        *options.identifiers,
+        *options.drop,
+        *options.kept,
+    ):
         require_column(name, header)
         if name in options.identifiers and (name in useful or name in secret):
-            raise InputError(f"the column {quoted(name)} is useful or sensitive and cannot identify records")
+            raise InputError(
+                f"the column {quoted(name)} is useful or sensitive and cannot identify records"
+            )
     gone = [name for name in options.drop if name in useful]
     if gone and options.into is None:
-        raise InputError(f"the column {quoted(gone[0])} is released and cannot be left out (--drop)")
+        raise InputError(
+            f"the column {quoted(gone[0])} is released and cannot be left out (--drop)"
+        )
     replaced = [*(useful if options.into is None else []), *options.drop]
     for kind, names in (("sensitive", secret), ("correlated", options.correlated)):
         left = [name for name in names if name in header and name not in replaced]
@@ -140,16 +168,24 @@ def make_plan(channels: Sequence[Releasable], header: Sequence[str], options: Re
             )
     known = [*useful, *secret, *options.correlated, *options.drop, *options.kept]
     looks = () if options.keep_sensitive else lookalikes(header, secret, known)
-    other = () if options.into is not None else lookalikes(header, useful, known, endings=False)
+    other = (
+        ()
+        if options.into is not None
+        else lookalikes(header, useful, known, endings=False)
+    )
     for name, like in (*looks, *other):
         what = "sensitive" if like in secret else "useful"
         raise InputError(
             f"the column {quoted(name)} looks like the {what} column {quoted(like)} and would stay in the output; "
             "leave it out (--drop), or keep it knowingly (--keep)"
         )
-    notices = [_CANNOT_TELL] if any(channel.sensitive is None for channel in channels) else []
+    notices = (
+        [_CANNOT_TELL] if any(channel.sensitive is None for channel in channels) else []
+    )
     if options.into is not None:
-        notices.append(f"{listed(useful)} stays beside the released column: no release yet, remove it first")
+        notices.append(
+            f"{listed(useful)} stays beside the released column: no release yet, remove it first"
+        )
     notices += [_SEVERAL] if len(channels) > 1 else []
     private = {*secret, *options.correlated} - {*replaced}
     return Plan(
@@ -164,19 +200,36 @@ def make_plan(channels: Sequence[Releasable], header: Sequence[str], options: Re
 def _useful(
     channels: Sequence[Releasable], header: Sequence[str], options: ReleaseOptions
 ) -> list[tuple[str, ...]]:
-    variables = [each for channel in channels for each in (channel.useful, channel.sensitive)]
-    known = list(dict.fromkeys(name for each in variables if each is not None for name in each.columns))
+    variables = [
+        each for channel in channels for each in (channel.useful, channel.sensitive)
+    ]
+    known = list(
+        dict.fromkeys(
+            name for each in variables if each is not None for name in each.columns
+        )
+    )
     unknown = [name for name in options.renamed if name not in known]
     if unknown:
-        whose, theirs = ("the channel has", "its") if len(channels) == 1 else ("the channels have", "their")
-        raise InputError(f"{whose} no column {listed(unknown)} to rename ({theirs} columns: {listed(known)})")
-    inside = [tuple(options.renamed.get(name, name) for name in each.useful.columns) for each in channels]
+        whose, theirs = (
+            ("the channel has", "its")
+            if len(channels) == 1
+            else ("the channels have", "their")
+        )
+        raise InputError(
+            f"{whose} no column {listed(unknown)} to rename ({theirs} columns: {listed(known)})"
+        )
+    inside = [
+        tuple(options.renamed.get(name, name) for name in each.useful.columns)
+        for each in channels
+    ]
     useful = [name for names in inside for name in names]
     for name in useful:
         require_column(name, header)
     for names in inside:
         if len(set(names)) < len(names):
-            raise InputError(f"one column of the file cannot stand for two of the channel ({listed(names)})")
+            raise InputError(
+                f"one column of the file cannot stand for two of the channel ({listed(names)})"
+            )
     twice = [name for name in dict.fromkeys(useful) if useful.count(name) > 1]
     if twice:
         raise InputError(
@@ -186,12 +239,20 @@ def _useful(
     return inside
 
 
-def secret_columns(channels: Sequence[Releasable], options: ReleaseOptions) -> list[str]:
+def secret_columns(
+    channels: Sequence[Releasable], options: ReleaseOptions
+) -> list[str]:
     """The sensitive columns of the channels, by their names in the table."""
-    return list(dict.fromkeys(name for each in channels for name in sensitive_of(each, options) or ()))
+    return list(
+        dict.fromkeys(
+            name for each in channels for name in sensitive_of(each, options) or ()
+        )
+    )
 
 
-def sensitive_of(channel: Releasable, options: ReleaseOptions) -> tuple[str, ...] | None:
+def sensitive_of(
+    channel: Releasable, options: ReleaseOptions
+) -> tuple[str, ...] | None:
     """The sensitive columns of a channel, by their names in the table; None where it does not say."""
     if channel.sensitive is None:
         return None
@@ -206,13 +267,17 @@ def _layout(
     added = options.added(len(names))
     if added is None:
         filled = {
-            inside[k][part]: OutputColumn(name, header.index(inside[k][part]), (k, part))
+            inside[k][part]: OutputColumn(
+                name, header.index(inside[k][part]), (k, part)
+            )
             for k, released in enumerate(names)
             for part, name in enumerate(released)
         }
         gone = {name for each in inside for name in each} - {*filled}
         columns = [
-            filled.get(name, OutputColumn(name, i)) for i, name in enumerate(header) if name not in gone
+            filled.get(name, OutputColumn(name, i))
+            for i, name in enumerate(header)
+            if name not in gone
         ]
     else:
         if [len(new) for new in added] != [len(old) for old in names]:
@@ -222,8 +287,14 @@ def _layout(
             )
         columns = [OutputColumn(name, i) for i, name in enumerate(header)]
         for k, new in enumerate(added):
-            columns += [OutputColumn(name, None, (k, part)) for part, name in enumerate(new)]
-    columns = [column for column in columns if column.release or column.name not in options.drop]
+            columns += [
+                OutputColumn(name, None, (k, part)) for part, name in enumerate(new)
+            ]
+    columns = [
+        column
+        for column in columns
+        if column.release or column.name not in options.drop
+    ]
     output = [column.name for column in columns]
     for column in columns:
         if column.release is not None and output.count(column.name) > 1:

@@ -23,9 +23,22 @@ from mechdesign.formats.cells import require_column
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
-from mechdesign.formats.opening import CUT, Batch, FolderSource, is_folder, open_source, packing_of
+from mechdesign.formats.opening import (
+    CUT,
+    Batch,
+    FolderSource,
+    is_folder,
+    open_source,
+    packing_of,
+)
 from mechdesign.formats.urls import is_url, local, place_of
-from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of, usable_records
+from mechdesign.nonstochastic.answering import (
+    BadCell,
+    Groups,
+    numbers_of,
+    truths_of,
+    usable_records,
+)
 from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.nonstochastic.dividing import largest_answers
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, Outside, ranks_of
@@ -71,7 +84,9 @@ def apply_mechanism(
     """Release a table through a mechanism file: the same column, query, groups, range and budget."""
     held = read_verified(mechanism).mechanism
     held = held.meeting(outside or held.outside)
-    return release_table(held, source, target, query=held.query, keep=(mechanism,), **asked)
+    return release_table(
+        held, source, target, query=held.query, keep=(mechanism,), **asked
+    )
 
 
 def release_table(
@@ -94,21 +109,38 @@ def release_table(
         None if standard or whole else f"{os.fspath(target)}.mechanism.json"
     )
     if beside and Path(beside).absolute() == Path(target).absolute():
-        raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
-    column, individual, equals = (asked.get(name) for name in ("column", "individual", "equals"))
+        raise InputError(
+            f"{os.fspath(target)} cannot be the release and its mechanism file at once"
+        )
+    column, individual, equals = (
+        asked.get(name) for name in ("column", "individual", "equals")
+    )
     if query == "identity":
         if equals is not None:
-            raise InputError("a value to count is for a mechanism that counts, not for the identity")
-        made = designed if isinstance(designed, MechanismFile) else _designed(designed, source, asked)
-        how: dict[str, Any] = {name: value for name, value in asked.items() if name in _AS_THEY_ARE}
+            raise InputError(
+                "a value to count is for a mechanism that counts, not for the identity"
+            )
+        made = (
+            designed
+            if isinstance(designed, MechanismFile)
+            else _designed(designed, source, asked)
+        )
+        how: dict[str, Any] = {
+            name: value for name, value in asked.items() if name in _AS_THEY_ARE
+        }
         how |= {
             "columns": {made.column: column} if column else None,
             "manifest": beside,
             "channel_files": keep,
         }
-        how |= {"identity": None if individual is None else [individual], "ledger": asked.get("ledger")}
+        how |= {
+            "identity": None if individual is None else [individual],
+            "ledger": asked.get("ledger"),
+        }
         return sanitise_path(made, source, target, **how, **asked.get("records", {}))
-    if any(value not in (None, False, 1, ()) for value in asked.get("records", {}).values()):
+    if any(
+        value not in (None, False, 1, ()) for value in asked.get("records", {}).values()
+    ):
         raise InputError(
             f"the {query} releases an answer for each group, and no records: leave out --add, --drop, --keep, "
             "--keep-order, --shuffle, --format, --escape-formulas, --jobs"
@@ -117,42 +149,66 @@ def release_table(
         table: Any
         if is_folder(source):
             table = stack.enter_context(FolderSource(source, asked.get("text")))
-            paths, check = table.paths, lambda: None  # each is checked when it has been read
+            paths, check = (
+                table.paths,
+                lambda: None,
+            )  # each is checked when it has been read
         else:
             folder = None if standard else Path(target).absolute().parent
             guarded = stack.enter_context(GuardedInput(source, spool=folder))
-            table = stack.enter_context(open_source(guarded.path, asked.get("text"), name=guarded.name))
+            table = stack.enter_context(
+                open_source(guarded.path, asked.get("text"), name=guarded.name)
+            )
             paths, check = (guarded.path,), guarded.check
         sides = [beside] if beside else []
         force, sources = asked.get("force", False), (*paths, *keep)
-        out = stack.enter_context(Target(target, force=force, sources=sources, sides=sides))
+        out = stack.enter_context(
+            Target(target, force=force, sources=sources, sides=sides)
+        )
         rehearsed = asked.get("dry_run", False)
-        ledger = opened_ledger(asked.get("ledger"), asked.get("key_from"), rehearsal=rehearsed)
+        ledger = opened_ledger(
+            asked.get("ledger"), asked.get("key_from"), rehearsal=rehearsed
+        )
         book = stack.enter_context(ledger)
         mechanism = designed if isinstance(designed, MechanismFile) else designed(table)
         run = Answering(mechanism, table, column, equals, asked.get("progress"), book)
         columns = run.grouped(individual)
         with open(out.part, "wb") as stream:
             table.write_table(
-                stream, columns, compression=packing_of(table, target, None, asked.get("compression"))
+                stream,
+                columns,
+                compression=packing_of(table, target, None, asked.get("compression")),
             )
         check()
         done = run.tally.result(out.seal(), run.answers_each)
         done = replace(done, notices=(*done.notices, CUT)) if table.cut else done
         if asked.get("strict") and done.notices:
-            raise InputError(f"{table.name}: a note, which --strict makes an error: {done.notices[0]}")
+            raise InputError(
+                f"{table.name}: a note, which --strict makes an error: {done.notices[0]}"
+            )
         for side in sides:
-            out.part_of_side(side).write_text(document_text(done.mechanism.document), encoding="utf-8")
+            out.part_of_side(side).write_text(
+                document_text(done.mechanism.document), encoding="utf-8"
+            )
         with suppress(Rehearsed):
             if book is not None:
                 place = place_of(target)
-                done = charged(book, run.census.content(), done, equals, source=table.name, target=place)
+                done = charged(
+                    book,
+                    run.census.content(),
+                    done,
+                    equals,
+                    source=table.name,
+                    target=place,
+                )
             if not rehearsed:
                 out.commit()
     return done
 
 
-def _designed(designed: Callable[[Any], MechanismFile], source: PathLike, asked: Asked) -> MechanismFile:
+def _designed(
+    designed: Callable[[Any], MechanismFile], source: PathLike, asked: Asked
+) -> MechanismFile:
     if os.fspath(source) == STANDARD:
         raise InputError(
             "the answers of a total budget are counted first, and the data read twice: name a file, not standard input"
@@ -162,7 +218,15 @@ def _designed(designed: Callable[[Any], MechanismFile], source: PathLike, asked:
         return designed(table)
 
 
-_AS_THEY_ARE = ("text", "compression", "force", "progress", "key_from", "dry_run", "strict")
+_AS_THEY_ARE = (
+    "text",
+    "compression",
+    "force",
+    "progress",
+    "key_from",
+    "dry_run",
+    "strict",
+)
 
 
 class Answering:
@@ -189,15 +253,30 @@ class Answering:
         self._progress, self._ledger = progress, ledger
         require_column(self.column, table.header)
 
-    def batches(self, individual: str | None) -> Iterator[tuple[Batch, NDArray[np.int64], list[Any]]]:
+    def batches(
+        self, individual: str | None
+    ) -> Iterator[tuple[Batch, NDArray[np.int64], list[Any]]]:
         """The records to release, as `usable_records` has them: the numbers, the groups, the individual if named."""
-        names = [self.column, *self.mechanism.group_by, *([individual] if individual else [])]
+        names = [
+            self.column,
+            *self.mechanism.group_by,
+            *([individual] if individual else []),
+        ]
         for name in names[1:]:
             require_column(name, self.table.header)
-        stored = self.column if self.table.kind == "Parquet" and self.mechanism.query != "count" else None
-        missing, fresh = self.mechanism.provenance.get("missing", "refuse"), not self.mechanism.mechanisms
+        stored = (
+            self.column
+            if self.table.kind == "Parquet" and self.mechanism.query != "count"
+            else None
+        )
+        missing, fresh = (
+            self.mechanism.provenance.get("missing", "refuse"),
+            not self.mechanism.mechanisms,
+        )
         whole = self._ledger is not None
-        for found in usable_records(self.table, names, missing, stored=stored, whole=whole, advise=fresh):
+        for found in usable_records(
+            self.table, names, missing, stored=stored, whole=whole, advise=fresh
+        ):
             if self._ledger is not None:
                 self.census.add(self._ledger.hasher.records(found[0]))
             yield found
@@ -227,35 +306,66 @@ class Answering:
                     numbers = numbers_of(found[0], self.column)
                 values, told = tally.inside(numbers)
             except BadCell as error:
-                raise InputError(f"{self.table.where(int(rows[error.position]))}: {error.what}") from None
+                raise InputError(
+                    f"{self.table.where(int(rows[error.position]))}: {error.what}"
+                ) from None
             own, who = found[1 : 1 + len(keys)], found[-1] if individual else None
             dropped = told if self.mechanism.outside == "drop" else None
             group = groups.add(own, values[numbers.codes], who, dropped)
-            marked.update(group[told].tolist() if told is not None and dropped is None else ())
+            marked.update(
+                group[told].tolist() if told is not None and dropped is None else ()
+            )
             tally.records += len(rows)
         if not tally.records:
-            raise InputError(f"{self.table.name}: no records; an answer needs at least one")
+            raise InputError(
+                f"{self.table.name}: no records; an answer needs at least one"
+            )
         self.answers_each = self.most(groups)
-        (kept, answers), names, sizes = self._answers(groups, marked), groups.keys, groups.sizes
+        (kept, answers), names, sizes = (
+            self._answers(groups, marked),
+            groups.keys,
+            groups.sizes,
+        )
         if self.mechanism.divided and individual:
             tally.largest = largest_answers(groups, tally.sized)
         tally.answers = len(answers)
         if not answers:
-            raise InputError(f"{self.table.name}: no value lies in the range, and nothing is left to answer")
-        columns: dict[str, Any] = {key: [names[g][k] for g in kept] for k, key in enumerate(keys)}
-        return columns | {RECORDS: [sizes[g] for g in kept], self.mechanism.answer: answers}
+            raise InputError(
+                f"{self.table.name}: no value lies in the range, and nothing is left to answer"
+            )
+        columns: dict[str, Any] = {
+            key: [names[g][k] for g in kept] for k, key in enumerate(keys)
+        }
+        return columns | {
+            RECORDS: [sizes[g] for g in kept],
+            self.mechanism.answer: answers,
+        }
 
-    def _answers(self, groups: Groups, marked: set[int]) -> tuple[list[int], list[float | str | None]]:
+    def _answers(
+        self, groups: Groups, marked: set[int]
+    ) -> tuple[list[int], list[float | str | None]]:
         """The groups of some records, and what is released for them; a `marked` one, with a value outside, is empty."""
-        query, ordered = self.mechanism.query, ranks_of(self.mechanism.query, 1) != (0, 0)
-        many, unit = groups.ranked(lambda size: ranks_of(query, size)) if ordered else groups.totals()
+        query, ordered = (
+            self.mechanism.query,
+            ranks_of(self.mechanism.query, 1) != (0, 0),
+        )
+        many, unit = (
+            groups.ranked(lambda size: ranks_of(query, size))
+            if ordered
+            else groups.totals()
+        )
         kept, released = list[int](), list[float | str | None]()
         answers, errors = np.zeros((2, len(groups)))
         times = np.ones(len(groups), dtype=np.int64)
 
         @cache
-        def placing(size: int) -> tuple[int, int, Callable[[int], int], Callable[[int], float]]:
-            quantizer, own = self.tally.quantizer(size), unit / size if query == "mean" else unit
+        def placing(
+            size: int,
+        ) -> tuple[int, int, Callable[[int], int], Callable[[int], float]]:
+            quantizer, own = (
+                self.tally.quantizer(size),
+                unit / size if query == "mean" else unit,
+            )
             shown = cache(lambda cell: float(released_number(query, quantizer, cell)))
             return *own.as_integer_ratio(), quantizer.placing(own), shown
 

@@ -56,14 +56,24 @@ def check_quantised(
             if held.query == "identity":
                 again = Path(folder) / "again.csv"
                 # Beside the values: whatever else is in the files, and the order of the records, do not matter.
-                beside: dict[str, Any] = {"into": _AGAIN, "format": "csv", "keep_sensitive": True}
-                apply_mechanism(mechanism, data, again, column=column, text=text, records=beside)
+                beside: dict[str, Any] = {
+                    "into": _AGAIN,
+                    "format": "csv",
+                    "keep_sensitive": True,
+                }
+                apply_mechanism(
+                    mechanism, data, again, column=column, text=text, records=beside
+                )
                 same = np.array_equal(
-                    _sorted(again, _AGAIN, text), _sorted(released, name, text), equal_nan=True
+                    _sorted(again, _AGAIN, text),
+                    _sorted(released, name, text),
+                    equal_nan=True,
                 )
             else:
                 again = Path(folder) / Path(released).name
-                apply_mechanism(mechanism, data, again, column=column, equals=equals, text=text)
+                apply_mechanism(
+                    mechanism, data, again, column=column, equals=equals, text=text
+                )
                 same = again.read_bytes() == Path(released).read_bytes()
     return CheckedRelease(answers=answers, wrong=tuple(wrong), same=same)
 
@@ -72,17 +82,25 @@ _AGAIN = "released again"
 """A column that no file has."""
 
 
-def _sorted(path: PathLike, column: str, text: TextOptions | None) -> NDArray[np.float64]:
+def _sorted(
+    path: PathLike, column: str, text: TextOptions | None
+) -> NDArray[np.float64]:
     """The answers in a released file, in order; the empty ones last."""
     parts = [np.zeros(0)]
     with open_source(path, text) as table:
         for batch in table.batches(encode=[column], whole=False):
             cells = encode(batch.column(column), column)
-            parts.append(np.array([*(float(text or "nan") for text in cells.texts), np.nan])[cells.codes])
+            parts.append(
+                np.array([*(float(text or "nan") for text in cells.texts), np.nan])[
+                    cells.codes
+                ]
+            )
     return np.sort(np.concatenate(parts))
 
 
-def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tuple[list[str], int]:
+def _wrong_answers(
+    mechanism: MechanismFile, table: Source, column: str
+) -> tuple[list[str], int]:
     identity = mechanism.query == "identity"
     answer = column if identity else mechanism.answer
     read = [answer, *(() if identity else (*mechanism.group_by, RECORDS))]
@@ -102,9 +120,13 @@ def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tupl
     for batch in table.batches(encode=read):
         answers += batch.num_rows
         columns = [encode(batch.column(name), name) for name in read]
-        rows, counts = np.unique(np.stack([c.codes for c in columns]), axis=1, return_counts=True)
+        rows, counts = np.unique(
+            np.stack([c.codes for c in columns]), axis=1, return_counts=True
+        )
         for codes, times in zip(rows.T.tolist(), counts.tolist(), strict=True):
-            cells = ["" if k < 0 else c.texts[k] for k, c in zip(codes, columns, strict=True)]
+            cells = [
+                "" if k < 0 else c.texts[k] for k, c in zip(codes, columns, strict=True)
+            ]
             size = 1 if identity else _whole(cells[-1])
             key = tuple(cells[1:-1])
             if size not in allowed:
@@ -117,7 +139,10 @@ def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tupl
                 seen.add(key)
                 continue
             wrong[fault] = wrong.get(fault, 0) + times
-    return [f"{times:,} of {answers:,} answers: each {fault}" for fault, times in wrong.items()], answers
+    return [
+        f"{times:,} of {answers:,} answers: each {fault}"
+        for fault, times in wrong.items()
+    ], answers
 
 
 def _whole(text: str) -> int:

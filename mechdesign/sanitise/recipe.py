@@ -27,7 +27,13 @@ from mechdesign.formats.cells import (
     simple_texts,
 )
 from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
-from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
+from mechdesign.release.draws import (
+    Identifiers,
+    Key,
+    NumberedRecords,
+    Records,
+    RowNumbers,
+)
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.evidence import LEVEL, Order, Twins, decisive
@@ -49,10 +55,14 @@ class Recipe:
     keyless: bool = False
 
     @classmethod
-    def of(cls, channel: Releasable | Sequence[Releasable], options: ReleaseOptions) -> Recipe:
+    def of(
+        cls, channel: Releasable | Sequence[Releasable], options: ReleaseOptions
+    ) -> Recipe:
         """The recipe of what a user asks for."""
         given: Any = channel
-        channels: tuple[Releasable, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+        channels: tuple[Releasable, ...] = (
+            tuple(given) if isinstance(given, (list, tuple)) else (given,)
+        )
         if not channels:
             raise InputError("give at least one channel")
         for each in channels:
@@ -72,7 +82,9 @@ class Recipe:
             channels=channels,
             keys=(key_of(secret, options.insecure_seed),) * len(channels),
             options=replace(options, key=None),
-            keyless=key is None and options.insecure_seed is None and options.ledger is None,
+            keyless=key is None
+            and options.insecure_seed is None
+            and options.ledger is None,
         )
 
     @property
@@ -83,8 +95,15 @@ class Recipe:
     @property
     def replaced(self) -> list[str]:
         """Columns that the release takes the place of."""
-        names, called = (each.useful.columns for each in self.channels), self.options.renamed
-        return [called.get(name, name) for name in chain(*names)] if self.options.into is None else []
+        names, called = (
+            (each.useful.columns for each in self.channels),
+            self.options.renamed,
+        )
+        return (
+            [called.get(name, name) for name in chain(*names)]
+            if self.options.into is None
+            else []
+        )
 
     def drawer(self, header: Sequence[Any]) -> Drawer:
         """Ready for the parts of a table with this header."""
@@ -97,7 +116,9 @@ class Recipe:
         if name is not None:
             require_column(name, header)
             if header.index(name) in [at for places in plan.inputs for at in places]:
-                raise InputError(f"the column {quoted(name)} is useful and cannot number the records")
+                raise InputError(
+                    f"the column {quoted(name)} is useful and cannot number the records"
+                )
         return plan
 
 
@@ -107,13 +128,18 @@ def without_table(channel: Releasable, options: ReleaseOptions) -> Releasable:
     if joint is None:
         return channel
     lean = channel.public()
-    if options.form == LABEL and MARGINAL not in (options.rules.unknown, options.rules.null):
+    if options.form == LABEL and MARGINAL not in (
+        options.rules.unknown,
+        options.rules.null,
+    ):
         return lean
     # The frequencies of X alone.
     hidden = replace(joint.sensitive, symbols=joint.sensitive.symbols[:1])
     margin = replace(joint, sensitive=hidden, counts=(joint.useful_counts,), notices=())
     record = replace(lean.record, budgets=())
-    return replace(lean, useful=channel.useful, joint=margin, sensitive=hidden, record=record)
+    return replace(
+        lean, useful=channel.useful, joint=margin, sensitive=hidden, record=record
+    )
 
 
 class BadRecord(InputError):
@@ -166,7 +192,9 @@ class Looks:
         """See what columns tell of each other in the next records, of which `some` gives columns (`Twins.add`)."""
         self._twins.add(count, lambda step: partial(self._cells, some(step)))
 
-    def _cells(self, column: Callable[[Any], Any], which: tuple[str, int]) -> Encoded | None:
+    def _cells(
+        self, column: Callable[[Any], Any], which: tuple[str, int]
+    ) -> Encoded | None:
         name, binned = which[0], self._hidden.get(which)
         try:
             if not binned:
@@ -208,7 +236,13 @@ class Drawer(Looks):
     def __init__(self, recipe: Recipe, header: Sequence[Any]) -> None:
         options, plan = recipe.options, recipe.plan(header)
         self.releases = [
-            Release(channel, key, policy=options.rules, form=options.form, changed=options.changed)
+            Release(
+                channel,
+                key,
+                policy=options.rules,
+                form=options.form,
+                changed=options.changed,
+            )
             for channel, key in zip(recipe.channels, recipe.keys, strict=True)
         ]
         # What is not to be read from other columns: X as it is and in its bins, and S where it is left out.
@@ -235,7 +269,10 @@ class Drawer(Looks):
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type that a released column has in common with that of X, None where it holds labels."""
         kind = type_of(stands_for(self.plan, column)) if self.own else None
-        fits = kind is not None and own_values(self.labels[column.release or (0, 0)], kind) is not None
+        fits = (
+            kind is not None
+            and own_values(self.labels[column.release or (0, 0)], kind) is not None
+        )
         return kind if fits else None
 
     @property
@@ -251,7 +288,10 @@ class Drawer(Looks):
             for part, texts in enumerate(release.texts):
                 labels = tuple(dict.fromkeys(texts))
                 place = {label: i for i, label in enumerate(labels)}
-                found[k, part] = labels, np.array([place[text] for text in texts], dtype=np.int32)
+                found[k, part] = (
+                    labels,
+                    np.array([place[text] for text in texts], dtype=np.int32),
+                )
         return found
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
@@ -274,12 +314,16 @@ class Drawer(Looks):
             try:
                 parts = release.draw(symbols, records)
             except UnknownSymbol as error:
-                raise BadRecord(error.position, error.what, _named(records, error.position)) from None
+                raise BadRecord(
+                    error.position, error.what, _named(records, error.position)
+                ) from None
             if self.orders:
                 orders[k].add(release.codes)
             for part, codes in enumerate(parts):
                 labels, place = self._labels[k, part]
-                released[k, part] = DrawnColumn(codes if len(labels) == len(place) else place[codes], labels)
+                released[k, part] = DrawnColumn(
+                    codes if len(labels) == len(place) else place[codes], labels
+                )
         return released
 
     def count(self, column: Callable[[int], Any], times: Integers) -> None:
@@ -294,13 +338,22 @@ class Drawer(Looks):
 
     def _symbols(self, column: Callable[[int], Any]) -> list[list[Encoded]]:
         return [
-            [encode_for(column(at), self.header[at], channel.useful, part) for part, at in enumerate(places)]
-            for channel, places in zip(self.recipe.channels, self.plan.inputs, strict=True)
+            [
+                encode_for(column(at), self.header[at], channel.useful, part)
+                for part, at in enumerate(places)
+            ]
+            for channel, places in zip(
+                self.recipe.channels, self.plan.inputs, strict=True
+            )
         ]
 
-    def _records(self, column: Callable[[int], Any], count: int, first_row: int) -> Records:
+    def _records(
+        self, column: Callable[[int], Any], count: int, first_row: int
+    ) -> Records:
         if self.plan.identity:
-            return Identifiers([_identifiers(column(at), self.header[at]) for at in self.plan.identity])
+            return Identifiers(
+                [_identifiers(column(at), self.header[at]) for at in self.plan.identity]
+            )
         name = self.recipe.options.row_numbers
         if name is not None:
             return _numbered(column(self.header.index(name)), name)
@@ -331,11 +384,15 @@ def _identifiers(column: Any, name: str) -> Any:
                 f"the column {quoted(name)} holds floats, which have more than one text and identify nothing; turn "
                 "them into integers or text"
             )
-    texts = texts.fill_null(arrow_texts([""])[0])  # not "", for which pyarrow would load pandas
+    texts = texts.fill_null(
+        arrow_texts([""])[0]
+    )  # not "", for which pyarrow would load pandas
     ends, _ = arrow_offsets(texts)
     if len(missing := np.flatnonzero(ends[1:] == ends[:-1])):
         position = int(missing[0])
-        what = f"the column {quoted(name)} is empty, and the record cannot be identified"
+        what = (
+            f"the column {quoted(name)} is empty, and the record cannot be identified"
+        )
         raise BadRecord(position, what, f"entry {position}")
     return texts
 
@@ -352,7 +409,9 @@ def _numbered(column: Any, name: str) -> NumberedRecords:
             f"the column {quoted(name)} must hold an integer for every record, its row number, and it holds "
             f"{'gaps' if series.dtype.is_integer() else str(series.dtype)}"
         )
-    records = NumberedRecords(integers_of(series.to_arrow()))  # not to_numpy, which loads pandas
+    records = NumberedRecords(
+        integers_of(series.to_arrow())
+    )  # not to_numpy, which loads pandas
     if not (records.numbers[1:] > records.numbers[:-1]).all():
         values, times = np.unique(records.numbers, return_counts=True)
         if times.max() > 1:

@@ -48,7 +48,9 @@ def shuffle_file(
         size = table.size
         if table.kind == "Parquet":  # whose size is in rows
             groups = range(table.metadata.num_row_groups)
-            size = UNPACKED * sum(table.metadata.row_group(i).total_byte_size for i in groups)
+            size = UNPACKED * sum(
+                table.metadata.row_group(i).total_byte_size for i in groups
+            )
         kept = [KeptColumn(i) for i in range(len(table.header))]
         with table.sink(stream, kept, compression=packing) as sink:
             parts = (batch.packed() for batch in table.batches())
@@ -56,7 +58,9 @@ def shuffle_file(
                 sink.write_packed(part)
 
 
-def _shuffled(parts: Iterable[Any], key: Key, buckets: int, folder: Path | None) -> Iterator[Any]:
+def _shuffled(
+    parts: Iterable[Any], key: Key, buckets: int, folder: Path | None
+) -> Iterator[Any]:
     """The records of arrow batches in random order; what is not at hand lies in one file without a name."""
     import pyarrow as pa
 
@@ -70,7 +74,9 @@ def _shuffled(parts: Iterable[Any], key: Key, buckets: int, folder: Path | None)
                 bucket = (words >> WORD_BITS // 2) * buckets >> WORD_BITS // 2
                 order = np.argsort(bucket, kind="stable")
                 ends = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
-                whole = table.append_column("", arrow_integers(words)).take(arrow_integers(order))
+                whole = table.append_column("", arrow_integers(words)).take(
+                    arrow_integers(order)
+                )
                 for place, start, end in zip(places, ends, ends[1:], strict=False):
                     if start < end:
                         place.append(out.tell())
@@ -85,7 +91,9 @@ def _shuffled(parts: Iterable[Any], key: Key, buckets: int, folder: Path | None)
                 if pieces:
                     whole = pa.concat_tables(pieces).unify_dictionaries()
                     last = whole.num_columns - 1
-                    order = np.argsort(integers_of(whole.column(last).combine_chunks()), kind="stable")
+                    order = np.argsort(
+                        integers_of(whole.column(last).combine_chunks()), kind="stable"
+                    )
                     mixed = whole.remove_column(last).take(arrow_integers(order))
                     yield from mixed.combine_chunks().to_batches()
 

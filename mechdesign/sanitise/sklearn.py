@@ -15,7 +15,9 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 if find_spec("sklearn") is None:
-    raise ImportError("ReleaseTransformer needs scikit-learn: pip install 'mechdesign[sklearn]'")
+    raise ImportError(
+        "ReleaseTransformer needs scikit-learn: pip install 'mechdesign[sklearn]'"
+    )
 
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import (
@@ -59,7 +61,9 @@ class LearningTable:
     def column(self, name: Any) -> Any:
         """The cells of a column."""
         require_column(name, self.names)
-        return self.data[:, self.names.index(name)] if self.is_array else self.data[name]
+        return (
+            self.data[:, self.names.index(name)] if self.is_array else self.data[name]
+        )
 
     def without(self, names: Sequence[str]) -> LearningTable:
         """The table without these columns, as far as it has them."""
@@ -67,7 +71,11 @@ class LearningTable:
         if self.is_array:
             data: Any = self.data[:, [self.names.index(name) for name in kept]]
         else:
-            data = self.data.select(kept) if hasattr(self.data, "select") else self.data[kept]
+            data = (
+                self.data.select(kept)
+                if hasattr(self.data, "select")
+                else self.data[kept]
+            )
         return LearningTable(tuple(kept), data)
 
 
@@ -87,7 +95,12 @@ def released_array(table: LearningTable, drawer: Drawer) -> Any:
         if column.release is None
         else _numbers(drawn[column.release], array.dtype)
         if as_numbers
-        else rebuild(array[:, 0], drawn[column.release].codes, drawn[column.release].labels, column.name)
+        else rebuild(
+            array[:, 0],
+            drawn[column.release].codes,
+            drawn[column.release].labels,
+            column.name,
+        )
         for column in drawer.plan.columns
     ]
     if len({column.dtype.kind for column in columns}) == 1:
@@ -97,8 +110,13 @@ def released_array(table: LearningTable, drawer: Drawer) -> Any:
 
 def _numbers(drawn: DrawnColumn, dtype: Any) -> Any:
     """Symbols that were written from numbers of this type, as numbers again; the empty symbol is NaN."""
-    read: dict[str, Any] = {"b": "True".__eq__, "f": lambda label: float(label or "nan")}
-    return np.array([read.get(dtype.kind, int)(label) for label in drawn.labels], dtype=dtype)[drawn.codes]
+    read: dict[str, Any] = {
+        "b": "True".__eq__,
+        "f": lambda label: float(label or "nan"),
+    }
+    return np.array(
+        [read.get(dtype.kind, int)(label) for label in drawn.labels], dtype=dtype
+    )[drawn.codes]
 
 
 OTHER_DATA = (
@@ -108,7 +126,9 @@ OTHER_DATA = (
 )
 
 
-_STEP_OPTIONS = [each for each in fields(ReleaseOptions) if each.name in StepKeywords.__annotations__]
+_STEP_OPTIONS = [
+    each for each in fields(ReleaseOptions) if each.name in StepKeywords.__annotations__
+]
 
 
 class ReleaseTransformer(TransformerMixin, BaseEstimator):
@@ -196,7 +216,11 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         given = self._released_by()
         if isinstance(given, (str, os.PathLike)):
             given = Channel.load(given)
-        self.channel_ = self._designed(table, y) if given is None else expected("channel", given, Channel)
+        self.channel_ = (
+            self._designed(table, y)
+            if given is None
+            else expected("channel", given, Channel)
+        )
         options = self._options()
         self._made = Key.fresh() if Recipe.of(self.channel_, options).keyless else None
         self._left = [] if options.keep_sensitive else self._sensitive_columns()
@@ -221,7 +245,10 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         def release(drawer: Drawer) -> Any:
             if table.is_array:
                 released = released_array(table, drawer)
-                drawer.look(len(table.data), lambda step: lambda name: table.column(name)[::step])
+                drawer.look(
+                    len(table.data),
+                    lambda step: lambda name: table.column(name)[::step],
+                )
             else:
                 released = sanitised(table.data, drawer)
                 look_at(table.data, drawer)
@@ -242,7 +269,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             if known is not None and names != list(known):
                 raise InputError("input_features is not equal to feature_names_in_")
             if len(names) != self.n_features_in_:
-                raise InputError(f"input_features should have length equal to {self.n_features_in_}")
+                raise InputError(
+                    f"input_features should have length equal to {self.n_features_in_}"
+                )
         return np.array(self._names_out, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
@@ -250,8 +279,12 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         tags.input_tags.allow_nan = self._allows_gaps()
-        tags.target_tags.required = self.sensitive is None and self._released_by() is None
-        tags.non_deterministic = vars(self)["key"] is None and vars(self)["insecure_seed"] is None
+        tags.target_tags.required = (
+            self.sensitive is None and self._released_by() is None
+        )
+        tags.non_deterministic = (
+            vars(self)["key"] is None and vars(self)["insecure_seed"] is None
+        )
         return tags
 
     def _table(self, X: Any, *, reset: bool) -> LearningTable:
@@ -260,29 +293,45 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             table = LearningTable(tuple(header_of(X)), X)
             known: Any = getattr(self, "feature_names_in_", ())
             left = [] if reset else self._sensitive_columns()
-            if not left or list(table.names) != [name for name in known if name not in left]:
+            if not left or list(table.names) != [
+                name for name in known if name not in left
+            ]:
                 validate_data(self, X, skip_check_array=True, reset=reset)
             return table
         finite: Any = "allow-nan" if self._allows_gaps() else True
         least = 2 if reset else 1  # one record makes no table of S and X
-        checks: Any = {"dtype": None, "ensure_all_finite": finite, "ensure_min_samples": least}
+        checks: Any = {
+            "dtype": None,
+            "ensure_all_finite": finite,
+            "ensure_min_samples": least,
+        }
         array: Any = validate_data(self, X, reset=reset, **checks)
         return LearningTable(tuple(f"x{i}" for i in range(array.shape[1])), array)
 
     def _allows_gaps(self) -> bool:
         policy: Policy | None = vars(self)["policy"]
-        return self.missing != "refuse" or (policy is not None and policy.null != REFUSE)
+        return self.missing != "refuse" or (
+            policy is not None and policy.null != REFUSE
+        )
 
     def _released_by(self) -> Channel | PathLike | None:
-        return self.notion if self.channel is None and isinstance(self.notion, Channel) else self.channel
+        return (
+            self.notion
+            if self.channel is None and isinstance(self.notion, Channel)
+            else self.channel
+        )
 
     def _designed(self, table: LearningTable, y: Any) -> Channel:
         if not isinstance(self.notion, Notion):
-            raise InputError("give a notion, such as ALIP(eps_l=1, eps_u=1), or a channel")
+            raise InputError(
+                "give a notion, such as ALIP(eps_l=1, eps_u=1), or a channel"
+            )
         options = self._options()
         sensitive = _names(self.sensitive)
         others = (*sensitive, *options.identifiers, *_names(options.row_numbers))
-        useful = _names(self.useful) or tuple(name for name in table.names if name not in others)
+        useful = _names(self.useful) or tuple(
+            name for name in table.names if name not in others
+        )
         columns = [encode(table.column(name), name) for name in (*sensitive, *useful)]
         if not sensitive:
             name = "y"
@@ -292,7 +341,11 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             columns.insert(0, encode(self._target(table, y), name))
         tally = Tally(Roles(sensitive, useful), cast("Missing", self.missing))
         tally.add_columns(columns)
-        how = {"mechanism": self.mechanism, "gap": self.gap, "time_limit": self.time_limit}
+        how = {
+            "mechanism": self.mechanism,
+            "gap": self.gap,
+            "time_limit": self.time_limit,
+        }
         return design(Joint.from_tally(tally), self.notion, **how).channel
 
     def _target(self, table: LearningTable, y: Any) -> Any:
@@ -302,7 +355,12 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
                 "unless the parameter sensitive names columns"
             )
         finite = "allow-nan" if self.missing != "refuse" else True
-        checks: Any = {"ensure_2d": False, "dtype": None, "ensure_all_finite": finite, "input_name": "y"}
+        checks: Any = {
+            "ensure_2d": False,
+            "dtype": None,
+            "ensure_all_finite": finite,
+            "input_name": "y",
+        }
         target = check_array(column_or_1d(y, warn=True), **checks)
         check_consistent_length(table.column(table.names[0]), target)
         return target
@@ -315,14 +373,21 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     def _options(self) -> ReleaseOptions:
         """As they are set now; a key file is read each time, so that no pickle has its key."""
-        return ReleaseOptions(**{each.name: getattr(self, each.name) for each in _STEP_OPTIONS})
+        return ReleaseOptions(
+            **{each.name: getattr(self, each.name) for each in _STEP_OPTIONS}
+        )
 
     def _recipe(self) -> Recipe:
         options = self._options()
-        return Recipe.of(self.channel_, options if self._made is None else replace(options, key=self._made))
+        return Recipe.of(
+            self.channel_,
+            options if self._made is None else replace(options, key=self._made),
+        )
 
     def _digest(self, table: LearningTable) -> str:
         """What tells the data of `fit` from others: the symbols in their order."""
         useful = self.channel_.useful
-        codes = positions_of([encode(table.column(name), name) for name in useful.columns], useful)
+        codes = positions_of(
+            [encode(table.column(name), name) for name in useful.columns], useful
+        )
         return hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest()

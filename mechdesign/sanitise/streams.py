@@ -20,7 +20,13 @@ from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.clusters import on_dask, on_spark
 from mechdesign.sanitise.frame_jobs import by_ledger, quantised, warn_of_draws, weighed
-from mechdesign.sanitise.frames import all_different, arrow_columns, header_of, look_at, sanitised
+from mechdesign.sanitise.frames import (
+    all_different,
+    arrow_columns,
+    header_of,
+    look_at,
+    sanitised,
+)
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.numbers import NumbersRecipe, recipe_of
@@ -80,7 +86,11 @@ def sanitise(
     if isinstance(recipe, NumbersRecipe) and first_row:
         raise InputError("a mechanism draws nothing: leave out first_row")
     on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
-    if on_cluster or nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
+    if (
+        on_cluster
+        or nw.dependencies.is_polars_lazyframe(frame)
+        or nw.dependencies.is_duckdb_relation(frame)
+    ):
         return _lazily(frame, recipe, first_row)
     header = header_of(frame)
     columns = arrow_columns(frame)
@@ -93,9 +103,16 @@ def sanitise(
             warn_of_draws(columns, len(frame), drawer)
         return released
     if first_row:
-        raise InputError("a ledger knows whole tables; give identity in place of first_row")
+        raise InputError(
+            "a ledger knows whole tables; give identity in place of first_row"
+        )
     return by_ledger(
-        columns, len(frame), recipe, header, lambda drawer: weighed(frame, columns, drawer, 0), asked.ledger
+        columns,
+        len(frame),
+        recipe,
+        header,
+        lambda drawer: weighed(frame, columns, drawer, 0),
+        asked.ledger,
     )
 
 
@@ -105,7 +122,8 @@ functions of their own."""
 
 
 _OURS = re.compile(
-    r"^mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE
+    r"^mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$",
+    re.MULTILINE,
 )
 """The last line of the traceback that an engine sends of an error of this package."""
 
@@ -149,14 +167,20 @@ def lazy_recipe(recipe: Any, header: Sequence[Any]) -> Any:
             "a lazy table is computed again whenever it is asked for, or a task repeated, and must draw the same: give "
             "a key (Key.fresh(), or the path of a key file), or a ledger"
         )
-    lean = replace(recipe, channels=tuple(without_table(each, options) for each in recipe.channels))
+    lean = replace(
+        recipe, channels=tuple(without_table(each, options) for each in recipe.channels)
+    )
     if options.ledger is None:
         return lean
     if not options.identifiers:
-        raise InputError("a ledger knows records of a lazy table by identifiers alone: name them (identity)")
+        raise InputError(
+            "a ledger knows records of a lazy table by identifiers alone: name them (identity)"
+        )
     uses = uses_of(recipe, recipe.plan(header), header)
     identity, fresh = options.identifiers, options.fresh_draw
-    job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=LAZY)
+    job = Job(
+        Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=LAZY
+    )
     entry = job.entry(LAZY, None, 0)
     job.finish(entry)
     job.done(entry)
@@ -164,11 +188,15 @@ def lazy_recipe(recipe: Any, header: Sequence[Any]) -> Any:
 
 
 def _lazily(frame: Any, recipe: Any, first_row: int) -> Any:
-    lazy, spark, dask = (hasattr(frame, a) for a in ("collect_schema", "mapInArrow", "map_partitions"))
+    lazy, spark, dask = (
+        hasattr(frame, a) for a in ("collect_schema", "mapInArrow", "map_partitions")
+    )
     header = all_different(list(frame.collect_schema() if lazy else frame.columns))
     recipe, numeric = lazy_recipe(recipe, header), isinstance(recipe, NumbersRecipe)
     drawer = recipe.drawer(header)
-    placed = not numeric and not drawer.plan.identity and recipe.options.row_numbers is None
+    placed = (
+        not numeric and not drawer.plan.identity and recipe.options.row_numbers is None
+    )
     if placed and not dask and (spark or not _ordered(frame)):
         raise InputError(
             "the rows of this table have no order that stays: name what identifies a record with identity, or a column "
@@ -179,7 +207,9 @@ def _lazily(frame: Any, recipe: Any, first_row: int) -> Any:
             return on_spark(frame, recipe, header)
     if dask:
         return on_dask(frame, recipe, header, first_row)
-    empty = frame.collect_schema().to_frame() if lazy else frame.limit(0).to_arrow_table()
+    empty = (
+        frame.collect_schema().to_frame() if lazy else frame.limit(0).to_arrow_table()
+    )
     schema = sanitised(empty, drawer).schema
 
     def released(parts: Iterable[Any]) -> Iterator[Any]:
@@ -195,15 +225,29 @@ def _lazily(frame: Any, recipe: Any, first_row: int) -> Any:
         import duckdb
 
         # On a connection of its own, for one answers one query at a time; types that arrow has not are restored.
-        kept = {each.name: frame.types[each.source] for each in drawer.plan.columns if each.release is None}
-        made = duckdb.connect().from_arrow(_Readable(schema, lambda: released(frame.to_arrow_reader())))
+        kept = {
+            each.name: frame.types[each.source]
+            for each in drawer.plan.columns
+            if each.release is None
+        }
+        made = duckdb.connect().from_arrow(
+            _Readable(schema, lambda: released(frame.to_arrow_reader()))
+        )
         names = [name.replace('"', '""') for name in made.columns]
-        kinds = [kept.get(name, kind) for name, kind in zip(made.columns, made.types, strict=True)]
-        cells = (f'"{name}"::{kind} as "{name}"' for name, kind in zip(names, kinds, strict=True))
+        kinds = [
+            kept.get(name, kind)
+            for name, kind in zip(made.columns, made.types, strict=True)
+        ]
+        cells = (
+            f'"{name}"::{kind} as "{name}"'
+            for name, kind in zip(names, kinds, strict=True)
+        )
         return made.project(", ".join(cells))
     from polars.io.plugins import register_io_source
 
-    def batches(columns: Any, predicate: Any, rows: int | None, size: int | None) -> Iterator[Any]:
+    def batches(
+        columns: Any, predicate: Any, rows: int | None, size: int | None
+    ) -> Iterator[Any]:
         wanted = frame if rows is None else frame.head(rows)
         for part in released(wanted.collect_batches(chunk_size=size)):
             some = part if predicate is None else part.filter(predicate)
@@ -229,7 +273,9 @@ class _Readable:
         return reader.__arrow_c_stream__(requested_schema)
 
 
-_IN_ORDER = re.compile(r"PROJECTION|FILTER|UNION|RANGE|READ_\w+|\w*SCAN|STREAMING_\w+|LIMIT")
+_IN_ORDER = re.compile(
+    r"PROJECTION|FILTER|UNION|RANGE|READ_\w+|\w*SCAN|STREAMING_\w+|LIMIT"
+)
 """Steps of DuckDB that keep the order of insertion."""
 
 _KEEPING = re.compile(
@@ -249,12 +295,18 @@ def _ordered(frame: Any) -> bool:
     if hasattr(frame, "collect_schema"):
         plan: str = frame.explain(optimized=False)
         return all(map(_KEEPING.match, plan.splitlines())) and not _LOSING.search(plan)
-    setting = frame.query("mechdesign", "select current_setting('preserve_insertion_order')")
-    return setting.fetchall()[0][0] and all(map(_in_order, json.loads(frame.explain(format="json"))))
+    setting = frame.query(
+        "mechdesign", "select current_setting('preserve_insertion_order')"
+    )
+    return setting.fetchall()[0][0] and all(
+        map(_in_order, json.loads(frame.explain(format="json")))
+    )
 
 
 def _in_order(step: dict[str, Any]) -> bool:
     if step["name"] in ("ORDER_BY", "TOP_N"):
         return True
-    known = _IN_ORDER.fullmatch(step["name"]) and "Sample Method" not in step["extra_info"]
+    known = (
+        _IN_ORDER.fullmatch(step["name"]) and "Sample Method" not in step["extra_info"]
+    )
     return bool(known) and all(map(_in_order, step["children"]))

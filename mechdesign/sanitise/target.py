@@ -37,7 +37,11 @@ from mechdesign.core.files import (
 from mechdesign.formats.inputs import BLOCK, STANDARD, on_failure
 from mechdesign.formats.urls import Remote, is_url
 
-ASKED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+ASKED = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)
+)
 """Signals that ask a program to stop; SIGKILL does not ask."""
 
 FATAL = 128
@@ -69,7 +73,11 @@ class CutOff(MechdesignError):
 
 
 def _what(signum: int) -> str:
-    return "interrupted" if signum == signal.SIGINT else f"stopped by {signal.Signals(signum).name}"
+    return (
+        "interrupted"
+        if signum == signal.SIGINT
+        else f"stopped by {signal.Signals(signum).name}"
+    )
 
 
 class _Stop:
@@ -170,7 +178,9 @@ class Target:
         self._standard = os.fspath(path) == STANDARD
         self._remote = Remote(path) if is_url(path) else None
         for side in filter(is_url, sides):
-            raise InputError(f"{side}: only data are written to a URL; name a local file")
+            raise InputError(
+                f"{side}: only data are written to a URL; name a local file"
+            )
         self._again = again
         self.name = "standard output" if self._standard else os.fspath(path)
         self._given = Path(path)
@@ -187,7 +197,9 @@ class Target:
 
     def __enter__(self) -> Target:
         if self._standard and sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise InputError("standard output is closed; open it, or name a file to write to")
+            raise InputError(
+                "standard output is closed; open it, or name a file to write to"
+            )
         if self._standard or self._remote:
             with self._refusals():
                 self._file = NamelessFile()
@@ -212,11 +224,16 @@ class Target:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def commit(
-        self, *, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None
+        self,
+        *,
+        before: Callable[[], None] = lambda: None,
+        after: Callable[[], None] = lambda: None,
     ) -> None:
         """Give all files their final names, the output last."""
         with self._refusals():
-            written = {side: part for side, part in self._sides.items() if part.stat().st_size}
+            written = {
+                side: part for side, part in self._sides.items() if part.stat().st_size
+            }
             for part in (self.part, *written.values()):
                 with open(part, "rb+") as stream:
                     os.fsync(stream.fileno())
@@ -227,7 +244,9 @@ class Target:
             try:
                 self._remote.publish(self.part, force=self._force or self._again)
             except (KeyboardInterrupt, Stopped) as stop:
-                raise CutOff(stop, f"{self.name} is there whole or not at all: start again") from None
+                raise CutOff(
+                    stop, f"{self.name} is there whole or not at all: start again"
+                ) from None
         with uninterrupted(last=not self._standard):
             if not self._remote:
                 before()
@@ -245,7 +264,9 @@ class Target:
                 try:
                     after()
                 except InputError as error:
-                    raise InputError(f"{self.name} is complete, but then: {error}") from None
+                    raise InputError(
+                        f"{self.name} is complete, but then: {error}"
+                    ) from None
         if self._standard:
             self._deliver()
             after()
@@ -261,11 +282,17 @@ class Target:
                     while rest:
                         rest = rest[os.write(sink, rest) :]
         except (KeyboardInterrupt, Stopped) as stop:
-            raise CutOff(stop, f"the reader of {self.name} has got only a part of the release") from None
+            raise CutOff(
+                stop, f"the reader of {self.name} has got only a part of the release"
+            ) from None
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: object, error: BaseException | None, trace: object
+    ) -> None:
         self._discard()
-        ours = isinstance(error, OSError) and error.filename in map(os.fspath, self._parts())
+        ours = isinstance(error, OSError) and error.filename in map(
+            os.fspath, self._parts()
+        )
         if isinstance(error, OSError) and (ours or error.errno in REFUSALS):
             raise InputError(self._refused(error)) from error
 
@@ -284,11 +311,15 @@ class Target:
         for side in self._named:
             check_target(side, force=self._replace_sides, sources=self._sources)
             if real_path(side) in taken:
-                raise InputError(f"{side} would be written twice; choose another name for one of the two")
+                raise InputError(
+                    f"{side} would be written twice; choose another name for one of the two"
+                )
             taken.add(real_path(side))
 
     def _take(self, part: Path) -> None:
-        descriptor = open_locked(part, busy=f"another job is writing {self.name}; wait until it has finished")
+        descriptor = open_locked(
+            part, busy=f"another job is writing {self.name}; wait until it has finished"
+        )
         self._locks[part] = descriptor
         self._ours.append(part)
         # What a killed job wrote is worth nothing: the same job writes the same bytes again.
@@ -297,7 +328,9 @@ class Target:
             mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
             # Who cannot read the input is not let read what comes of it.
             for status in map(os.stat, self._sources):
-                if status.st_nlink:  # a copy of a pipe has no name, and tells nothing of permissions
+                if (
+                    status.st_nlink
+                ):  # a copy of a pipe has no name, and tells nothing of permissions
                     mode &= status.st_mode | 0o700
             os.fchmod(descriptor, mode & MODE if part in self._secret else mode)
 
@@ -332,5 +365,7 @@ class Target:
     def _refused(self, error: OSError) -> str:
         if isinstance(error, BrokenPipeError):
             return "standard output was closed by its reader, who has not got all of the release"
-        what = reason(error) if error.errno is not None else " ".join(str(error).split())
+        what = (
+            reason(error) if error.errno is not None else " ".join(str(error).split())
+        )
         return f"{self.name} cannot be written: {what}"

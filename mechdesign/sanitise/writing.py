@@ -25,7 +25,13 @@ from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.job import Earlier
 from mechdesign.sanitise.ledger import Use
-from mechdesign.sanitise.manifest import Audience, Manifest, codebook_text, read_manifest, released_column
+from mechdesign.sanitise.manifest import (
+    Audience,
+    Manifest,
+    codebook_text,
+    read_manifest,
+    released_column,
+)
 from mechdesign.sanitise.plan import Plan, sensitive_of
 from mechdesign.sanitise.recipe import BadRecord, Drawer, Recipe
 from mechdesign.sanitise.target import Target
@@ -47,7 +53,11 @@ class Sides:
     @property
     def paths(self) -> tuple[PathLike, ...]:
         """Those that are wanted."""
-        return tuple(path for path in (self.manifest, self.internal, self.codebook) if path is not None)
+        return tuple(
+            path
+            for path in (self.manifest, self.internal, self.codebook)
+            if path is not None
+        )
 
     @property
     def manifests(self) -> list[tuple[PathLike, Audience]]:
@@ -90,7 +100,12 @@ class Writing:
 
 
 def write_release(
-    drawer: Drawer, table: Source, target: Path, how: Writing, advance: Told, look: Told | None = None
+    drawer: Drawer,
+    table: Source,
+    target: Path,
+    how: Writing,
+    advance: Told,
+    look: Told | None = None,
 ) -> int:
     """Write the sanitised copy of a table; the number of records.
 
@@ -103,7 +118,9 @@ def write_release(
     # From Parquet to Parquet alone: text has no types.
     schema: Any = None if how.kind == "CSV" else getattr(table, "schema", None)
     kinds: dict[tuple[int, int], Any] = {
-        column.release: None if schema is None else drawer.own_type(column, lambda at: schema.field(at).type)
+        column.release: None
+        if schema is None
+        else drawer.own_type(column, lambda at: schema.field(at).type)
         for column in plan.columns
         if column.release is not None
     }
@@ -124,7 +141,9 @@ def write_release(
 
     def released(batch: Batch, first: int) -> tuple[Batch, list[Any]]:
         try:
-            found = drawer.draw(lambda at: batch.column(header[at]), batch.num_rows, first_row=first)
+            found = drawer.draw(
+                lambda at: batch.column(header[at]), batch.num_rows, first_row=first
+            )
         except BadRecord as error:
             error.position += first
             raise
@@ -135,20 +154,32 @@ def write_release(
             look(batch)
         if drawer.dropped is not None:
             batch = batch.select(~drawer.dropped)
-        codes = {key: arrow_integers(found[key].codes.astype(np.int32, copy=False)) for key in kinds}
-        return batch, [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
+        codes = {
+            key: arrow_integers(found[key].codes.astype(np.int32, copy=False))
+            for key in kinds
+        }
+        return batch, [
+            pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds
+        ]
 
-    def drawn(batches: Iterable[tuple[float, Batch]]) -> Iterator[tuple[float, Batch, list[Any]]]:
+    def drawn(
+        batches: Iterable[tuple[float, Batch]],
+    ) -> Iterator[tuple[float, Batch, list[Any]]]:
         first = 0
         for share, batch in batches:
             yield share, *released(batch, first)
             first += batch.num_rows
 
-    read = ((table.position / table.size, batch) for batch in table.batches(encode=encoded, read=stored))
+    read = (
+        (table.position / table.size, batch)
+        for batch in table.batches(encode=encoded, read=stored)
+    )
     try:
         with (
             open(target, "wb") as stream,
-            sink_for(table, how.kind, stream, outputs, how.packing, how.text, how.escape) as sink,
+            sink_for(
+                table, how.kind, stream, outputs, how.packing, how.text, how.escape
+            ) as sink,
             closing(ahead(read, READ_AHEAD * (how.jobs > 2))) as batches,
             closing(ahead(drawn(batches), AHEAD * (how.jobs > 1))) as ready,
         ):
@@ -156,7 +187,12 @@ def write_release(
                 if not batch.num_rows:  # all of its records are left out
                     continue
                 # Cells of a Parquet file are escaped as they are written.
-                sink.write(batch.escaped() if how.escape and isinstance(batch, CsvBatch) else batch, written)
+                sink.write(
+                    batch.escaped()
+                    if how.escape and isinstance(batch, CsvBatch)
+                    else batch,
+                    written,
+                )
                 advance(share)
     except BadRecord as error:
         # Its line may have to be looked for in the file, of which nobody reads any more.
@@ -169,15 +205,23 @@ def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:
     asked = recipe.options
     how = {"form": asked.form, "changed": asked.changed, **asdict(asked.rules)}
     return [
-        Use(channel=channel_digest(channel), columns=tuple(header[at] for at in places), **how)
+        Use(
+            channel=channel_digest(channel),
+            columns=tuple(header[at] for at in places),
+            **how,
+        )
         for channel, places in zip(recipe.channels, plan.inputs, strict=True)
     ]
 
 
-def write_sides(sides: Sides, out: Target, drawer: Drawer, earlier: Earlier, **known: Any) -> None:
+def write_sides(
+    sides: Sides, out: Target, drawer: Drawer, earlier: Earlier, **known: Any
+) -> None:
     """Write manifests, with what is `known` of the run besides, and codebook to their temporary places."""
     if sides.codebook is not None:
-        out.part_of_side(sides.codebook).write_bytes(codebook_text(drawer.releases[0].channel).encode())
+        out.part_of_side(sides.codebook).write_bytes(
+            codebook_text(drawer.releases[0].channel).encode()
+        )
     if not sides.manifests:
         return
     plan, recipe = drawer.plan, drawer.recipe
@@ -187,11 +231,17 @@ def write_sides(sides: Sides, out: Target, drawer: Drawer, earlier: Earlier, **k
         released_column(
             release,
             use,
-            tuple(column.name for column in plan.columns if column.release and column.release[0] == k),
+            tuple(
+                column.name
+                for column in plan.columns
+                if column.release and column.release[0] == k
+            ),
             sensitive=sensitive_of(release.channel, recipe.options),
             channel_file=file,
         )
-        for k, (release, use, file) in enumerate(zip(drawer.releases, uses, files, strict=False))
+        for k, (release, use, file) in enumerate(
+            zip(drawer.releases, uses, files, strict=False)
+        )
     ]
     manifest = Manifest(
         columns_before=drawer.header,
@@ -217,6 +267,9 @@ def sides_hold(sides: Sides, recipe: Recipe, output: str) -> bool:
             content = Path(sides.codebook).read_bytes()
             if content != codebook_text(recipe.channels[0]).encode():
                 return False
-        return all(read_manifest(path, audience).output == output for path, audience in sides.manifests)
+        return all(
+            read_manifest(path, audience).output == output
+            for path, audience in sides.manifests
+        )
     except (InputError, OSError):  # some other file has the name, or none
         return False

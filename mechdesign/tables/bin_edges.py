@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of_text, listed, quoted
-from mechdesign.tables.bins import DAY, MOST_VALUES, WHAT, Bins, Kind, kind_of, number_of, text_of_number
+from mechdesign.tables.bins import (
+    DAY,
+    MOST_VALUES,
+    WHAT,
+    Bins,
+    Kind,
+    kind_of,
+    number_of,
+    text_of_number,
+)
 
 MOST_BINS = 100_000
 """Bins of a column; of more the labels alone would take longer to read than the records."""
@@ -45,7 +54,9 @@ def spec_of(given: Any) -> str:
         return given
     if isinstance(given, Iterable):
         return ",".join(map(str, cast("Iterable[Any]", given)))
-    return f"{given.total_seconds()}s" if hasattr(given, "total_seconds") else str(given)
+    return (
+        f"{given.total_seconds()}s" if hasattr(given, "total_seconds") else str(given)
+    )
 
 
 def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) -> Bins:
@@ -60,7 +71,9 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     given = spec if isinstance(spec, Bins) else None
     kind = given.kind if given else kind_of([text for text, _ in cells], most=True)
     if kind is None:
-        raise InputError(f"{name} has no number, date or time in it, and --bin sorts numbers into bins")
+        raise InputError(
+            f"{name} has no number, date or time in it, and --bin sorts numbers into bins"
+        )
     found = [(number_of(text, kind), mass) for text, mass in cells]
     if bad := [value for value, _ in found].count(None):
         raise InputError(
@@ -92,12 +105,16 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     return Bins(
         kind=kind,
         edges=edges,
-        values=tuple(tuple(text_of_number(value, kind) for value, _ in part) for part in kept),
+        values=tuple(
+            tuple(text_of_number(value, kind) for value, _ in part) for part in kept
+        ),
         counts=tuple(tuple(mass for _, mass in part) for part in kept),
     )
 
 
-def _edges(name: str, spec: str, numbers: Numbers, kind: Kind) -> Sequence[Fraction | float]:
+def _edges(
+    name: str, spec: str, numbers: Numbers, kind: Kind
+) -> Sequence[Fraction | float]:
     if spec == AUTO:
         raise InputError(
             "--bin auto chooses the bins for one budget, which only `design` has; say auto:N for N bins"
@@ -108,13 +125,24 @@ def _edges(name: str, spec: str, numbers: Numbers, kind: Kind) -> Sequence[Fract
             raise InputError(
                 f"--bin {quoted(spec)}: the number of bins must be a whole number from 2 to {MOST_BINS}"
             )
-        splits = least_distance(numbers, count)[-1][0] if word == AUTO else quantile_splits(numbers, count)
+        splits = (
+            least_distance(numbers, count)[-1][0]
+            if word == AUTO
+            else quantile_splits(numbers, count)
+        )
         # With open ends no bin tells the smallest or largest value; and no edge is longer than it must be.
-        return [-math.inf, *(_roundest(numbers[k - 1][0], numbers[k][0], kind) for k in splits), math.inf]
+        return [
+            -math.inf,
+            *(_roundest(numbers[k - 1][0], numbers[k][0], kind) for k in splits),
+            math.inf,
+        ]
     if "," in spec:
         return _given(spec, kind, name)
     width = _width(spec, kind, name)
-    first, last = math.floor(numbers[0][0] / width), math.floor(numbers[-1][0] / width) + 1
+    first, last = (
+        math.floor(numbers[0][0] / width),
+        math.floor(numbers[-1][0] / width) + 1,
+    )
     if last - first > MOST_BINS:
         raise InputError(
             f"--bin {quoted(spec)} makes more than {MOST_BINS:,} bins of {name}; give a larger width"
@@ -126,7 +154,9 @@ def _edges(name: str, spec: str, numbers: Numbers, kind: Kind) -> Sequence[Fract
 def _given(spec: str, kind: Kind, name: str) -> list[Fraction | float]:
     edges: list[Fraction | float] = []
     for text in spec.split(","):
-        value = float(text) if text.strip() in ("-inf", "inf") else number_of(text, kind)
+        value = (
+            float(text) if text.strip() in ("-inf", "inf") else number_of(text, kind)
+        )
         if value is None:
             raise InputError(
                 f"--bin: the edge {quoted(text)} is no {WHAT[kind]}, which {name} holds; nor -inf or inf"
@@ -142,7 +172,9 @@ def _given(spec: str, kind: Kind, name: str) -> list[Fraction | float]:
 def _width(spec: str, kind: Kind, name: str) -> Fraction:
     found = _WIDTH.fullmatch(spec)
     try:
-        width = Fraction(found[1]) * UNITS[found[2]] if found else fraction_of_text(spec)
+        width = (
+            Fraction(found[1]) * UNITS[found[2]] if found else fraction_of_text(spec)
+        )
     except InputError:
         raise InputError(
             f"--bin {quoted(spec)} must be a width (10, 0.5, 7d, 1h), quantiles:N, auto, auto:N, or edges with commas"
@@ -150,7 +182,11 @@ def _width(spec: str, kind: Kind, name: str) -> Fraction:
     if width <= 0:
         raise InputError(f"--bin {quoted(spec)}: the width must be positive")
     if (kind == "number") != (found is None):
-        wanted = "a plain number, such as 10" if found else "a time, such as 7d, 1h, 15min or 30s"
+        wanted = (
+            "a plain number, such as 10"
+            if found
+            else "a time, such as 7d, 1h, 15min or 30s"
+        )
         raise InputError(
             f"--bin {quoted(spec)}: {name} holds a {WHAT[kind]} in each cell, so its width is {wanted}"
         )
@@ -161,7 +197,9 @@ def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
     """The multiple of the largest power of ten (or day, hour, ..) that lies above `low` and at most at `high`."""
     steps = [] if kind == "number" else [Fraction(size) for size in UNITS.values()]
     top = 0 if steps else len(str(int(max(abs(low), abs(high), 1))))
-    for step in itertools.chain(steps, (Fraction(10) ** k for k in itertools.count(top, -1))):
+    for step in itertools.chain(
+        steps, (Fraction(10) ** k for k in itertools.count(top, -1))
+    ):
         found = math.floor(high / step) * step
         if found > low:
             return found
@@ -173,7 +211,9 @@ def quantile_splits(numbers: Numbers, bins: int) -> list[int]:
     sums: Floats = np.cumsum(np.array([float(mass) for _, mass in numbers]))
     wanted: Floats = sums[-1] * np.arange(1, bins) / bins
     after: Places = np.clip(np.searchsorted(sums, wanted), 1, len(sums) - 1)
-    nearer: list[int] = np.where(wanted - sums[after - 1] <= sums[after] - wanted, after, after + 1).tolist()
+    nearer: list[int] = np.where(
+        wanted - sums[after - 1] <= sums[after] - wanted, after, after + 1
+    ).tolist()
     return sorted({k for k in nearer if k < len(sums)})
 
 
@@ -185,20 +225,32 @@ def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]
     2 n places, all at once.
     """
     size = len(numbers)
-    inner = range(1, size) if size <= MOST_PLACES else quantile_splits(numbers, MOST_PLACES)
+    inner = (
+        range(1, size) if size <= MOST_PLACES else quantile_splits(numbers, MOST_PLACES)
+    )
     places = np.array([0, *inner, size])
     values = np.array([float(value - numbers[0][0]) for value, _ in numbers])
     weights = np.array([float(mass) for _, mass in numbers])
     weights /= weights.sum()
-    mass, moment = (np.concatenate([[0.0], np.cumsum(part)]) for part in (weights, weights * values))
+    mass, moment = (
+        np.concatenate([[0.0], np.cumsum(part)]) for part in (weights, weights * values)
+    )
 
     def cost(end: Places, start: Places) -> Floats:
         first, end = places[start], places[end]
         half = (mass[first] + mass[end]) / 2.0
-        middle = np.clip(np.searchsorted(mass, half) - 1, first, np.maximum(end - 1, first))
+        middle = np.clip(
+            np.searchsorted(mass, half) - 1, first, np.maximum(end - 1, first)
+        )
         middle = np.minimum(middle, len(values) - 1)  # of an empty interval at the end
-        above = moment[end] - moment[middle] - values[middle] * (mass[end] - mass[middle])
-        below = values[middle] * (mass[middle] - mass[first]) - moment[middle] + moment[first]
+        above = (
+            moment[end] - moment[middle] - values[middle] * (mass[end] - mass[middle])
+        )
+        below = (
+            values[middle] * (mass[middle] - mass[first])
+            - moment[middle]
+            + moment[first]
+        )
         return np.where(end > first, np.maximum(above + below, 0.0), 0.0)
 
     cells = least_cells(cost, len(places) - 1, most)
@@ -236,8 +288,12 @@ def row_minima(
     """
     if rows.size < FEW_ROWS:
         columns: Places = np.arange(int(first[0]), int(last[-1]) + 1)
-        inside: NDArray[np.bool_] = (columns >= first[:, None]) & (columns <= last[:, None])
-        return first[0] + np.where(inside, value(rows[:, None], columns), np.inf).argmin(axis=1)
+        inside: NDArray[np.bool_] = (columns >= first[:, None]) & (
+            columns <= last[:, None]
+        )
+        return first[0] + np.where(
+            inside, value(rows[:, None], columns), np.inf
+        ).argmin(axis=1)
     place, step = last.copy(), 1 << (rows.size.bit_length() - 1)
     while step:
         now = np.arange(step - 1, rows.size, 2 * step)
@@ -247,9 +303,13 @@ def row_minima(
         high[below] = np.minimum(high[below], place[now[below] + step])
         lengths = high - low + 1
         starts = np.cumsum(lengths) - lengths
-        columns: Places = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(starts - low, lengths)
+        columns: Places = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(
+            starts - low, lengths
+        )
         found = value(np.repeat(rows[now], lengths), columns)
-        least = np.flatnonzero(found == np.repeat(np.minimum.reduceat(found, starts), lengths))
+        least = np.flatnonzero(
+            found == np.repeat(np.minimum.reduceat(found, starts), lengths)
+        )
         place[now] = columns[least[np.searchsorted(least, starts)]]
         step >>= 1
     return place
@@ -261,13 +321,19 @@ def _thinned(part: Numbers) -> Numbers:
         divisor = math.gcd(*(mass for _, mass in part)) or 1
         return [(value, mass // divisor) for value, mass in part]
     sums = list(itertools.accumulate(mass for _, mass in part))
-    middles = (sums[-1] * (2 * share + 1) // (2 * MOST_VALUES) for share in range(MOST_VALUES))
-    return list(Counter(part[bisect_right(sums, middle)][0] for middle in middles).items())
+    middles = (
+        sums[-1] * (2 * share + 1) // (2 * MOST_VALUES) for share in range(MOST_VALUES)
+    )
+    return list(
+        Counter(part[bisect_right(sums, middle)][0] for middle in middles).items()
+    )
 
 
 def specs_by_column(given: Any, columns: Sequence[str]) -> dict[str, Any]:
     """Specifications (or `Bins`) by column; a bare one belongs to the only useful column."""
-    if isinstance(given, tuple) and any(isinstance(each, Bins) for each in cast("tuple[Any, ...]", given)):
+    if isinstance(given, tuple) and any(
+        isinstance(each, Bins) for each in cast("tuple[Any, ...]", given)
+    ):
         return dict(zip(columns, cast("tuple[Any, ...]", given), strict=True))
     if not isinstance(given, Mapping):
         if len(columns) > 1:
@@ -277,5 +343,7 @@ def specs_by_column(given: Any, columns: Sequence[str]) -> dict[str, Any]:
         return {columns[0]: given}
     chosen = dict(cast("Mapping[str, Any]", given))
     for name in chosen.keys() - {*columns}:
-        raise InputError(f"--bin names the column {quoted(name)}, which is not useful: {listed(columns)}")
+        raise InputError(
+            f"--bin names the column {quoted(name)}, which is not useful: {listed(columns)}"
+        )
     return chosen

@@ -28,7 +28,13 @@ from pydantic import Field, model_validator
 from mechdesign.core.documents import Record
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of_text, quoted
-from mechdesign.formats.cells import Encoded, arrow_integers, arrow_texts, encode, integers_of
+from mechdesign.formats.cells import (
+    Encoded,
+    arrow_integers,
+    arrow_texts,
+    encode,
+    integers_of,
+)
 
 if TYPE_CHECKING:
     from mechdesign.tables.variable import Variable
@@ -82,8 +88,12 @@ def _moment(text: str) -> tuple[Kind, Fraction]:
         moment = datetime.fromisoformat(whole).astimezone(UTC)
     except OverflowError:  # the year 0 or 10000 in UTC
         raise ValueError(text) from None
-    value = Fraction((moment - ORIGIN) // timedelta(seconds=1)) + Fraction(f"0{part or '.0'}")
-    return ("clock" if not day else "date" if not clock else "instant" if zone else "time"), value
+    value = Fraction((moment - ORIGIN) // timedelta(seconds=1)) + Fraction(
+        f"0{part or '.0'}"
+    )
+    return (
+        "clock" if not day else "date" if not clock else "instant" if zone else "time"
+    ), value
 
 
 def number_of(text: str, kind: Kind) -> Fraction | None:
@@ -152,18 +162,29 @@ class Bins(Record):
 
     @model_validator(mode="after")
     def _consistent(self) -> Bins:
-        for (low, a), (high, b) in itertools.pairwise(zip(self.edges, self.cuts, strict=True)):
+        for (low, a), (high, b) in itertools.pairwise(
+            zip(self.edges, self.cuts, strict=True)
+        ):
             if not a < b:
-                raise InputError(f"the edges must ascend, but '{low}' stands before '{high}'")
-        sizes = [None if parts is None else list(map(len, parts)) for parts in (self.values, self.counts)]
+                raise InputError(
+                    f"the edges must ascend, but '{low}' stands before '{high}'"
+                )
+        sizes = [
+            None if parts is None else list(map(len, parts))
+            for parts in (self.values, self.counts)
+        ]
         if sizes[0] != sizes[1] or len(sizes[0] or self.labels) != len(self):
             raise InputError(
                 "values and counts must both have every bin, equally many of each, or be left out"
             )
         for k, texts in enumerate(self.values or ()):
-            numbers = [number for text in texts if (number := self.number(text)) is not None]
+            numbers = [
+                number for text in texts if (number := self.number(text)) is not None
+            ]
             if numbers != sorted(set(numbers)) or (self.bins_of(texts) != k).any():
-                raise InputError(f"the values of the bin {k + 1} must ascend and lie in it")
+                raise InputError(
+                    f"the values of the bin {k + 1} must ascend and lie in it"
+                )
         return self
 
     def _edge(self, text: str) -> Fraction | float:
@@ -211,10 +232,14 @@ class Bins(Record):
         if rounded is None:
             return np.array([self.bin_of(text) for text in texts], dtype=np.int64)
         found, unsure = self._searched(rounded)
-        found[unsure] = [self.bin_of(texts[at]) for at in np.flatnonzero(unsure).tolist()]
+        found[unsure] = [
+            self.bin_of(texts[at]) for at in np.flatnonzero(unsure).tolist()
+        ]
         return found
 
-    def _searched(self, rounded: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _searched(
+        self, rounded: NDArray[Any]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The bins of doubles, or of microseconds, and which of them only exact numbers can tell.
 
         Rounding is monotone: numbers that are rounded to different doubles stand in the order of these.
@@ -236,7 +261,9 @@ class Bins(Record):
         if column.texts == self.marked:
             return column
         found = self.bins_of(column.texts)
-        place = np.where([not text for text in column.texts], -1, found % len(self.marked))
+        place = np.where(
+            [not text for text in column.texts], -1, found % len(self.marked)
+        )
         return Encoded(np.append(place, -1)[column.codes], self.marked)
 
     def sorted_values(self, column: Any, name: str) -> Encoded | None:
@@ -247,19 +274,31 @@ class Bins(Record):
         number, zone = self.kind == "number", getattr(kind, "tz", None)
         fits = types.is_float64(kind) or types.is_integer(kind)
         if not number:
-            fits = types.is_date32(kind) or (types.is_timestamp(kind) and kind.unit != "ns")
-            fits = fits and self.kind != "clock" and (self.kind == "instant") == (zone is not None)
+            fits = types.is_date32(kind) or (
+                types.is_timestamp(kind) and kind.unit != "ns"
+            )
+            fits = (
+                fits
+                and self.kind != "clock"
+                and (self.kind == "instant") == (zone is not None)
+            )
         if not fits:
             return None
         at = pa.float64() if number else pa.timestamp("us", zone)
-        plain = column.cast(at, safe=False) if number else column.cast(at).cast(pa.int64())
+        plain = (
+            column.cast(at, safe=False) if number else column.cast(at).cast(pa.int64())
+        )
         missing = np.asarray(column.is_null())
-        found, unsure = self._searched(integers_of(plain.fill_null(0)) - (0 if number else SINCE))
+        found, unsure = self._searched(
+            integers_of(plain.fill_null(0)) - (0 if number else SINCE)
+        )
         unsure &= ~missing
         if unsure.any():
             exact = encode(column.take(arrow_integers(np.flatnonzero(unsure))), name)
             found[unsure] = np.array([*map(self.bin_of, exact.texts), -3])[exact.codes]
-        return Encoded(np.where(missing | (found == -3), -1, found % len(self.marked)), self.marked)
+        return Encoded(
+            np.where(missing | (found == -3), -1, found % len(self.marked)), self.marked
+        )
 
     @cached_property
     def representatives(self) -> tuple[str | None, ...] | None:
@@ -267,7 +306,9 @@ class Bins(Record):
         if self.values is None or self.counts is None:
             return None
         pairs = zip(self.values, self.counts, strict=True)
-        return tuple(texts[middle_of(counts)] if texts else None for texts, counts in pairs)
+        return tuple(
+            texts[middle_of(counts)] if texts else None for texts, counts in pairs
+        )
 
     @property
     def shown(self) -> dict[str, str | None]:
@@ -295,7 +336,9 @@ def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]
     else:
         kind = kind_of([text for text in texts if text])
     if kind is None or not any(texts):
-        raise InputError(f"the column {quoted(variable.columns[part])} holds symbols that are no numbers")
+        raise InputError(
+            f"the column {quoted(variable.columns[part])} holds symbols that are no numbers"
+        )
     return tuple(number_of(text, kind) if text else None for text in texts)
 
 
@@ -325,7 +368,9 @@ def _rounded(texts: Sequence[str], kind: Kind) -> NDArray[Any] | None:
     try:
         if kind == "number":
             return integers_of(arrow_texts(texts).cast(pa.float64()))
-        moments = integers_of(arrow_texts(texts).cast(pa.timestamp("us")).cast(pa.int64()))
+        moments = integers_of(
+            arrow_texts(texts).cast(pa.timestamp("us")).cast(pa.int64())
+        )
     except (pa.ArrowException, UnicodeEncodeError):
         return None
     return moments - SINCE

@@ -57,7 +57,9 @@ def values_of(column: Any, variable: Variable) -> list[Encoded]:
         if not isinstance(value, tuple) or len(value) != len(names):
             kind = type(value).__name__
             given = f"a tuple of {len(value)}" if kind == "tuple" else f"of type {kind}"
-            wanted = f"a tuple with one value for each of {', '.join(map(quoted, names))}"
+            wanted = (
+                f"a tuple with one value for each of {', '.join(map(quoted, names))}"
+            )
             raise InputError(f"entry {position} must be {wanted}, not {given}")
     parts = zip(*column, strict=True) if column else ([] for _ in names)
     return [encode(list(part), name) for part, name in zip(parts, names, strict=True)]
@@ -86,7 +88,9 @@ def encode_for(column: Any, name: str, variable: Variable, part: int) -> Encoded
 
     bins, found = variable.bins_of(part), None
     if bins is not None and isinstance(column, (pa.Array, pa.ChunkedArray)):
-        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        whole = (
+            column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        )
         found = bins.sorted_values(whole, name)
     return encode(column, name) if found is None else found
 
@@ -94,10 +98,14 @@ def encode_for(column: Any, name: str, variable: Variable, part: int) -> Encoded
 def _sorted_in(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]:
     """The columns with the labels of bins in place of numbers."""
     pairs = zip(columns, variable.bins or [None] * len(columns), strict=True)
-    return [column if bins is None else bins.sorted_in(column) for column, bins in pairs]
+    return [
+        column if bins is None else bins.sorted_in(column) for column, bins in pairs
+    ]
 
 
-def unknown_at(position: int, columns: Sequence[Encoded], variable: Variable) -> UnknownSymbol:
+def unknown_at(
+    position: int, columns: Sequence[Encoded], variable: Variable
+) -> UnknownSymbol:
     """The error that says what is wrong with the record at `position`."""
     columns = _sorted_in(columns, variable)
     key = tuple(int(column.codes[position]) for column in columns)
@@ -105,14 +113,22 @@ def unknown_at(position: int, columns: Sequence[Encoded], variable: Variable) ->
 
 
 def _texts(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:
-    return tuple("" if code < 0 else column.texts[code] for column, code in zip(columns, key, strict=True))
+    return tuple(
+        "" if code < 0 else column.texts[code]
+        for column, code in zip(columns, key, strict=True)
+    )
 
 
-def _look_up(columns: Sequence[Encoded], key: tuple[int, ...], variable: Variable) -> int:
+def _look_up(
+    columns: Sequence[Encoded], key: tuple[int, ...], variable: Variable
+) -> int:
     texts = _texts(columns, key)
     found = variable.index.get(texts)
     if found is None and any(column.is_float for column in columns):
-        whole = tuple(as_whole(t) if c.is_float else t for t, c in zip(texts, columns, strict=True))
+        whole = tuple(
+            as_whole(t) if c.is_float else t
+            for t, c in zip(texts, columns, strict=True)
+        )
         found = variable.index.get(whole)
     if found is None:
         return UNKNOWN if _empty_part(texts, variable) is None else MISSING
@@ -122,7 +138,9 @@ def _look_up(columns: Sequence[Encoded], key: tuple[int, ...], variable: Variabl
 def _empty_part(cells: Sequence[str], variable: Variable) -> int | None:
     """Which of the cells is empty where no symbol is, if any."""
     empty = (i for i, cell in enumerate(cells) if not cell)
-    return next((i for i in empty if all(symbol[i] for symbol in variable.symbols)), None)
+    return next(
+        (i for i in empty if all(symbol[i] for symbol in variable.symbols)), None
+    )
 
 
 def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
@@ -160,7 +178,13 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
     import pyarrow as pa
 
     types = pa.types
-    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_date32, types.is_timestamp)
+    plain = (
+        types.is_integer,
+        types.is_floating,
+        types.is_boolean,
+        types.is_date32,
+        types.is_timestamp,
+    )
     if not any(test(kind) for test in plain):
         return None
     try:
@@ -168,8 +192,16 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
     except pa.ArrowException:
         return None
     written = encode(values, "the symbols")
-    texts = tuple("" if code < 0 else written.texts[code] for code in written.codes.tolist())
-    what = "number" if types.is_floating(kind) else "time" if types.is_timestamp(kind) else None
+    texts = tuple(
+        "" if code < 0 else written.texts[code] for code in written.codes.tolist()
+    )
+    what = (
+        "number"
+        if types.is_floating(kind)
+        else "time"
+        if types.is_timestamp(kind)
+        else None
+    )
     same = texts == tuple(labels) or (what is not None and all(
         one == other or number_of(one, what) == number_of(other, what) is not None
         for one, other in zip(texts, labels, strict=True)
@@ -178,7 +210,12 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
 
 
 def rebuild(
-    column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str, *, own: bool = False
+    column: Any,
+    codes: NDArray[np.integer[Any]],
+    labels: Sequence[str],
+    name: str,
+    *,
+    own: bool = False,
 ) -> Any:
     """The texts ``labels[codes]`` in the same kind of container as `column`.
 
@@ -190,7 +227,9 @@ def rebuild(
     import pyarrow as pa
 
     if isinstance(column, np.ndarray):
-        return np.array(labels, dtype=object if column.dtype.kind == "O" else np.str_)[codes]
+        return np.array(labels, dtype=object if column.dtype.kind == "O" else np.str_)[
+            codes
+        ]
     if isinstance(column, (list, tuple)):
         return type(column)(np.array(labels, dtype=object)[codes].tolist())
     if isinstance(column, (pa.Table, pa.Array, pa.ChunkedArray)):
@@ -206,19 +245,36 @@ def arrow_type(kind: Any) -> Any:
     types = pa.types
     if types.is_dictionary(kind):
         return pa.dictionary(pa.int32(), arrow_type(kind.value_type))
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    text = (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+    )
     return kind if text else pa.string()
 
 
-def _rebuild_array(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], own: bool) -> Any:
+def _rebuild_array(
+    column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], own: bool
+) -> Any:
     import pyarrow as pa
 
-    kinds = {field.type for field in column.schema} if isinstance(column, pa.Table) else {column.type}
-    if own and not isinstance(column, pa.Table) and (values := own_values(labels, column.type)) is not None:
+    kinds = (
+        {field.type for field in column.schema}
+        if isinstance(column, pa.Table)
+        else {column.type}
+    )
+    if (
+        own
+        and not isinstance(column, pa.Table)
+        and (values := own_values(labels, column.type)) is not None
+    ):
         return values.take(arrow_integers(codes))
     wanted = arrow_type(kinds.pop() if len(kinds) == 1 else pa.null())
     # Not pa.array(..), which loads pandas.
-    indices, texts = arrow_integers(codes.astype(np.int32, copy=False)), arrow_texts(labels)
+    indices, texts = (
+        arrow_integers(codes.astype(np.int32, copy=False)),
+        arrow_texts(labels),
+    )
     if pa.types.is_dictionary(wanted):
         return pa.DictionaryArray.from_arrays(indices, texts.cast(wanted.value_type))
     found = texts.take(indices)
@@ -226,7 +282,11 @@ def _rebuild_array(column: Any, codes: NDArray[np.integer[Any]], labels: Sequenc
 
 
 def _rebuild_series(
-    column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str, own: bool
+    column: Any,
+    codes: NDArray[np.integer[Any]],
+    labels: Sequence[str],
+    name: str,
+    own: bool,
 ) -> Any:
     """A small Series of the labels, or of the values behind them, and each record's one taken from it."""
     import narwhals as nw
@@ -237,7 +297,11 @@ def _rebuild_series(
     title, first = source.name if single else name, parts[0].to_native()
     categories = all(part.dtype in (nw.Categorical, nw.Enum) for part in parts)
     text = all(part.dtype == nw.String for part in parts)
-    own = own and single and source.dtype not in (nw.Object, nw.Unknown, nw.Categorical, nw.Enum)
+    own = (
+        own
+        and single
+        and source.dtype not in (nw.Object, nw.Unknown, nw.Categorical, nw.Enum)
+    )
     kept = own_values(labels, source.head(0).to_arrow().type) if own else None
     if kept is not None and kept.null_count:
         kept = None  # Not every type of pandas has a place for the missing.
@@ -258,5 +322,7 @@ def _rebuild_series(
             text or kept is not None or first.dtype == object
         )  # by type alone: an empty part must not come out otherwise
         values = pd.array(small, dtype=first.dtype if keeps else str).take(codes)
-    kind = object if values.dtype == object else values.dtype  # or pandas would guess that these are strings
+    kind = (
+        object if values.dtype == object else values.dtype
+    )  # or pandas would guess that these are strings
     return type(first)(values, index=first.index, name=title, dtype=kind)

@@ -50,9 +50,13 @@ class ConfidenceSet:
     def __post_init__(self) -> None:
         for lower, upper in zip(self.lower, self.upper, strict=True):
             if not all(0 <= a <= b <= SCALE for a, b in zip(lower, upper, strict=True)):
-                raise InputError("an interval of the confidence set has no place in [0, 1]")
+                raise InputError(
+                    "an interval of the confidence set has no place in [0, 1]"
+                )
             if not sum(lower) <= SCALE <= sum(upper):
-                raise InputError("the intervals of a sensitive symbol hold no distribution at all")
+                raise InputError(
+                    "the intervals of a sensitive symbol hold no distribution at all"
+                )
         if not sum(self.share_lower) <= 1 <= sum(self.share_upper):
             raise InputError("the intervals of the shares hold no distribution at all")
 
@@ -64,18 +68,28 @@ class ConfidenceSet:
     def to_record(self) -> dict[str, Any]:
         """The set as the channel file writes it; ends are texts "p/q"."""
         cells = [
-            [[str(Fraction(end, SCALE)) for end in ends] for ends in zip(lower, upper, strict=True)]
+            [
+                [str(Fraction(end, SCALE)) for end in ends]
+                for ends in zip(lower, upper, strict=True)
+            ]
             for lower, upper in zip(self.lower, self.upper, strict=True)
         ]
         ends = zip(self.share_lower, self.share_upper, strict=True)
-        return self.stated | {"intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]}}
+        return self.stated | {
+            "intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]}
+        }
 
     @property
     def stated(self) -> dict[str, Any]:
         """What everybody may know of the set: all but the intervals."""
         free = not any(self.share_lower) and all(end == 1 for end in self.share_upper)
         shares = "known" if self.shares_are_known else "free" if free else "estimated"
-        return {"level": self.level, "set": METHOD, "shares": shares, "unseen": self.unseen}
+        return {
+            "level": self.level,
+            "set": METHOD,
+            "shares": shares,
+            "unseen": self.unseen,
+        }
 
 
 def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
@@ -88,12 +102,18 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
         known = None
         if kind == "known":
             texts = (pair[0] for pair in record["intervals"]["shares"])
-            known = dict(zip(joint.sensitive.symbols, map(Fraction, texts), strict=True))
+            known = dict(
+                zip(joint.sensitive.symbols, map(Fraction, texts), strict=True)
+            )
         if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
             raise ValueError
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
-        raise InputError("the confidence set of the file is not readable; design the channel again") from None
-    again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated", unseen=unseen)
+        raise InputError(
+            "the confidence set of the file is not readable; design the channel again"
+        ) from None
+    again = confidence_set(
+        joint, level, shares=known, estimate_shares=kind == "estimated", unseen=unseen
+    )
     if again.to_record()["intervals"] != record.get("intervals"):
         raise InputError(
             "the intervals in the channel file are not those of its counts: the file was changed, or made from "
@@ -104,7 +124,11 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
 
 def check_level(level: Any) -> float:
     """The level as a float."""
-    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not LEAST_LEVEL <= float(level) < 1:
+    if (
+        isinstance(level, bool)
+        or not isinstance(level, numbers.Real)
+        or not LEAST_LEVEL <= float(level) < 1
+    ):
         raise InputError(
             f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, but not including, 1"
         )
@@ -113,7 +137,12 @@ def check_level(level: Any) -> float:
 
 def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
     """Known P(s) in the order of the table, exactly."""
-    expected("known_shares", shares, Mapping, "; write one, as in {'Husband': '0.4', 'Wife': '0.6'}")
+    expected(
+        "known_shares",
+        shares,
+        Mapping,
+        "; write one, as in {'Husband': '0.4', 'Wife': '0.6'}",
+    )
     places = enumerate(zip(joint.sensitive.names, joint.sensitive.symbols, strict=True))
     names: dict[Any, int] = {text: s for s, pair in places for text in pair}
     if unknown := [str(symbol) for symbol in shares if symbol not in names]:
@@ -125,14 +154,22 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
         try:
             value = fraction_of(repr(share) if isinstance(share, float) else share)
         except InputError as error:
-            raise InputError(f"the share of {quoted(symbol)} is not usable: {error}") from None
+            raise InputError(
+                f"the share of {quoted(symbol)} is not usable: {error}"
+            ) from None
         if not 0 < value <= 1:
-            raise InputError(f"the share of {quoted(symbol)} ({quoted(share)}) must be above 0 and at most 1")
+            raise InputError(
+                f"the share of {quoted(symbol)} ({quoted(share)}) must be above 0 and at most 1"
+            )
         if names[symbol] in given:
             raise InputError(f"the share of {quoted(symbol)} is given twice")
         given[names[symbol]] = value
-    if missing := [name for s, name in enumerate(joint.sensitive.names) if s not in given]:
-        raise InputError(f"the shares do not name {listed(missing)}; every sensitive symbol needs its share")
+    if missing := [
+        name for s, name in enumerate(joint.sensitive.names) if s not in given
+    ]:
+        raise InputError(
+            f"the shares do not name {listed(missing)}; every sensitive symbol needs its share"
+        )
     total = sum(given.values(), Fraction(0))
     if abs(total - 1) > SHARE_TOLERANCE:
         raise InputError(
@@ -156,8 +193,12 @@ def unseen_symbols(path: str, joint: Joint) -> int:
     """
     symbols = [*map(tuple, _read(path, joint.useful.columns))]
     if (twice := repeated(symbols)) is not None:
-        raise InputError(f"{path}: the symbol {quoted(', '.join(twice))} is listed twice")
-    if absent := [", ".join(symbol) for symbol in joint.useful.symbols if symbol not in {*symbols}]:
+        raise InputError(
+            f"{path}: the symbol {quoted(', '.join(twice))} is listed twice"
+        )
+    if absent := [
+        ", ".join(symbol) for symbol in joint.useful.symbols if symbol not in {*symbols}
+    ]:
         raise InputError(
             f"{path} does not list {listed(absent)}, which the table has: confidence needs a list that was made "
             "without looking at the records"
@@ -175,9 +216,10 @@ def read_shares(path: str) -> dict[str, str]:
 
 def scope_of(record: Mapping[str, Any]) -> list[str]:
     """For whom a promise with confidence holds, from what even a public channel file says of its set."""
-    shares = {"known": "their shares as given", "estimated": "their shares estimated along"}.get(
-        record["shares"], "whatever the shares of the sensitive symbols are"
-    )
+    shares = {
+        "known": "their shares as given",
+        "estimated": "their shares estimated along",
+    }.get(record["shares"], "whatever the shares of the sensitive symbols are")
     said = [
         "It holds for the population that the records of its table are a sample of, with "
         f"{percent_of(record['level'])} confidence ({shares}), if they are independent draws from it and the list of "
@@ -217,13 +259,20 @@ def confidence_set(
     spent = 1 - Fraction(repr(check_level(level)))
     known = None if shares is None else check_shares(shares, joint)
     if type(unseen) is not int or unseen < 0:
-        raise InputError(f"the number of unseen symbols ({quoted(unseen)}) must be an integer of at least 0")
+        raise InputError(
+            f"the number of unseen symbols ({quoted(unseen)}) must be an integer of at least 0"
+        )
     size, n = len(joint.counts), len(joint.counts[0]) + unseen
     estimated = known is None and estimate_shares
     for_shares = spent / (n + 1) if estimated else Fraction(0)
     totals = joint.sensitive_counts
-    levels_of_rows = [_levels(part * (spent - for_shares), n) for part in _row_parts(totals)]
-    rows = [_ends_of(row, *own) for row, own in zip(joint.counts, levels_of_rows, strict=True)]
+    levels_of_rows = [
+        _levels(part * (spent - for_shares), n) for part in _row_parts(totals)
+    ]
+    rows = [
+        _ends_of(row, *own)
+        for row, own in zip(joint.counts, levels_of_rows, strict=True)
+    ]
     if known is not None:
         low = high = known
     elif estimated:
@@ -234,7 +283,10 @@ def confidence_set(
     lower, upper = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
     rest: tuple[int, ...] = ()
     if unseen:
-        nothing = (_upper_end(0, total, *own) for total, own in zip(totals, levels_of_rows, strict=True))
+        nothing = (
+            _upper_end(0, total, *own)
+            for total, own in zip(totals, levels_of_rows, strict=True)
+        )
         rest = tuple(min(unseen * end, SCALE) for end in nothing)
     return ConfidenceSet(float(level), lower, upper, low, high, unseen, rest)
 
@@ -266,5 +318,7 @@ def _ends_of(
     counts: Sequence[int], alpha: Fraction, slope: Fraction
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     total, own = sum(counts), (alpha, slope)
-    ends = {c: (lower_end(c, total, *own), _upper_end(c, total, *own)) for c in {*counts}}
+    ends = {
+        c: (lower_end(c, total, *own), _upper_end(c, total, *own)) for c in {*counts}
+    }
     return tuple(ends[c][0] for c in counts), tuple(ends[c][1] for c in counts)

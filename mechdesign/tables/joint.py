@@ -20,7 +20,13 @@ from mechdesign.core.numbers import listed, quoted, several
 from mechdesign.formats.cells import encode
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
-from mechdesign.tables.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table, without_empty
+from mechdesign.tables.exact_table import (
+    LARGEST_ENTRY,
+    ExactTable,
+    cell_name,
+    exact_table,
+    without_empty,
+)
 from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
 from mechdesign.tables.variable import Symbol, Variable, added_columns
 
@@ -72,7 +78,11 @@ class Joint(Displayed):
     notices: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        size = "probabilities or weights" if self.records is None else f"{self.records:,} records"
+        size = (
+            "probabilities or weights"
+            if self.records is None
+            else f"{self.records:,} records"
+        )
         return f"Joint({self.sensitive.brief} by {self.useful.brief}, {size})"
 
     def __post_init__(self) -> None:
@@ -81,8 +91,12 @@ class Joint(Displayed):
         object.__setattr__(self, "notices", tuple(self.notices))
         both = set(self.sensitive.columns) & set(self.useful.columns)
         if both:
-            raise InputError(f"the column {quoted(min(both))} cannot be sensitive and useful at once")
-        if len(counts) != len(self.sensitive) or any(len(row) != len(self.useful) for row in counts):
+            raise InputError(
+                f"the column {quoted(min(both))} cannot be sensitive and useful at once"
+            )
+        if len(counts) != len(self.sensitive) or any(
+            len(row) != len(self.useful) for row in counts
+        ):
             raise InputError(
                 f"the table must have {len(self.sensitive)} rows of {len(self.useful)} entries, one per symbol"
             )
@@ -93,7 +107,10 @@ class Joint(Displayed):
                     raise InputError(
                         f"the entry at {cell} ({quoted(entry)}) must be an integer in [0, 2^256)"
                     )
-        sides = (self.sensitive_counts, self.sensitive), (self.useful_counts, self.useful)
+        sides = (
+            (self.sensitive_counts, self.sensitive),
+            (self.useful_counts, self.useful),
+        )
         for what, (sums, variable) in zip(("sensitive", "useful"), sides, strict=True):
             if 0 in sums:
                 name = quoted(variable.names[sums.index(0)])
@@ -119,9 +136,14 @@ class Joint(Displayed):
         """The tables that are protected: this one, or the marginal one of each sensitive column (`Variable.each`)."""
         if not self.sensitive.each:
             return (self,)
-        each = zip(self.sensitive.secrets, self.sensitive.added(self.counts), strict=True)
+        each = zip(
+            self.sensitive.secrets, self.sensitive.added(self.counts), strict=True
+        )
         tables = ((secret, tuple(map(tuple, rows))) for secret, rows in each)
-        return tuple(replace(self, sensitive=secret, counts=counts, notices=()) for secret, counts in tables)
+        return tuple(
+            replace(self, sensitive=secret, counts=counts, notices=())
+            for secret, counts in tables
+        )
 
     def protecting_each(self) -> Joint:
         """The same table, every sensitive column protected for itself."""
@@ -135,15 +157,26 @@ class Joint(Displayed):
         at = [whole.columns.index(column) for column in chosen]
         places = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
         useful, counts = self._relabelled(chosen, places, tuple(map(whole.bins_of, at)))
-        return replace(self, useful=useful if whole.bins else replace(useful, bins=()), counts=counts)
+        return replace(
+            self,
+            useful=useful if whole.bins else replace(useful, bins=()),
+            counts=counts,
+        )
 
     def _relabelled(
-        self, columns: tuple[str, ...], places: Sequence[Symbol], bins: tuple[Bins | None, ...]
+        self,
+        columns: tuple[str, ...],
+        places: Sequence[Symbol],
+        bins: tuple[Bins | None, ...],
     ) -> tuple[Variable, tuple[tuple[int, ...], ...]]:
         """The useful symbols become `places`, those of one name added up, in the order of bins or as text."""
-        ranks = [{label: i for i, label in enumerate(each.labels if each else ())} for each in bins]
+        ranks = [
+            {label: i for i, label in enumerate(each.labels if each else ())}
+            for each in bins
+        ]
         symbols = sorted(
-            set(places), key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)]
+            set(places),
+            key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)],
         )
         index = {symbol: i for i, symbol in enumerate(symbols)}
         counts = added_columns(self.counts, [index[symbol] for symbol in places])
@@ -173,13 +206,20 @@ class Joint(Displayed):
     def lift(self) -> Array:
         """(|S|, |X|) array of P(s|x) / P(s), the lift matrix A, each entry correctly rounded."""
         n, rows, columns = self.total, self.sensitive_counts, self.useful_counts
-        if n * n <= EXACT_DOUBLE:  # products are exact as doubles, so the quotient rounds once
+        if (
+            n * n <= EXACT_DOUBLE
+        ):  # products are exact as doubles, so the quotient rounds once
             values = np.array(self.counts, dtype=np.float64) * float(n)
-            values /= np.outer(np.array(rows, dtype=np.float64), np.array(columns, dtype=np.float64))
+            values /= np.outer(
+                np.array(rows, dtype=np.float64), np.array(columns, dtype=np.float64)
+            )
         else:
             lines = zip(self.counts, rows, strict=True)
             values = np.array(
-                [[c * n / (r * k) for c, k in zip(row, columns, strict=True)] for row, r in lines]
+                [
+                    [c * n / (r * k) for c, k in zip(row, columns, strict=True)]
+                    for row, r in lines
+                ]
             )
         values.setflags(write=False)
         return values
@@ -222,7 +262,10 @@ class Joint(Displayed):
             On a negative, fractional or non-finite count (named by its labels), wrong shapes or
             duplicate labels, a table without mass, a margin such as `Total`, or a single useful symbol.
         """
-        labels, what = (sensitive_labels, useful_labels), "weight" if weights else "count"
+        labels, what = (
+            (sensitive_labels, useful_labels),
+            "weight" if weights else "count",
+        )
         table = exact_table(array, labels, (sensitive, useful), what=what)
         return cls.from_exact(table, is_counts=not weights)
 
@@ -311,18 +354,32 @@ class Joint(Displayed):
         InputError
             If a cell is no number, lies outside the edges, or `bins` is none of this.
         """
-        specs, useful, notices = specs_by_column(bins, self.useful.columns), self.useful, self.notices
+        specs, useful, notices = (
+            specs_by_column(bins, self.useful.columns),
+            self.useful,
+            self.notices,
+        )
         found: list[Bins | None] = list(useful.bins) or [None] * len(useful.columns)
         parts = [list(part) for part in zip(*useful.symbols, strict=True)]
         for k, name in enumerate(useful.columns):
             given, texts = specs.get(name), parts[k]
-            if given is None or (isinstance(given, Bins) and set(texts) <= {"", *given.labels}):
+            if given is None or (
+                isinstance(given, Bins) and set(texts) <= {"", *given.labels}
+            ):
                 found[k] = found[k] or given
                 continue
             if found[k] is not None:
-                raise InputError(f"the column {quoted(name)} is sorted into bins already")
-            cells = [(text, mass) for text, mass in zip(texts, self.useful_counts, strict=True) if text]
-            found[k] = chosen = bins_for(name, given if isinstance(given, Bins) else spec_of(given), cells)
+                raise InputError(
+                    f"the column {quoted(name)} is sorted into bins already"
+                )
+            cells = [
+                (text, mass)
+                for text, mass in zip(texts, self.useful_counts, strict=True)
+                if text
+            ]
+            found[k] = chosen = bins_for(
+                name, given if isinstance(given, Bins) else spec_of(given), cells
+            )
             column = chosen.sorted_in(encode(texts, name))
             parts[k] = [(*column.texts, "")[code] for code in column.codes.tolist()]
             if empty := len(chosen) - len({*parts[k]} - {""}):
@@ -330,10 +387,16 @@ class Joint(Displayed):
                     f"{empty} of the {len(chosen)} bins of {quoted(name)} hold no record and have no row in a channel: "
                     "a value there is an unknown symbol",
                 )
-        variable, counts = self._relabelled(useful.columns, list(zip(*parts, strict=True)), tuple(found))
+        variable, counts = self._relabelled(
+            useful.columns, list(zip(*parts, strict=True)), tuple(found)
+        )
         table = without_empty(self.sensitive, variable, counts, notices)
         return Joint.from_exact(table, is_counts=self.is_counts)
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else several("columns", columns, "names, or one name")
+    return (
+        (columns,)
+        if isinstance(columns, str)
+        else several("columns", columns, "names, or one name")
+    )

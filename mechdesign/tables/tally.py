@@ -61,13 +61,19 @@ class Roles:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """All columns: the sensitive ones, the useful ones, then the weight if there is one."""
-        return (*self.sensitive, *self.useful, *([] if self.weight is None else [self.weight]))
+        return (
+            *self.sensitive,
+            *self.useful,
+            *([] if self.weight is None else [self.weight]),
+        )
 
 
 def check_missing(missing: str) -> None:
     """Refuse what is no `Missing`."""
     if missing not in get_args(Missing):
-        raise InputError(f"--missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
+        raise InputError(
+            f"--missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}"
+        )
 
 
 class Tally:
@@ -91,13 +97,21 @@ class Tally:
         self.is_counts = True
         """Whether the masses are numbers of records: every weight was whole."""
 
-    def add_columns(self, columns: Sequence[Encoded], times: Integers | None = None) -> None:
+    def add_columns(
+        self, columns: Sequence[Encoded], times: Integers | None = None
+    ) -> None:
         """Add records given by their columns, in the order of `Roles.columns`; each stands for `times` records."""
         named = list(zip(self.roles.columns, columns, strict=True))
         self.records += len(columns[0]) if times is None else int(times.sum())
         self.floats |= {name for name, column in named if column.is_float}
-        self._others |= {name for name, column in named if column.texts and not column.is_float}
-        gaps = {name: column.codes < 0 for name, column in named if len(column) and column.codes.min() < 0}
+        self._others |= {
+            name for name, column in named if column.texts and not column.is_float
+        }
+        gaps = {
+            name: column.codes < 0
+            for name, column in named
+            if len(column) and column.codes.min() < 0
+        }
         self.gaps |= gaps.keys()
         if gaps:
             columns, times = self._without_gaps(columns, gaps, times)
@@ -107,9 +121,14 @@ class Tally:
             columns = columns[:-1]
         if not len(columns[0]):
             return
-        s, x = self._sensitive.number(columns[:split]), self._useful.number(columns[split:])
+        s, x = (
+            self._sensitive.number(columns[:split]),
+            self._useful.number(columns[split:]),
+        )
         width = len(self._useful)
-        pairs, inverse = cells.distinct_numbers(s * width + x, len(self._sensitive) * width)
+        pairs, inverse = cells.distinct_numbers(
+            s * width + x, len(self._sensitive) * width
+        )
         if weights is None:
             numbers = np.bincount(inverse)
         else:
@@ -117,35 +136,60 @@ class Tally:
             np.add.at(numbers, inverse, weights)
         keys: list[int] = (pairs // width * MOST_SYMBOLS + pairs % width).tolist()
         for key, number in zip(keys, numbers.tolist(), strict=True):
-            self._mass[key] = self._mass.get(key, 0) + (number if unit == 1 else Fraction(number, unit))
+            self._mass[key] = self._mass.get(key, 0) + (
+                number if unit == 1 else Fraction(number, unit)
+            )
 
     def _without_gaps(
-        self, columns: Sequence[Encoded], gaps: Mapping[str, NDArray[np.bool_]], times: Integers | None
+        self,
+        columns: Sequence[Encoded],
+        gaps: Mapping[str, NDArray[np.bool_]],
+        times: Integers | None,
     ) -> tuple[Sequence[Encoded], Integers | None]:
         """The records after the missing cells in them were dealt with as `missing` says."""
         some = np.logical_or.reduce(list(gaps.values()))
         if self.missing == "drop":
-            self.dropped += int(np.count_nonzero(some) if times is None else times[some].sum())
-            kept = [Encoded(column.codes[~some], column.texts, column.is_float) for column in columns]
+            self.dropped += int(
+                np.count_nonzero(some) if times is None else times[some].sum()
+            )
+            kept = [
+                Encoded(column.codes[~some], column.texts, column.is_float)
+                for column in columns
+            ]
             return kept, None if times is None else times[~some]
         if self.missing == "refuse":
             first = int(np.argmax(some))
-            empty = next(name for name in self.roles.columns if name in gaps and gaps[name][first])
+            empty = next(
+                name
+                for name in self.roles.columns
+                if name in gaps and gaps[name][first]
+            )
             how = "fill it, or say what it means with missing (--missing): 'symbol' or 'drop'"
-            raise UnusableCell(f"the column {quoted(empty)} has an empty cell; {how}", first)
+            raise UnusableCell(
+                f"the column {quoted(empty)} has an empty cell; {how}", first
+            )
         weight = self.roles.weight
         if weight is not None and weight in gaps:
-            message = f"the weight column {quoted(weight)} has an empty cell; give a number"
+            message = (
+                f"the weight column {quoted(weight)} has an empty cell; give a number"
+            )
             raise UnusableCell(message, int(np.argmax(gaps[weight])))
         return columns, times
 
-    def _weights(self, column: Encoded, times: Integers | None) -> tuple[NDArray[Any], int]:
+    def _weights(
+        self, column: Encoded, times: Integers | None
+    ) -> tuple[NDArray[Any], int]:
         """The weight of every record (times `times`) as an integer, and how many of these units make 1."""
         found: dict[int, Fraction] = {}
         codes, first = np.unique(column.codes, return_index=True)
-        pairs: list[tuple[int, int]] = list(zip(first.tolist(), codes.tolist(), strict=True))
+        pairs: list[tuple[int, int]] = list(
+            zip(first.tolist(), codes.tolist(), strict=True)
+        )
         for position, code in sorted(pairs):
-            text, what = column.texts[code], f"the weight column {quoted(self.roles.weight)}"
+            text, what = (
+                column.texts[code],
+                f"the weight column {quoted(self.roles.weight)}",
+            )
             try:
                 found[code] = fraction_of_text(text)
             except InputError as error:
@@ -154,7 +198,10 @@ class Tally:
                 raise UnusableCell(f"{what} has the negative weight {text}", position)
         unit = math.lcm(*{weight.denominator for weight in found.values()})
         self.is_counts &= unit == 1
-        whole = {code: weight.numerator * (unit // weight.denominator) for code, weight in found.items()}
+        whole = {
+            code: weight.numerator * (unit // weight.denominator)
+            for code, weight in found.items()
+        }
         records = len(column) if times is None else int(times.sum())
         small = max(whole.values(), default=0) * records < LARGEST_SUM
         weights = np.zeros(len(column.texts), np.int64 if small else object)
@@ -166,9 +213,13 @@ class Tally:
         """The joint table, its symbols sorted by text (by code point, column after column)."""
         notices: list[str] = []
         if self.dropped:
-            notices.append(f"dropped {self.dropped} of {self.records} record(s) with an empty cell")
+            notices.append(
+                f"dropped {self.dropped} of {self.records} record(s) with an empty cell"
+            )
         if not self._mass:
-            raise InputError(f"there are no records{' left: ' + notices[0] if notices else ''}")
+            raise InputError(
+                f"there are no records{' left: ' + notices[0] if notices else ''}"
+            )
         if mixed := self.floats & self._others:
             raise InputError(
                 f"the column {quoted(min(mixed))} holds floats in one part of the table and other cells in another, so "
@@ -177,12 +228,22 @@ class Tally:
         rows, columns = self._sensitive.texts, self._useful.texts
         split = len(self.roles.sensitive)
         rows = self._without_decimal_points(rows, self.roles.sensitive, notices)
-        columns = self._without_decimal_points(columns, self.roles.columns[split:], notices)
-        order = [sorted(range(len(symbols)), key=symbols.__getitem__) for symbols in (rows, columns)]
+        columns = self._without_decimal_points(
+            columns, self.roles.columns[split:], notices
+        )
+        order = [
+            sorted(range(len(symbols)), key=symbols.__getitem__)
+            for symbols in (rows, columns)
+        ]
         sensitive = Variable(self.roles.sensitive, tuple(rows[s] for s in order[0]))
         useful = Variable(self.roles.useful, tuple(columns[x] for x in order[1]))
-        values = [[self._mass.get(s * MOST_SYMBOLS + x, 0) for x in order[1]] for s in order[0]]
-        return without_empty(sensitive, useful, scaled(values, sensitive, useful), tuple(notices))
+        values = [
+            [self._mass.get(s * MOST_SYMBOLS + x, 0) for x in order[1]]
+            for s in order[0]
+        ]
+        return without_empty(
+            sensitive, useful, scaled(values, sensitive, useful), tuple(notices)
+        )
 
     def _without_decimal_points(
         self, symbols: tuple[Symbol, ...], columns: Sequence[str], notices: list[str]
@@ -191,14 +252,20 @@ class Tally:
         parts = list(zip(*symbols, strict=True))
         for i, name in enumerate(columns[: len(parts)]):
             whole = tuple(map(cells.as_whole, parts[i]))
-            changed = all(was != now for was, now in zip(parts[i], whole, strict=True) if was)
+            changed = all(
+                was != now for was, now in zip(parts[i], whole, strict=True) if was
+            )
             if name in self.floats and name in self.gaps and changed:
-                notices.append(f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1")
+                notices.append(
+                    f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1"
+                )
                 parts[i] = whole
         return tuple(zip(*parts, strict=True))
 
 
-def counted_columns(frame: Any, names: Sequence[str]) -> Iterator[tuple[Sequence[Encoded], Integers | None]]:
+def counted_columns(
+    frame: Any, names: Sequence[str]
+) -> Iterator[tuple[Sequence[Encoded], Integers | None]]:
     """The columns of a table, part by part, and how many records each of their rows stands for (None: one).
 
     Dask counts partition by partition. What other engines group they hold for equal themselves: 0.0 and -0.0, which are
@@ -212,12 +279,18 @@ def counted_columns(frame: Any, names: Sequence[str]) -> Iterator[tuple[Sequence
         for name in names:
             cells.require_column(name, list(frame.columns))
         tools: Any = dask
-        count, parts = tools.delayed(_counted, pure=False), frame[list(names)].to_delayed()
+        count, parts = (
+            tools.delayed(_counted, pure=False),
+            frame[list(names)].to_delayed(),
+        )
         yield from tools.compute(*(count(part, names) for part in parts))
         return
     try:
         table: Any = nw.from_native(frame)
-    except (TypeError, nw.exceptions.DuplicateError):  # the next line says what is wrong
+    except (
+        TypeError,
+        nw.exceptions.DuplicateError,
+    ):  # the next line says what is wrong
         table = None
     if not isinstance(table, nw.LazyFrame):
         yield cells.encoded_columns(frame, names), None
@@ -230,7 +303,9 @@ def counted_columns(frame: Any, names: Sequence[str]) -> Iterator[tuple[Sequence
     found: Any = table.group_by(*names).agg(nw.len().alias(number)).collect(**how)
     columns: list[Encoded] = []
     for each in cells.encoded_columns(found.to_native(), names):
-        texts = tuple("0.0" if each.is_float and text == "-0.0" else text for text in each.texts)
+        texts = tuple(
+            "0.0" if each.is_float and text == "-0.0" else text for text in each.texts
+        )
         columns.append(Encoded(each.codes, texts, each.is_float))
     yield columns, found[number].to_numpy().astype(np.int64)
 
@@ -240,4 +315,6 @@ def _counted(part: Any, names: Sequence[str]) -> tuple[Sequence[Encoded], Intege
     columns = cells.encoded_columns(part, names)
     distinct, inverse = cells.distinct_records(columns)
     codes = zip(distinct.T, columns, strict=True)
-    return [Encoded(code, each.texts, each.is_float) for code, each in codes], np.bincount(inverse)
+    return [
+        Encoded(code, each.texts, each.is_float) for code, each in codes
+    ], np.bincount(inverse)

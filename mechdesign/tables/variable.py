@@ -22,7 +22,9 @@ def _texts(column: str, name: str) -> tuple[str, ...]:
     return name, f"{column}={name}", f"{json.dumps(column)}={json.dumps(name)}"
 
 
-def added_rows(rows: Sequence[Sequence[int]], group: Sequence[int]) -> list[tuple[int, ...]]:
+def added_rows(
+    rows: Sequence[Sequence[int]], group: Sequence[int]
+) -> list[tuple[int, ...]]:
     """Rows added up within each group; `group` has their numbers from 0, none left out."""
     parts: list[list[Sequence[int]]] = [[] for _ in range(max(group) + 1)]
     for k, row in zip(group, rows, strict=True):
@@ -30,7 +32,9 @@ def added_rows(rows: Sequence[Sequence[int]], group: Sequence[int]) -> list[tupl
     return [tuple(map(sum, zip(*part, strict=True))) for part in parts]
 
 
-def added_columns(rows: Sequence[Sequence[int]], group: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def added_columns(
+    rows: Sequence[Sequence[int]], group: Sequence[int]
+) -> tuple[tuple[int, ...], ...]:
     """Rows whose columns are added up within each group."""
     return tuple(zip(*added_rows(list(zip(*rows, strict=True)), group), strict=True))
 
@@ -52,7 +56,10 @@ class Variable:
 
     def __post_init__(self) -> None:
         columns = tuple(valid_text(c, "a column name") for c in self.columns)
-        symbols = tuple(tuple(valid_text(part, "a symbol") for part in symbol) for symbol in self.symbols)
+        symbols = tuple(
+            tuple(valid_text(part, "a symbol") for part in symbol)
+            for symbol in self.symbols
+        )
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "symbols", symbols)
         if not columns or len(set(columns)) < len(columns):
@@ -61,9 +68,13 @@ class Variable:
             )
         title = ",".join(columns)
         if self.each and len(columns) < 2:
-            raise InputError(f"protect-each needs several sensitive columns, not {quoted(title)} alone")
+            raise InputError(
+                f"protect-each needs several sensitive columns, not {quoted(title)} alone"
+            )
         if not symbols:
-            raise InputError(f"the column {quoted(title)} has no symbol: the table is empty")
+            raise InputError(
+                f"the column {quoted(title)} has no symbol: the table is empty"
+            )
         for symbol in symbols:
             if len(symbol) != len(columns):
                 raise InputError(
@@ -79,9 +90,15 @@ class Variable:
                 f"there must be bins, or None, for each of the {len(columns)} columns {quoted(title)}"
             )
         for k, bins in enumerate(self.bins):
-            odd = {part[k] for part in symbols} - {"", *bins.labels} if bins is not None else None
+            odd = (
+                {part[k] for part in symbols} - {"", *bins.labels}
+                if bins is not None
+                else None
+            )
             if odd:
-                raise InputError(f"the symbol {quoted(min(odd))} of {quoted(columns[k])} is none of its bins")
+                raise InputError(
+                    f"the symbol {quoted(min(odd))} of {quoted(columns[k])} is none of its bins"
+                )
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -112,7 +129,10 @@ class Variable:
         joined = tuple(", ".join(symbol) for symbol in self.symbols)
         if len(set(joined)) == len(joined):
             return joined
-        shown = ([json.dumps(part, ensure_ascii=False) for part in symbol] for symbol in self.symbols)
+        shown = (
+            [json.dumps(part, ensure_ascii=False) for part in symbol]
+            for symbol in self.symbols
+        )
         return tuple(map(", ".join, shown))
 
     @property
@@ -121,17 +141,26 @@ class Variable:
         if not self.each:
             return (self,)
         parts = zip(self.columns, zip(*self.symbols, strict=True), strict=True)
-        return tuple(Variable((c,), tuple((s,) for s in dict.fromkeys(symbols))) for c, symbols in parts)
+        return tuple(
+            Variable((c,), tuple((s,) for s in dict.fromkeys(symbols)))
+            for c, symbols in parts
+        )
 
     @cached_property
     def secret_names(self) -> tuple[tuple[str, ...], ...]:
         """Names of the symbols of each of `secrets`, all different: with their column where two could be meant."""
         if not self.each:
             return (self.names,)
-        texts = [[_texts(secret.columns[0], name) for name in secret.names] for secret in self.secrets]
+        texts = [
+            [_texts(secret.columns[0], name) for name in secret.names]
+            for secret in self.secrets
+        ]
         times = Counter(text for names in texts for each in names for text in each)
         return tuple(
-            tuple(next((text for text in each if times[text] == 1), each[-1]) for each in names)
+            tuple(
+                next((text for text in each if times[text] == 1), each[-1])
+                for each in names
+            )
             for names in texts
         )
 
@@ -149,15 +178,25 @@ class Variable:
         every = self.protected
         if any(name == text for _, _, name in every):
             return [text]
-        plain = [(self.columns[0], name) if c is None else (c, symbol[0]) for c, symbol, name in every]
-        return [name for pair, (_, _, name) in zip(plain, every, strict=True) if text in _texts(*pair)]
+        plain = [
+            (self.columns[0], name) if c is None else (c, symbol[0])
+            for c, symbol, name in every
+        ]
+        return [
+            name
+            for pair, (_, _, name) in zip(plain, every, strict=True)
+            if text in _texts(*pair)
+        ]
 
     def added(self, rows: Sequence[Sequence[int]]) -> list[Sequence[Sequence[int]]]:
         """For each of `secrets` the rows of its symbols: sums of those that the symbols of this variable have."""
         if not self.each:
             return [rows]
         parts = zip(self.secrets, zip(*self.symbols, strict=True), strict=True)
-        return [added_rows(rows, [secret.index[text,] for text in texts]) for secret, texts in parts]
+        return [
+            added_rows(rows, [secret.index[text,] for text in texts])
+            for secret, texts in parts
+        ]
 
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""

@@ -8,11 +8,24 @@ import time
 from solvers.enumeration import pivot
 from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd
 from solvers.enumeration.pivot import Estimate, estimate, explicit_rows, few_vertices
-from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, ListingLimits, Vertices
+from solvers.enumeration.result import (
+    DEFAULT_MAX_VERTICES,
+    DEFAULT_MEMORY_LIMIT,
+    ListingLimits,
+    Vertices,
+)
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
 from solvers.polytope import Polytope
 
-__all__ = ["METHODS", "Estimate", "Vertices", "estimate", "explicit_rows", "few_vertices", "vertices"]
+__all__ = [
+    "METHODS",
+    "Estimate",
+    "Vertices",
+    "estimate",
+    "explicit_rows",
+    "few_vertices",
+    "vertices",
+]
 
 AUTO = "auto"
 
@@ -70,9 +83,13 @@ def vertices(
         If the back-end is not installed, or rounding defeats it.
     """
     if method not in METHODS:
-        raise InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
+        raise InvalidOption(
+            f"method {method!r} is not known; use one of {', '.join(METHODS)}"
+        )
     end = math.inf if time_limit is None else time.monotonic() + time_limit
-    limits = ListingLimits(max_vertices=max_vertices, memory_limit=memory_limit, end=end)
+    limits = ListingLimits(
+        max_vertices=max_vertices, memory_limit=memory_limit, end=end
+    )
     rows = explicit_rows(polytope)
     if rows > pivot.MOST_ROWS:
         raise TooManyVertices(
@@ -100,11 +117,15 @@ def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertic
     trial = TRIAL // pivot.work_per_basis(polytope.n, rows)
     found, bases = None, max(1, min(BASES_PER_VERTEX * most, affordable))
     if trial >= WORTH_TRYING:
-        found, _ = pivot.attempt(polytope, most_bases=trial, most_points=most, seconds=limits.left())
+        found, _ = pivot.attempt(
+            polytope, most_bases=trial, most_points=most, seconds=limits.left()
+        )
         limits.check_time()
     if found is None:
         _refuse_if_too_large(polytope, limits)
-        found, seen = pivot.attempt(polytope, most_bases=bases, most_points=most, seconds=limits.left())
+        found, seen = pivot.attempt(
+            polytope, most_bases=bases, most_points=most, seconds=limits.left()
+        )
         if found is None:
             limits.check_time()
             raise TooManyVertices(
@@ -118,7 +139,10 @@ def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertic
 
 def _refuse_if_too_large(polytope: Polytope, limits: ListingLimits) -> None:
     size = estimate(polytope)
-    if size.vertices > DOUBT * limits.max_vertices or size.memory > DOUBT * limits.memory_limit:
+    if (
+        size.vertices > DOUBT * limits.max_vertices
+        or size.memory > DOUBT * limits.memory_limit
+    ):
         raise TooManyVertices(_too_many(f"about {size.vertices:.2g} vertices", limits))
 
 

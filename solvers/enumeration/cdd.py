@@ -51,11 +51,15 @@ def by_cdd(polytope: Polytope, method: str) -> Vertices:
         raise BackendFailure(
             'method="cdd" needs pycddlib; install pycddlib-standalone, or use method="pivot"'
         )
-    how = ("cdd.gmp", polytope, Fraction) if exact else ("cdd", polytope.explicit, float)
+    how = (
+        ("cdd.gmp", polytope, Fraction) if exact else ("cdd", polytope.explicit, float)
+    )
     found = _generators(*how, method)
     if not found:
         if not exact and walk(polytope, most_bases=1).status != EMPTY:
-            raise _inconsistent(method, "it finds no vertex of a polytope that has some")
+            raise _inconsistent(
+                method, "it finds no vertex of a polytope that has some"
+            )
         raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
     points = np.array([[float(x) for x in point] for point in found])
     if not exact:
@@ -71,7 +75,9 @@ def _generators(
     backend = import_module(package)
     rows = _inequalities(polytope, number)
     try:
-        matrix = backend.matrix_from_array(rows, lin_set={0}, rep_type=backend.RepType.INEQUALITY)
+        matrix = backend.matrix_from_array(
+            rows, lin_set={0}, rep_type=backend.RepType.INEQUALITY
+        )
         generators = backend.copy_generators(backend.polyhedron_from_matrix(matrix))
     except RuntimeError as error:
         raise _inconsistent(method, " ".join(str(error).split())) from error
@@ -88,18 +94,27 @@ def _inconsistent(method: str, reason: str) -> BackendFailure:
     )
 
 
-def _inequalities(p: Polytope, number: type[float] | type[Fraction]) -> list[Inequality]:
+def _inequalities(
+    p: Polytope, number: type[float] | type[Fraction]
+) -> list[Inequality]:
     """Rows [b, a] with b + a v >= 0, free of auxiliary variables; the first, an equality, is sum v = 1."""
     rows, auxiliary, bounds = p.one_sided
     k = auxiliary.shape[1]
     # Signs of doubles turn without rounding.
-    at_least = [[number(x) for x in row] for row in np.hstack([bounds[:, None], -rows, -auxiliary])]
+    at_least = [
+        [number(x) for x in row]
+        for row in np.hstack([bounds[:, None], -rows, -auxiliary])
+    ]
     signs = np.eye(p.n + k)
     at_least += [[number(0), *map(number, row)] for row in signs[p.n :]]
     for _ in range(k):
         at_least = _without_last(at_least)
     total = [number(-1), *([number(1)] * p.n)]
-    return [total, *at_least, *([number(0), *map(number, row[: p.n])] for row in signs[: p.n])]
+    return [
+        total,
+        *at_least,
+        *([number(0), *map(number, row[: p.n])] for row in signs[: p.n]),
+    ]
 
 
 def _without_last(at_least: list[Inequality]) -> list[Inequality]:
@@ -107,7 +122,10 @@ def _without_last(at_least: list[Inequality]) -> list[Inequality]:
     out = [row[:-1] for row in at_least if row[-1] == 0]
     for low in (row for row in at_least if row[-1] > 0):
         for high in (row for row in at_least if row[-1] < 0):
-            row = [x * -high[-1] + y * low[-1] for x, y in zip(low[:-1], high[:-1], strict=True)]
+            row = [
+                x * -high[-1] + y * low[-1]
+                for x, y in zip(low[:-1], high[:-1], strict=True)
+            ]
             if any(row[1:]) or row[0] < 0:
                 out.append(row)
     return out

@@ -54,7 +54,11 @@ def walk(
     p = polytope.explicit
     most = most_bases if most_points is None else most_points
     data = (p.rows, polytope.magnitude, p.lower, p.upper, p.n)
-    return Walk(*_pivot.enumerate_vertices(*data, most_bases, most, MERGE_TOLERANCE, points, seconds))
+    return Walk(
+        *_pivot.enumerate_vertices(
+            *data, most_bases, most, MERGE_TOLERANCE, points, seconds
+        )
+    )
 
 
 def bytes_per_basis(n: int, m: int) -> int:
@@ -66,7 +70,13 @@ def attempt(
     polytope: Polytope, *, most_bases: int, most_points: int, seconds: float = math.inf
 ) -> tuple[Vertices | None, Walk]:
     """All vertices, or None if there are more bases or vertices than allowed, or the seconds are over."""
-    found = walk(polytope, most_bases=most_bases, most_points=most_points, points=True, seconds=seconds)
+    found = walk(
+        polytope,
+        most_bases=most_bases,
+        most_points=most_points,
+        points=True,
+        seconds=seconds,
+    )
     if found.status == LIMIT:
         return None, found
     if found.status == EMPTY:
@@ -77,7 +87,9 @@ def attempt(
             'use method="cdd-exact" or method="columns"'
         )
     points = np.frombuffer(found.points, dtype=np.float64).reshape(-1, polytope.n)
-    return finished_vertices(points, polytope, PIVOT, bases=found.bases, degenerate=found.degenerate), found
+    return finished_vertices(
+        points, polytope, PIVOT, bases=found.bases, degenerate=found.degenerate
+    ), found
 
 
 FIRST_SAMPLE = 12
@@ -143,8 +155,13 @@ def explicit_rows(polytope: Polytope, most: int = MOST_ROWS) -> int:
         up, down, free = a[c > 0], a[c < 0], a[c == 0]
         if len(free) + len(up) * len(down) > most:
             return most + 1
-        pairs = up[:, None, :-1] * -down[None, :, -1:] + down[None, :, :-1] * up[:, None, -1:]
-        a = np.vstack([free[:, :-1], pairs.reshape(len(up) * len(down), a.shape[1] - 1)])
+        pairs = (
+            up[:, None, :-1] * -down[None, :, -1:]
+            + down[None, :, :-1] * up[:, None, -1:]
+        )
+        a = np.vstack(
+            [free[:, :-1], pairs.reshape(len(up) * len(down), a.shape[1] - 1)]
+        )
     return len(a)
 
 
@@ -154,7 +171,9 @@ def few_vertices(polytope: Polytope, most: int) -> Vertices | None:
     if m > MOST_ROWS or n > 2 * FIRST_SAMPLE:
         return None
     try:
-        return attempt(polytope, most_bases=max(1, WORK // work_per_basis(n, m)), most_points=most)[0]
+        return attempt(
+            polytope, most_bases=max(1, WORK // work_per_basis(n, m)), most_points=most
+        )[0]
     except BackendFailure:
         return None
 
@@ -173,7 +192,11 @@ def estimate(polytope: Polytope) -> Estimate:
     growing, faces, unfinished, wanted = q < n, [], 0.0, 1
     while len(faces) < wanted:
         work = WORK if q == n and not unfinished else WORK // SHARE
-        face = polytope.restrict(rng.choice(n, q, replace=False, shuffle=False)) if q < n else polytope
+        face = (
+            polytope.restrict(rng.choice(n, q, replace=False, shuffle=False))
+            if q < n
+            else polytope
+        )
         found = walk(face, most_bases=max(1, work // work_per_basis(q, m)))
         sizes = [(k, count) for k, count in enumerate(found.sizes) if count]
         scaled = sum(count * (math.comb(n, k) / math.comb(q, k)) for k, count in sizes)
@@ -192,13 +215,22 @@ def estimate(polytope: Polytope) -> Estimate:
             continue
         faces.append((scaled, found))
         cost = (found.bases + 1) * work_per_basis(q, m)
-        wanted = 1 if q == n else min(MOST_FACES, max(LEAST_FACES, wanted, WORK // cost))
+        wanted = (
+            1 if q == n else min(MOST_FACES, max(LEAST_FACES, wanted, WORK // cost))
+        )
     totals = [scaled for scaled, _ in faces]
     mean = float(np.mean(totals))
     error = 0.0 if q == n else float(np.std(totals, ddof=1)) / math.sqrt(len(totals))
     spread = error / mean if mean > 0.0 else float(q < n)
-    blind = q < n and any(found.sizes[-1] if len(found.sizes) > q else 0 for _, found in faces)
+    blind = q < n and any(
+        found.sizes[-1] if len(found.sizes) > q else 0 for _, found in faces
+    )
     total = max(mean, unfinished) if blind or spread > ROUGH else mean
-    vertices, bases = sum(sum(found.sizes) for _, found in faces), sum(found.bases for _, found in faces)
-    memory = total * (8 * n + (bases / vertices if vertices else 1.0) * bytes_per_basis(n, m))
+    vertices, bases = (
+        sum(sum(found.sizes) for _, found in faces),
+        sum(found.bases for _, found in faces),
+    )
+    memory = total * (
+        8 * n + (bases / vertices if vertices else 1.0) * bytes_per_basis(n, m)
+    )
     return Estimate(total, spread, blind or total > mean, memory)

@@ -49,8 +49,14 @@ class ListingLimits:
     def __post_init__(self) -> None:
         for name, unit in (("max_vertices", "vertices"), ("memory_limit", "bytes")):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise InvalidOption(f"{name} ({value!r}) must be a whole number of {unit}, at least 1")
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | np.integer)
+                or value < 1
+            ):
+                raise InvalidOption(
+                    f"{name} ({value!r}) must be a whole number of {unit}, at least 1"
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +127,13 @@ def ordered(points: Array) -> Array:
     for i in np.flatnonzero(np.diff(key) <= window):
         if dropped[i]:
             continue
-        for j in range(int(i) + 1, int(np.searchsorted(key, key[i] + window, side="right"))):
-            if not dropped[j] and np.abs(points[i] - points[j]).max() <= MERGE_TOLERANCE:
+        for j in range(
+            int(i) + 1, int(np.searchsorted(key, key[i] + window, side="right"))
+        ):
+            if (
+                not dropped[j]
+                and np.abs(points[i] - points[j]).max() <= MERGE_TOLERANCE
+            ):
                 dropped[j] = True
                 if support[j] < support[i]:
                     points[i], support[i] = points[j], support[j]

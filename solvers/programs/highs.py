@@ -65,7 +65,11 @@ class MasterSolution:
     def is_optimal(self) -> bool:
         """Claimed optimal, finite, and its equations hold to `FEASIBILITY`."""
         finite = bool(np.isfinite(self.dual).all() and np.isfinite(self.weights).all())
-        return self.status is MasterStatus.OPTIMAL and finite and self.residual <= FEASIBILITY
+        return (
+            self.status is MasterStatus.OPTIMAL
+            and finite
+            and self.residual <= FEASIBILITY
+        )
 
 
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
@@ -145,7 +149,16 @@ class HighsMaster:
         side = np.arange(n, dtype=np.int32)
         self._sides = np.arange(2 * n, dtype=np.int32)
         for sign in (1.0, -1.0):
-            highs.addCols(n, np.zeros(n), np.zeros(n), np.zeros(n), n, side, side, np.full(n, sign))
+            highs.addCols(
+                n,
+                np.zeros(n),
+                np.zeros(n),
+                np.zeros(n),
+                n,
+                side,
+                side,
+                np.full(n, sign),
+            )
         self._box: PriceBox | None = None
 
     def add(self, points: Points, costs: Array) -> None:
@@ -154,10 +167,15 @@ class HighsMaster:
         if k:
             entries = points.data * self._rows[points.indices]
             largest = np.maximum.reduceat(entries, points.indptr[:-1])
-            scale = np.exp2(-np.round(np.log2(np.maximum(largest, np.finfo(np.float64).tiny))))
+            scale = np.exp2(
+                -np.round(np.log2(np.maximum(largest, np.finfo(np.float64).tiny)))
+            )
             self._columns = np.concatenate([self._columns, scale])
             starts, entries = points.indptr[:-1], entries * scale[points.owner]
-            data, ends = (starts, points.indices, entries), (np.zeros(k), np.full(k, self._inf))
+            data, ends = (
+                (starts, points.indices, entries),
+                (np.zeros(k), np.full(k, self._inf)),
+            )
             self._highs.addCols(k, costs * scale, *ends, len(entries), *data)
 
     def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
@@ -165,7 +183,9 @@ class HighsMaster:
         highs = self._highs
         self._set_box(box)
         # HiGHS counts the time of all runs of one object together.
-        highs.setOptionValue("time_limit", min(highs.getRunTime() + max(time_limit, 0.0), self._inf))
+        highs.setOptionValue(
+            "time_limit", min(highs.getRunTime() + max(time_limit, 0.0), self._inf)
+        )
         found = self._run()
         highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
         for way in OTHER_WAYS:
@@ -177,8 +197,12 @@ class HighsMaster:
             again = self._run()
             set_options(highs, {**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
             # What failed may have met its equations all the same, short of the optimum.
-            better = again.is_optimal and not (found.is_optimal and found.residual <= again.residual)
-            found = again if better or again.status is MasterStatus.TIME_LIMIT else found
+            better = again.is_optimal and not (
+                found.is_optimal and found.residual <= again.residual
+            )
+            found = (
+                again if better or again.status is MasterStatus.TIME_LIMIT else found
+            )
             if found.is_optimal:
                 break
         return found
@@ -195,21 +219,37 @@ class HighsMaster:
         dual = np.array(solution.row_dual, dtype=np.float64)
         activity = np.array(solution.row_value, dtype=np.float64)
         if len(dual) != n or len(primal) != highs.getNumCol():
-            return MasterSolution(MasterStatus.FAILED, primal[:0], np.zeros(n), np.inf, np.inf, np.inf)
-        slack, weights = primal[: 2 * n], np.maximum(primal[2 * n :], 0.0) * self._columns
+            return MasterSolution(
+                MasterStatus.FAILED, primal[:0], np.zeros(n), np.inf, np.inf, np.inf
+            )
+        slack, weights = (
+            primal[: 2 * n],
+            np.maximum(primal[2 * n :], 0.0) * self._columns,
+        )
         # A closed box takes nothing: what it holds beyond rounding is missing from the weights.
         left = np.abs(slack).max() if self._box is None else 0.0
-        worst = float(max(np.abs(activity - self._target * self._rows).max(), -primal.min(), left, 0.0))
+        worst = float(
+            max(
+                np.abs(activity - self._target * self._rows).max(),
+                -primal.min(),
+                left,
+                0.0,
+            )
+        )
         dual *= self._rows
         missing = float((slack.reshape(2, n) / self._rows).sum())
-        return MasterSolution(status, weights, dual, float(dual @ self._target), missing, worst)
+        return MasterSolution(
+            status, weights, dual, float(dual @ self._target), missing, worst
+        )
 
     def _set_box(self, box: PriceBox | None) -> None:
         sides, n = self._sides, len(self._target)
         if box is self._box:
             return
         closing = box is None
-        self._highs.setOptionValue("simplex_strategy", DUAL_SIMPLEX if closing else PRIMAL_SIMPLEX)
+        self._highs.setOptionValue(
+            "simplex_strategy", DUAL_SIMPLEX if closing else PRIMAL_SIMPLEX
+        )
         if closing != (self._box is None):
             top = np.full(2 * n, self._inf if box is not None else 0.0)
             self._highs.changeColsBounds(2 * n, sides, np.zeros(2 * n), top)
@@ -233,7 +273,13 @@ class SparseRows:
     columns: list[int] = field(default_factory=list[int])
     values: list[float] = field(default_factory=list[float])
 
-    def add(self, columns: Sequence[int], values: Sequence[float], lower: float, upper: float) -> None:
+    def add(
+        self,
+        columns: Sequence[int],
+        values: Sequence[float],
+        lower: float,
+        upper: float,
+    ) -> None:
         """Append one row."""
         self.columns.extend(columns)
         self.values.extend(values)
@@ -264,20 +310,28 @@ class Solution:
     prices: Array
 
 
-def solve_program(program: Program, *, time_limit: float = math.inf, start: Array | None = None) -> Solution:
+def solve_program(
+    program: Program, *, time_limit: float = math.inf, start: Array | None = None
+) -> Solution:
     """Solve a program."""
     import highspy
 
     # One thread makes results repeatable.
     exact = {"threads": 1, "mip_rel_gap": 0.0, "mip_feasibility_tolerance": INTEGRALITY}
-    highs = highs_with(exact | {"time_limit": min(float(time_limit), highspy.kHighsInf)})
+    highs = highs_with(
+        exact | {"time_limit": min(float(time_limit), highspy.kHighsInf)}
+    )
     n, rows = program.costs.size, program.rows
-    highs.addCols(n, program.costs, program.lower, program.upper, 0, np.zeros(n, np.int32), [], [])
+    highs.addCols(
+        n, program.costs, program.lower, program.upper, 0, np.zeros(n, np.int32), [], []
+    )
     entries = len(rows.values), rows.starts[:-1], rows.columns, rows.values
     highs.addRows(len(rows.lower), rows.lower, rows.upper, *entries)
     if program.integer is not None:
         whole = np.flatnonzero(program.integer).astype(np.int32)
-        highs.changeColsIntegrality(len(whole), whole, [highspy.HighsVarType.kInteger] * len(whole))
+        highs.changeColsIntegrality(
+            len(whole), whole, [highspy.HighsVarType.kInteger] * len(whole)
+        )
     if start is not None:
         guess: Any = highspy.HighsSolution()
         guess.col_value = list(start)
@@ -286,7 +340,10 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
     status, info, found = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
     optimal = status == highspy.HighsModelStatus.kOptimal
     x = np.asarray(found.col_value, dtype=np.float64)
-    stopped = status == highspy.HighsModelStatus.kTimeLimit and info.primal_solution_status == 2
+    stopped = (
+        status == highspy.HighsModelStatus.kTimeLimit
+        and info.primal_solution_status == 2
+    )
     if not (optimal or stopped) or x.size != program.costs.size:
         raise BackendFailure(
             f"HiGHS ended with '{highs.modelStatusToString(status)}' and no feasible point; "
@@ -294,4 +351,6 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
         )
     objective = float(program.costs @ x)
     bound = float(info.mip_dual_bound) if program.integer is not None else objective
-    return Solution(x, objective, bound, optimal, np.asarray(found.row_dual, dtype=np.float64))
+    return Solution(
+        x, objective, bound, optimal, np.asarray(found.row_dual, dtype=np.float64)
+    )

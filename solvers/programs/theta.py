@@ -25,12 +25,18 @@ def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
     from scipy.sparse import csr_array
 
     columns = np.tile(np.arange(len(edges)), 2)
-    rows = np.concatenate((edges[:, 0] * vertices + edges[:, 1], edges[:, 1] * vertices + edges[:, 0]))
-    places = csr_array((np.ones(rows.size), (rows, columns)), shape=(vertices**2, len(edges)))
+    rows = np.concatenate(
+        (edges[:, 0] * vertices + edges[:, 1], edges[:, 1] * vertices + edges[:, 0])
+    )
+    places = csr_array(
+        (np.ones(rows.size), (rows, columns)), shape=(vertices**2, len(edges))
+    )
     free, largest = cvxpy.Variable(len(edges)), cvxpy.Variable()
     entries = cvxpy.reshape(places @ free, (vertices, vertices), order="C")
     identity = np.eye(vertices)
-    problem = cvxpy.Problem(cvxpy.Minimize(largest), [largest * identity - matrix - entries >> 0])
+    problem = cvxpy.Problem(
+        cvxpy.Minimize(largest), [largest * identity - matrix - entries >> 0]
+    )
     try:
         with warnings.catch_warnings():
             # An inaccurate solution is as welcome: whatever it is, its eigenvalue is bounded anew.
@@ -39,7 +45,9 @@ def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
     except cvxpy.SolverError as error:
         raise BackendFailure(f"Clarabel failed on the theta number: {error}") from None
     if free.value is None or not np.isfinite(free.value).all():
-        raise BackendFailure(f"Clarabel ended with '{problem.status}' and no matrix for the theta number")
+        raise BackendFailure(
+            f"Clarabel ended with '{problem.status}' and no matrix for the theta number"
+        )
     matrix[edges[:, 0], edges[:, 1]] += free.value
     matrix[edges[:, 1], edges[:, 0]] += free.value
     return matrix

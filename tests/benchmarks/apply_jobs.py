@@ -72,21 +72,30 @@ def wide(rows: int, columns: int, path: str, texts: bool) -> dict[str, Any]:
         numbers = rng.integers(0, 10**8 if texts else 1000, rows)
         text = texts or k % 3 == 2
         column = np.char.add("value ", numbers.astype(str)) if text else numbers
-        table[f"column {k}"] = pa.array(rng.normal(size=rows) if not text and k % 3 else column)
+        table[f"column {k}"] = pa.array(
+            rng.normal(size=rows) if not text and k % 3 else column
+        )
     pq.write_table(pa.table(table), path, row_group_size=rows)
     return {"bytes": os.path.getsize(path)}
 
 
 def apply(channel: str, source: str, target: str, **how: Any) -> dict[str, Any]:
     """Sanitise a file with a ledger, as the command line does; a new one by identifier."""
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # before pyarrow is loaded
+    os.environ.setdefault(
+        "ARROW_DEFAULT_MEMORY_POOL", "system"
+    )  # before pyarrow is loaded
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import sanitise_file
 
     loaded = Channel.load(channel)
 
     def release(path: str) -> int:
-        options = {"ledger": f"{target}.ledger", "fresh_draw": not how, "keep_sensitive": True, "force": True}
+        options = {
+            "ledger": f"{target}.ledger",
+            "fresh_draw": not how,
+            "keep_sensitive": True,
+            "force": True,
+        }
         for name in (f"{target}.ledger", f"{target}.ledger.key") if how else ():
             if os.path.exists(name):
                 os.unlink(name)
@@ -94,7 +103,12 @@ def apply(channel: str, source: str, target: str, **how: Any) -> dict[str, Any]:
 
     warmed(release, source)
     took = timed(lambda: release(source))
-    return {"cpu": took.cpu, "wall": took.wall, "memory": peak_memory(), "records": took.result}
+    return {
+        "cpu": took.cpu,
+        "wall": took.wall,
+        "memory": peak_memory(),
+        "records": took.result,
+    }
 
 
 def stream(source: str, target: str) -> dict[str, Any]:
@@ -116,12 +130,19 @@ def stream(source: str, target: str) -> dict[str, Any]:
             with table.sink(file, outputs) as sink:
                 for batch in table.batches(encode=["occupation"]):
                     codes = batch.column("occupation").indices.to_numpy() % len(labels)
-                    sink.write(batch, [pa.DictionaryArray.from_arrays(pa.array(codes), labels)])
+                    sink.write(
+                        batch, [pa.DictionaryArray.from_arrays(pa.array(codes), labels)]
+                    )
         return sink.records
 
     warmed(copy, source)
     took = timed(lambda: copy(source))
-    return {"cpu": took.cpu, "wall": took.wall, "memory": peak_memory(), "records": took.result}
+    return {
+        "cpu": took.cpu,
+        "wall": took.wall,
+        "memory": peak_memory(),
+        "records": took.result,
+    }
 
 
 def pyarrow_copy(source: str, target: str, text: bool = False) -> dict[str, Any]:
@@ -133,7 +154,12 @@ def pyarrow_copy(source: str, target: str, text: bool = False) -> dict[str, Any]
     rewrite = _parquet if source.endswith(".parquet") else _csv_text if text else _csv
     warmed(lambda path: rewrite(path, target), source)
     took = timed(lambda: rewrite(source, target))
-    return {"cpu": took.cpu, "wall": took.wall, "memory": peak_memory(), "records": took.result}
+    return {
+        "cpu": took.cpu,
+        "wall": took.wall,
+        "memory": peak_memory(),
+        "records": took.result,
+    }
 
 
 def warmed(work: Callable[[str], int], source: str) -> None:
@@ -148,7 +174,10 @@ def _parquet(source: str, target: str) -> int:
     import pyarrow.parquet as pq
 
     rows = 0
-    with pq.ParquetFile(source) as file, pq.ParquetWriter(target, file.schema_arrow) as writer:
+    with (
+        pq.ParquetFile(source) as file,
+        pq.ParquetWriter(target, file.schema_arrow) as writer,
+    ):
         for batch in file.iter_batches(use_threads=False):
             writer.write_batch(batch)
             rows += batch.num_rows
@@ -158,7 +187,11 @@ def _parquet(source: str, target: str) -> int:
 def _csv(source: str, target: str) -> int:
     import pyarrow.csv as pc
 
-    return _copied(pc.open_csv(source, read_options=pc.ReadOptions(use_threads=False)), target, None)
+    return _copied(
+        pc.open_csv(source, read_options=pc.ReadOptions(use_threads=False)),
+        target,
+        None,
+    )
 
 
 def _csv_text(source: str, target: str) -> int:
@@ -170,7 +203,9 @@ def _csv_text(source: str, target: str) -> int:
     reader = pc.open_csv(
         source,
         read_options=pc.ReadOptions(use_threads=False),
-        convert_options=pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        convert_options=pc.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string())
+        ),
     )
     return _copied(reader, target, pc.WriteOptions(quoting_style="none"))
 

@@ -37,7 +37,11 @@ def design(
     from tests.cases.designs import dirichlet_table, uniform_table
 
     run(uniform_table(4, 3), ALIP.from_epsilon(1.0))  # imports are not part of a design
-    joint = uniform_table(n, m) if concentration is None else dirichlet_table(n, m, concentration)
+    joint = (
+        uniform_table(n, m)
+        if concentration is None
+        else dirichlet_table(n, m, concentration)
+    )
     notion = ALIP.from_epsilon(epsilon, lam)
     before = peak_memory()
     started, gaps = time.process_time(), dict.fromkeys(marks)
@@ -75,7 +79,9 @@ def design(
     }
 
 
-def enumeration(n: int, m: int, epsilon: float, lam: float = 0.5, peer: bool = False) -> dict[str, Any]:
+def enumeration(
+    n: int, m: int, epsilon: float, lam: float = 0.5, peer: bool = False
+) -> dict[str, Any]:
     """All vertices of the set of posteriors, by this package or by float cddlib."""
     from mechdesign.mechanisms.posteriors import posteriors
     from mechdesign.notions import ALIP
@@ -85,7 +91,9 @@ def enumeration(n: int, m: int, epsilon: float, lam: float = 0.5, peer: bool = F
 
     notion = ALIP.from_epsilon(epsilon, lam)
     small = uniform_table(4, 3)
-    float_designs.vertices(small, notion.limits, 0.0) if peer else vertices(posteriors(small, notion))
+    float_designs.vertices(small, notion.limits, 0.0) if peer else vertices(
+        posteriors(small, notion)
+    )
     joint = uniform_table(n, m)
     before = peak_memory()
     if peer:
@@ -94,7 +102,13 @@ def enumeration(n: int, m: int, epsilon: float, lam: float = 0.5, peer: bool = F
     else:
         took = timed(lambda: vertices(posteriors(joint, notion)))
         count = len(took.result)
-    return {"cpu": took.cpu, "wall": took.wall, "before": before, "memory": peak_memory(), "vertices": count}
+    return {
+        "cpu": took.cpu,
+        "wall": took.wall,
+        "before": before,
+        "memory": peak_memory(),
+        "vertices": count,
+    }
 
 
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {

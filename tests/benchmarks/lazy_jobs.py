@@ -29,10 +29,19 @@ def counted(rows: int) -> dict[str, Any]:
     made = "select 'group ' || (hash(i) % 7) as s, 'job ' || (hash(i * 3 + 1) % 40) as x from range({}) t(i)"
     before = peak_memory()
     took = timed(
-        lambda: Joint.from_table(connection.sql(made.format(rows)), sensitive="s", useful="x").records
+        lambda: (
+            Joint.from_table(
+                connection.sql(made.format(rows)), sensitive="s", useful="x"
+            ).records
+        )
     )
     assert took.result == rows
-    return {"cpu": took.cpu, "wall": took.wall, "before": before, "memory": peak_memory()}
+    return {
+        "cpu": took.cpu,
+        "wall": took.wall,
+        "before": before,
+        "memory": peak_memory(),
+    }
 
 
 def people_parts(rows: int, folder: str, parts: int = 4) -> dict[str, Any]:
@@ -52,7 +61,11 @@ def lazy(kind: str, how: str, folder: str, runs: int = 5) -> dict[str, Any]:
     The least of some runs: in the first everything is loaded, and Spark's virtual machine compiles for long.
     """
     target = f"{folder}.out"
-    ways = {"copy": lambda frame: frame, "rows": _through_rows, "column": _through_a_column}
+    ways = {
+        "copy": lambda frame: frame,
+        "rows": _through_rows,
+        "column": _through_a_column,
+    }
     made = ways.get(how) or _release(how)
 
     def run() -> None:
@@ -74,10 +87,15 @@ def _release(how: str) -> Callable[[Any], Any]:
     from mechdesign.tables.joint import Joint
 
     names = [f"job {k}" for k in range(4)]
-    joint = Joint.from_counts([[30, 5, 8, 7], [4, 25, 9, 6]], useful_labels=names, useful="job")
+    joint = Joint.from_counts(
+        [[30, 5, 8, 7], [4, 25, 9, 6]], useful_labels=names, useful="job"
+    )
     rows = tuple(tuple(2**52 if x == y else 2**50 for y in range(4)) for x in range(4))
     channel = Channel(joint.useful, tuple(names), rows, sum(rows[0]), joint=joint)
-    identity: dict[str, Any] = {"id": {"identity": "id"}, "numbers": {"row_numbers": "id"}}.get(how, {})
+    identity: dict[str, Any] = {
+        "id": {"identity": "id"},
+        "numbers": {"row_numbers": "id"},
+    }.get(how, {})
     return lambda frame: sanitise(frame, channel, key=Key.insecure(3), **identity)
 
 
@@ -96,16 +114,23 @@ def _through_a_column(frame: Any) -> Any:
         for part, _ in parts:
             yield part
 
-    same.__annotations__ = {"parts": Iterator[tuple[pa.Array, ...]], "return": Iterator[pa.Array]}
+    same.__annotations__ = {
+        "parts": Iterator[tuple[pa.Array, ...]],
+        "return": Iterator[pa.Array],
+    }
     function: Any = functions.arrow_udf
     rows = frame.withColumn("partition", functions.spark_partition_id())
-    return rows.withColumn("job", function(same, "string")("job", "partition")).drop("partition")
+    return rows.withColumn("job", function(same, "string")("job", "partition")).drop(
+        "partition"
+    )
 
 
 def _duckdb(made: Callable[[Any], Any], folder: str, target: str) -> None:
     import duckdb
 
-    source = duckdb.connect(config={"threads": THREADS}).read_parquet(f"{folder}/*.parquet")
+    source = duckdb.connect(config={"threads": THREADS}).read_parquet(
+        f"{folder}/*.parquet"
+    )
     made(source).write_parquet(target)
 
 
@@ -127,9 +152,15 @@ def _spark(made: Callable[[Any], Any], folder: str, target: str) -> None:
     from pyspark.sql import SparkSession
 
     os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    builder = SparkSession.builder.master(f"local[{THREADS}]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.log.level", "OFF").config("spark.ui.showConsoleProgress", "false")
-    session = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "50000").getOrCreate()
+    builder = SparkSession.builder.master(f"local[{THREADS}]").config(
+        "spark.ui.enabled", "false"
+    )
+    builder = builder.config("spark.log.level", "OFF").config(
+        "spark.ui.showConsoleProgress", "false"
+    )
+    session = builder.config(
+        "spark.sql.execution.arrow.maxRecordsPerBatch", "50000"
+    ).getOrCreate()
     made(session.read.parquet(folder)).write.mode("overwrite").parquet(target)
 
 

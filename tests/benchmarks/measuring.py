@@ -39,7 +39,10 @@ def timed(call: Callable[[], Any], repeats: int = 1) -> Timing:
     for _ in range(repeats):
         start, clock = time.process_time(), time.perf_counter()
         result = call()
-        cpu, wall = min(cpu, time.process_time() - start), min(wall, time.perf_counter() - clock)
+        cpu, wall = (
+            min(cpu, time.process_time() - start),
+            min(wall, time.perf_counter() - clock),
+        )
     return Timing(cpu, wall, result)
 
 
@@ -47,12 +50,18 @@ def alternately(calls: Sequence[Callable[[], Any]], repeats: int) -> list[Timing
     """Like `timed` for each, in turns, so that all of them see the same weather."""
     runs = [[timed(call) for call in calls] for _ in range(repeats)]
     return [
-        Timing(min(r[i].cpu for r in runs), min(r[i].wall for r in runs), runs[-1][i].result)
+        Timing(
+            min(r[i].cpu for r in runs),
+            min(r[i].wall for r in runs),
+            runs[-1][i].result,
+        )
         for i in range(len(calls))
     ]
 
 
-def isolated(job: str, timeout: float | None = None, **arguments: Any) -> dict[str, Any] | None:
+def isolated(
+    job: str, timeout: float | None = None, **arguments: Any
+) -> dict[str, Any] | None:
     """Run a job of `tests.benchmarks.jobs` in a process of its own; None if it does not end in time.
 
     Returns
@@ -61,11 +70,23 @@ def isolated(job: str, timeout: float | None = None, **arguments: Any) -> dict[s
         What the job returned, with `cpu` and `wall` (seconds, without the start of the interpreter) and
         `memory` (peak resident MiB of the whole process).
     """
-    command = [sys.executable, "-m", "tests.benchmarks.jobs", job, json.dumps(arguments)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks.jobs",
+        job,
+        json.dumps(arguments),
+    ]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     try:
         run = subprocess.run(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=timeout
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=timeout,
         )
     except subprocess.TimeoutExpired:
         return None
@@ -99,4 +120,6 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
 
 def seconds(value: float | None) -> str:
     """Three significant digits, or a dash."""
-    return "-" if value is None else (f"{value:.3g}" if value < 100.0 else f"{value:.0f}")
+    return (
+        "-" if value is None else (f"{value:.3g}" if value < 100.0 else f"{value:.0f}")
+    )

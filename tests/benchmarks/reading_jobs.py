@@ -16,17 +16,24 @@ PART = 1 << 14
 """Cells of the csv module that are held at a time."""
 
 
-def read(source: str, sensitive: str, useful: str, weight: str | None = None) -> dict[str, Any]:
+def read(
+    source: str, sensitive: str, useful: str, weight: str | None = None
+) -> dict[str, Any]:
     """The joint table as every command reads it."""
     from mechdesign.tables.reading import read_joint
 
     def joint(path: str, *columns: str | None) -> Any:
-        return read_joint(path, sensitive=columns[0], useful=columns[1], weight=columns[2])
+        return read_joint(
+            path, sensitive=columns[0], useful=columns[1], weight=columns[2]
+        )
 
     warmed(lambda path: joint(path, "id", "occupation", None), source)
     took = timed(lambda: joint(source, sensitive, useful, weight))
     return _measured(
-        took.cpu, took.wall, took.result.total, [len(took.result.sensitive), len(took.result.useful)]
+        took.cpu,
+        took.wall,
+        took.result.total,
+        [len(took.result.sensitive), len(took.result.useful)],
     )
 
 
@@ -44,17 +51,28 @@ def read_with_csv_module(
             cells, size = itemgetter(*map(header.index, names)), PART // len(header)
             while rows := list(islice(reader, size)):
                 for key, number in Counter(map(cells, rows)).items():
-                    counter[key[:-1] if weight else key] += number * int(key[-1]) if weight else number
+                    counter[key[:-1] if weight else key] += (
+                        number * int(key[-1]) if weight else number
+                    )
         return counter
 
     took = timed(count)
     split = len(sensitive.split(","))
-    shape = [len({key[:split] for key in took.result}), len({key[split:] for key in took.result})]
+    shape = [
+        len({key[:split] for key in took.result}),
+        len({key[split:] for key in took.result}),
+    ]
     return _measured(took.cpu, took.wall, took.result.total(), shape)
 
 
 def _measured(cpu: float, wall: float, total: int, shape: list[int]) -> dict[str, Any]:
-    return {"cpu": cpu, "wall": wall, "memory": peak_memory(), "total": total, "shape": shape}
+    return {
+        "cpu": cpu,
+        "wall": wall,
+        "memory": peak_memory(),
+        "total": total,
+        "shape": shape,
+    }
 
 
 READING_JOBS: dict[str, Callable[..., dict[str, Any]]] = {

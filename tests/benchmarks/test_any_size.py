@@ -52,8 +52,14 @@ MARKS = (10, 30, 60)
 
 CASES = [
     Case(n=50, m=15, epsilon=2.0, target=2.0),
-    *(Case(n=100, m=5, epsilon=e, target=5.0, vertices=True) for e in (0.5, 1.0, 2.0, 4.0)),
-    *(Case(n=200, m=15, epsilon=e, least=u) for e, u in ((2.0, 0.9323), (4.0, 0.0), (8.0, 0.0))),
+    *(
+        Case(n=100, m=5, epsilon=e, target=5.0, vertices=True)
+        for e in (0.5, 1.0, 2.0, 4.0)
+    ),
+    *(
+        Case(n=200, m=15, epsilon=e, least=u)
+        for e, u in ((2.0, 0.9323), (4.0, 0.0), (8.0, 0.0))
+    ),
     Case(n=200, m=15, epsilon=1.0, gap=1e-3, target=300.0, least=0.8799),
     Case(n=1000, m=5, epsilon=2.0, gap=1e-3, target=300.0, least=0.9776),
     *(Case(n=n, m=2, epsilon=e) for n in (1000, 5000) for e in (0.25, 1.0, 4.0)),
@@ -85,7 +91,9 @@ def row(case: Case, run: dict[str, Any], listed: dict[str, Any] | None) -> list[
 
 
 def solve(case: Case, **more: Any) -> dict[str, Any]:
-    run = isolated("design", n=case.n, m=case.m, epsilon=case.epsilon, gap=case.gap, **more)
+    run = isolated(
+        "design", n=case.n, m=case.m, epsilon=case.epsilon, gap=case.gap, **more
+    )
     assert run is not None
     return run
 
@@ -94,7 +102,14 @@ def by_vertices(case: Case) -> dict[str, Any] | None:
     """The same by plain vertex enumeration; None where it is refused or does not end."""
     if not case.vertices:
         return None
-    run = isolated("design", timeout=PATIENCE, n=case.n, m=case.m, epsilon=case.epsilon, method="vertices")
+    run = isolated(
+        "design",
+        timeout=PATIENCE,
+        n=case.n,
+        m=case.m,
+        epsilon=case.epsilon,
+        method="vertices",
+    )
     return None if run is None or "refused" in run else run
 
 
@@ -114,10 +129,21 @@ def test_hard_cases():
     """The gap against time where the search is long; an anytime bound is one, whatever the machine had time for."""
     rows = []
     for case in HARD:
-        run = solve(case, time_limit=SECONDS, concentration=case.concentration, marks=MARKS)
-        kind = "uniform" if case.concentration is None else f"Dirichlet({case.concentration:g})"
+        run = solve(
+            case, time_limit=SECONDS, concentration=case.concentration, marks=MARKS
+        )
+        kind = (
+            "uniform"
+            if case.concentration is None
+            else f"Dirichlet({case.concentration:g})"
+        )
         rows.append(
-            [kind, *row(case, run, None), f"{run['cpu']:.0f}", *(f"{gap:.1e}" for gap in run["gaps"])]
+            [
+                kind,
+                *row(case, run, None),
+                f"{run['cpu']:.0f}",
+                *(f"{gap:.1e}" for gap in run["gaps"]),
+            ]
         )
         print(" ".join(rows[-1]), flush=True)
         assert run["nmi"] <= run["upper"] < 1.0
@@ -134,7 +160,14 @@ def test_two_cores():
     for case in (CASES[8], CASES[9]):
         one, two = (solve(case, time_limit=case.target, workers=w) for w in (1, 2))
         assert max(one["nmi"], two["nmi"]) <= min(one["upper"], two["upper"])
-        rows.append([f"{case.n} x {case.m}", f"{case.epsilon:g}", seconds(one["wall"]), seconds(two["wall"])])
+        rows.append(
+            [
+                f"{case.n} x {case.m}",
+                f"{case.epsilon:g}",
+                seconds(one["wall"]),
+                seconds(two["wall"]),
+            ]
+        )
     table("One thread and two", ["|X| x |S|", "epsilon", "s, one", "s, two"], rows)
 
 

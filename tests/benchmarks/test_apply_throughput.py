@@ -55,15 +55,24 @@ def test_five_million_rows_against_pyarrow(tmp_path, channel, kind):
     size = isolated("people", rows=ROWS, path=source)["bytes"]
     calls = {
         "pyarrow": ("pyarrow", {}),
-        **({"pyarrow, all text, no quotes": ("pyarrow", {"text": True})} if kind == "csv" else {}),
+        **(
+            {"pyarrow, all text, no quotes": ("pyarrow", {"text": True})}
+            if kind == "csv"
+            else {}
+        ),
         "streams, a constant released": ("stream", {}),
         "apply, with job, hashes and draws": ("apply", {"channel": channel}),
-        "the same by identifier, with a new ledger": ("apply", {"channel": channel, "identity": "id"}),
+        "the same by identifier, with a new ledger": (
+            "apply",
+            {"channel": channel, "identity": "id"},
+        ),
     }
     best = {}
     for _ in range(3):
         for name, (job, options) in calls.items():
-            run = isolated(job, source=source, target=str(tmp_path / f"out.{kind}"), **options)
+            run = isolated(
+                job, source=source, target=str(tmp_path / f"out.{kind}"), **options
+            )
             assert run["records"] == ROWS
             best[name] = min(best.get(name, run), run, key=lambda r: r["cpu"])
     peer = best["pyarrow"]["cpu"]
@@ -88,7 +97,12 @@ def test_five_million_rows_against_pyarrow(tmp_path, channel, kind):
 @pytest.mark.benchmark
 @pytest.mark.parametrize(
     ("kind", "how"),
-    [("csv", {}), ("parquet", {}), ("csv", {"identity": "id"}), ("parquet", {"identity": "id"})],
+    [
+        ("csv", {}),
+        ("parquet", {}),
+        ("csv", {"identity": "id"}),
+        ("parquet", {"identity": "id"}),
+    ],
 )
 def test_memory_does_not_grow_with_the_file(tmp_path, channel, kind, how):
     """At most 300 MB from 1 to 50 million rows; of identifiers four million are remembered."""
@@ -101,7 +115,14 @@ def test_memory_does_not_grow_with_the_file(tmp_path, channel, kind, how):
         run = isolated("apply", channel=channel, source=source, target=target, **how)
         assert run["records"] == count
         peaks.append(run["memory"])
-        rows.append([f"{count:,}", f"{size / 1e6:.0f}", seconds(run["cpu"]), f"{run['memory']:.0f}"])
+        rows.append(
+            [
+                f"{count:,}",
+                f"{size / 1e6:.0f}",
+                seconds(run["cpu"]),
+                f"{run['memory']:.0f}",
+            ]
+        )
         os.unlink(source)
         os.unlink(tmp_path / f"out.{kind}")
     table(
@@ -115,20 +136,29 @@ def test_memory_does_not_grow_with_the_file(tmp_path, channel, kind, how):
 
 @pytest.mark.benchmark
 @pytest.mark.parametrize(
-    ("rows", "columns", "texts"), [(50_000, 500, False), (50_000, 500, True), (1_000_000, 61, False)]
+    ("rows", "columns", "texts"),
+    [(50_000, 500, False), (50_000, 500, True), (1_000_000, 61, False)],
 )
 def test_memory_of_wide_files(tmp_path, channel, rows, columns, texts):
     """At most 500 MiB for one row group of a Parquet file, whatever is in it."""
     source, target = str(tmp_path / "wide.parquet"), str(tmp_path / "out.parquet")
-    size = isolated("wide", rows=rows, columns=columns, path=source, texts=texts)["bytes"]
+    size = isolated("wide", rows=rows, columns=columns, path=source, texts=texts)[
+        "bytes"
+    ]
     where = {"source": source, "target": target}
     ways = {"by row number": {}, "by identifier": {"identity": "id"}}
-    runs = {name: isolated("apply", channel=channel, **where, **how) for name, how in ways.items()}
+    runs = {
+        name: isolated("apply", channel=channel, **where, **how)
+        for name, how in ways.items()
+    }
     runs["pyarrow"] = isolated("pyarrow", **where)
     table(
         f"{columns} columns of {rows:,} rows, {'different texts' if texts else 'mixed'}, {size / 1e6:.0f} MB",
         ["", "processor s", "peak MiB"],
-        [[name, seconds(run["cpu"]), f"{run['memory']:.0f}"] for name, run in runs.items()],
+        [
+            [name, seconds(run["cpu"]), f"{run['memory']:.0f}"]
+            for name, run in runs.items()
+        ],
     )
     assert max(runs[name]["memory"] for name in ways) <= WIDE
 
@@ -137,13 +167,22 @@ def test_memory_of_wide_files(tmp_path, channel, rows, columns, texts):
 def test_what_is_measured_works(tmp_path, channel, kind):
     """On a few rows, by default: every job reads all rows, and the streams change one column."""
     source, target = str(tmp_path / f"people.{kind}"), str(tmp_path / f"out.{kind}")
-    assert isolated("people", rows=3000, path=source)["bytes"] == os.path.getsize(source)
-    for job, options in (("pyarrow", {}), ("stream", {}), ("apply", {"channel": channel})):
+    assert isolated("people", rows=3000, path=source)["bytes"] == os.path.getsize(
+        source
+    )
+    for job, options in (
+        ("pyarrow", {}),
+        ("stream", {}),
+        ("apply", {"channel": channel}),
+    ):
         run = isolated(job, source=source, target=target, **options)
         assert run["records"] == 3000
         assert 0.0 < run["cpu"] < 60.0
         assert run["memory"] > 10.0
     if kind == "csv":
         isolated("pyarrow", source=source, target=target, text=True)
-        with open(source, encoding="utf-8") as before, open(target, encoding="utf-8") as after:
+        with (
+            open(source, encoding="utf-8") as before,
+            open(target, encoding="utf-8") as after,
+        ):
             assert before.read().splitlines()[1:] == after.read().splitlines()[1:]

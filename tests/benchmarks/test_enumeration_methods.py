@@ -21,7 +21,11 @@ LAMS = (0.35, 0.5, 0.65)
 def lift_polytope(rows: np.ndarray, epsilon: float, lam: float) -> Polytope:
     """Lifts between exp(-lam epsilon) and exp((1 - lam) epsilon)."""
     m = len(rows)
-    return Polytope(rows, np.full(m, np.exp(-lam * epsilon)), np.full(m, np.exp((1.0 - lam) * epsilon)))
+    return Polytope(
+        rows,
+        np.full(m, np.exp(-lam * epsilon)),
+        np.full(m, np.exp((1.0 - lam) * epsilon)),
+    )
 
 
 def random_lift(s: int, n: int, seed: int = 0) -> np.ndarray:
@@ -43,7 +47,10 @@ def test_grids_of_the_figures(name, adult):
     run("cdd")  # imports
     ours, peer = alternately([lambda: run("pivot"), lambda: run("cdd")], repeats=2)
     assert sum(ours.result) >= sum(peer.result)
-    shown = [[method, str(sum(t.result)), seconds(t.cpu)] for method, t in (("pivot", ours), ("cdd", peer))]
+    shown = [
+        [method, str(sum(t.result)), seconds(t.cpu)]
+        for method, t in (("pivot", ours), ("cdd", peer))
+    ]
     table(f"96 enumerations, {name}", ["method", "vertices", "processor s"], shown)
     print(f"\ntimes faster: {peer.cpu / ours.cpu:.0f}")
     assert 5.0 * ours.cpu < peer.cpu
@@ -55,9 +62,17 @@ def test_methods_at_one_budget():
     for n in (8, 11, 14, 17):
         polytope = lift_polytope(random_lift(5, n), 2.0, 0.5)
         methods = ("pivot", "cdd")
-        runs = {method: timed(partial(vertices, polytope, method)) for method in methods}
+        runs = {
+            method: timed(partial(vertices, polytope, method)) for method in methods
+        }
         assert len({len(t.result) for t in runs.values()}) == 1
-        shown.append([str(n), str(len(runs["pivot"].result)), *(seconds(t.cpu) for t in runs.values())])
+        shown.append(
+            [
+                str(n),
+                str(len(runs["pivot"].result)),
+                *(seconds(t.cpu) for t in runs.values()),
+            ]
+        )
     table("|S| = 5, epsilon 2", ["|X|", "vertices", "pivot s", "cdd s"], shown)
 
 
@@ -73,10 +88,30 @@ def test_growth_and_estimate():
         guess = timed(partial(estimate, polytope), repeats=3)
         try:
             took = timed(partial(vertices, polytope))
-            count, time, most = str(len(took.result)), seconds(took.cpu), max(most, len(took.result))
-            assert len(took.result) / ESTIMATED < guess.result.vertices < ESTIMATED * len(took.result)
+            count, time, most = (
+                str(len(took.result)),
+                seconds(took.cpu),
+                max(most, len(took.result)),
+            )
+            assert (
+                len(took.result) / ESTIMATED
+                < guess.result.vertices
+                < ESTIMATED * len(took.result)
+            )
         except TooManyVertices:
             count, time = "refused", "-"
             assert guess.result.vertices > ESTIMATED * most
-        shown.append([str(n), count, time, f"{guess.result.vertices:.3g}", f"{1e3 * guess.cpu:.1f}"])
-    table("|S| = 5, epsilon 2", ["|X|", "vertices", "s", "estimate", "ms of the estimate"], shown)
+        shown.append(
+            [
+                str(n),
+                count,
+                time,
+                f"{guess.result.vertices:.3g}",
+                f"{1e3 * guess.cpu:.1f}",
+            ]
+        )
+    table(
+        "|S| = 5, epsilon 2",
+        ["|X|", "vertices", "s", "estimate", "ms of the estimate"],
+        shown,
+    )

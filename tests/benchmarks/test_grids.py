@@ -28,12 +28,18 @@ REPEATS = 3
 PEER = "cddlib + linprog"
 
 
-def grid(joint: Joint, gap: float, methods: tuple[str, ...]) -> tuple[dict[str, Timing], float]:
+def grid(
+    joint: Joint, gap: float, methods: tuple[str, ...]
+) -> tuple[dict[str, Timing], float]:
     """Times of the peer and of ours summed over the grid, and the largest difference in NMI between methods."""
     total = {name: Timing(0.0, 0.0) for name in (PEER, *methods)}
     apart = 0.0
-    pipelines(joint, ALIP.from_epsilon(8.0), gap, methods, 1)  # the first call pays for the imports
-    for notion in [ALIP.from_epsilon(epsilon, lam) for epsilon in EPSILONS for lam in LAMS]:
+    pipelines(
+        joint, ALIP.from_epsilon(8.0), gap, methods, 1
+    )  # the first call pays for the imports
+    for notion in [
+        ALIP.from_epsilon(epsilon, lam) for epsilon in EPSILONS for lam in LAMS
+    ]:
         took = pipelines(joint, notion, gap, methods, REPEATS)
         for name, one in zip(total, took, strict=True):
             total[name] = total[name] + one
@@ -41,17 +47,27 @@ def grid(joint: Joint, gap: float, methods: tuple[str, ...]) -> tuple[dict[str, 
     return total, apart
 
 
-def pipelines(joint: Joint, notion: ALIP, gap: float, methods: tuple[str, ...], repeats: int) -> list[Timing]:
+def pipelines(
+    joint: Joint, notion: ALIP, gap: float, methods: tuple[str, ...], repeats: int
+) -> list[Timing]:
     """The peer and then every method on one problem."""
     calls = [lambda: optimal(joint, notion.limits, margin=0.0)]
-    calls += [partial(design, joint, notion, method=m, gap=gap, fallback=False) for m in methods]
+    calls += [
+        partial(design, joint, notion, method=m, gap=gap, fallback=False)
+        for m in methods
+    ]
     return alternately(calls, repeats)
 
 
 def show(title: str, total: dict[str, Timing], apart: float) -> None:
     peer = total[PEER]
-    rows = [[name, seconds(t.cpu), seconds(t.wall), f"{peer.cpu / t.cpu:.1f}"] for name, t in total.items()]
-    table(title, ["pipeline", "processor s", "wall s", "times faster than the peer"], rows)
+    rows = [
+        [name, seconds(t.cpu), seconds(t.wall), f"{peer.cpu / t.cpu:.1f}"]
+        for name, t in total.items()
+    ]
+    table(
+        title, ["pipeline", "processor s", "wall s", "times faster than the peer"], rows
+    )
     if len(total) > 2:
         print(f"\nlargest difference in NMI between the methods: {apart:.1e}")
 

@@ -28,11 +28,24 @@ ROUNDING = 1e-12
 CHANNELS = {
     "identity": np.eye(4),
     "response, ln 3": np.full((4, 4), 1 / 6) + np.eye(4) / 3,
-    "response, 3": np.full((4, 4), 1 / (math.exp(3) + 3)) + np.eye(4) * (math.exp(3) - 1) / (math.exp(3) + 3),
+    "response, 3": np.full((4, 4), 1 / (math.exp(3) + 3))
+    + np.eye(4) * (math.exp(3) - 1) / (math.exp(3) + 3),
     "merged": np.array(
-        [[0.7, 0, 0, 0, 0.3, 0], [0, 0.7, 0, 0, 0.3, 0], [0, 0, 0.7, 0, 0.25, 0.05], [0, 0, 0, 0.9, 0, 0.1]]
+        [
+            [0.7, 0, 0, 0, 0.3, 0],
+            [0, 0.7, 0, 0, 0.3, 0],
+            [0, 0, 0.7, 0, 0.25, 0.05],
+            [0, 0, 0, 0.9, 0, 0.1],
+        ]
     ),
-    "skew": np.array([[0.02, 0.49, 0.49, 0], [0, 0.9, 0.05, 0.05], [0, 0.05, 0.9, 0.05], [0, 0, 0, 1.0]]),
+    "skew": np.array(
+        [
+            [0.02, 0.49, 0.49, 0],
+            [0, 0.9, 0.05, 0.05],
+            [0, 0.05, 0.9, 0.05],
+            [0, 0, 0, 1.0],
+        ]
+    ),
 }
 
 
@@ -41,7 +54,9 @@ def channel_of(matrix):
     for row in whole:
         row[int(np.argmax(row))] += DENOMINATOR - sum(row)
     symbols = tuple((f"x{i}",) for i in range(len(whole)))
-    return Channel(Variable(("x",), symbols), tuple(f"y{j}" for j in range(len(whole[0]))), whole)
+    return Channel(
+        Variable(("x",), symbols), tuple(f"y{j}" for j in range(len(whole[0]))), whole
+    )
 
 
 def released(rng, matrix, symbols):
@@ -75,13 +90,21 @@ def test_intervals_hold_at_least_as_often_as_they_say(name):
             for records in RECORDS:
                 p = np.array([share, 0.2, 0.3, 0.5 - share])
                 symbols = rng.multinomial(records, p, size=DRAWS)
-                drawn = [rng.multinomial(symbols[:, x], channel.matrix[x]) for x in range(4)]
+                drawn = [
+                    rng.multinomial(symbols[:, x], channel.matrix[x]) for x in range(4)
+                ]
                 counts = np.sum(drawn, axis=0)
                 centre = counts / records @ estimator.weights
-                ends = score_interval(centre, *spread_of(estimator, counts, target), records, LEVEL)
+                ends = score_interval(
+                    centre, *spread_of(estimator, counts, target), records, LEVEL
+                )
                 lower, upper = (np.clip(end, *estimator.cells.bounds) for end in ends)
-                covered = holds(lower, upper, p if target == "population" else symbols / records).mean(axis=0)
-                print(f"{share:>8} {records:>6}  {'  '.join(f'{each:.3f}' for each in covered)}")
+                covered = holds(
+                    lower, upper, p if target == "population" else symbols / records
+                ).mean(axis=0)
+                print(
+                    f"{share:>8} {records:>6}  {'  '.join(f'{each:.3f}' for each in covered)}"
+                )
                 given = dict(zip(channel.outputs, counts[0].tolist(), strict=True))
                 found = estimate_frequencies(channel, given, target=target, level=LEVEL)
                 assert (found.lower <= lower[0] + ROUNDING).all()
@@ -102,11 +125,23 @@ def test_intervals_of_joint_frequencies_hold(name, method, target):
         hits = np.zeros((4, 4))
         for _ in range(draws):
             pairs = rng.multinomial(records, joint.ravel()).reshape(4, 4)
-            labels = np.stack([released(rng, channel.matrix, column) for column in pairs.T], axis=1)
+            labels = np.stack(
+                [released(rng, channel.matrix, column) for column in pairs.T], axis=1
+            )
             cells = zip(channel.outputs, labels.tolist(), strict=True)
-            counts = {(y, z): n for y, row in cells for z, n in zip(names, row, strict=True)}
-            found = estimate_joint(channel, counts, method=method, target=target, level=LEVEL)
-            hits += holds(found.lower, found.upper, joint if target == "population" else pairs / records)
+            counts = {
+                (y, z): n for y, row in cells for z, n in zip(names, row, strict=True)
+            }
+            found = estimate_joint(
+                channel, counts, method=method, target=target, level=LEVEL
+            )
+            hits += holds(
+                found.lower,
+                found.upper,
+                joint if target == "population" else pairs / records,
+            )
         least, mean = hits.min() / draws, hits.mean() / draws
-        print(f"\n{name}, {method}, {target}, {records} records: least {least:.3f}, mean {mean:.3f}")
+        print(
+            f"\n{name}, {method}, {target}, {records} records: least {least:.3f}, mean {mean:.3f}"
+        )
         assert least >= LEVEL - slack(draws)

@@ -30,7 +30,11 @@ def test_a_hundred_million_rows_are_counted_in_the_memory_of_ten():
         [str(millions), f"{each['cpu']:.1f}", f"{each['memory']:.0f}"]
         for millions, each in zip(MILLIONS, found, strict=True)
     ]
-    table("DuckDB, 7 x 40 symbols", ["million rows", "processor seconds", "peak MiB"], rows)
+    table(
+        "DuckDB, 7 x 40 symbols",
+        ["million rows", "processor seconds", "peak MiB"],
+        rows,
+    )
     assert found[1]["memory"] < FLAT * found[0]["memory"]
 
 
@@ -49,10 +53,19 @@ def test_sanitised_against_a_plain_copy(tmp_path, kind, millions, ways):
     folder = _people(tmp_path, kind, millions)
     took = {how: isolated("lazy", kind=kind, how=how, folder=folder) for how in ways}
     rows = [
-        [how, f"{each['cpu']:.2f}", f"{each['cpu'] / took['copy']['cpu']:.2f}", f"{each['memory']:.0f}"]
+        [
+            how,
+            f"{each['cpu']:.2f}",
+            f"{each['cpu'] / took['copy']['cpu']:.2f}",
+            f"{each['memory']:.0f}",
+        ]
         for how, each in took.items()
     ]
-    table(f"{kind}, {millions} million rows", ["", "processor seconds", "times a copy", "peak MiB"], rows)
+    table(
+        f"{kind}, {millions} million rows",
+        ["", "processor seconds", "times a copy", "peak MiB"],
+        rows,
+    )
     assert took["numbers"]["cpu"] < MOST * took["copy"]["cpu"]
 
 
@@ -75,7 +88,11 @@ def test_whole_programs(tmp_path, kind):
         ]
         for how, each in took.items()
     ]
-    table(f"{kind}, 5 million rows, whole programs", ["", "seconds", "times a copy", "all"], rows)
+    table(
+        f"{kind}, 5 million rows, whole programs",
+        ["", "seconds", "times a copy", "all"],
+        rows,
+    )
     assert min(took["numbers"]) < MOST * min(took["copy"])
 
 
@@ -83,5 +100,7 @@ def _people(folder, kind: str, millions: int) -> str:
     pytest.importorskip({"spark": "pyspark"}.get(kind, kind))
     if kind == "spark" and shutil.which("java") is None:
         pytest.skip("Spark needs Java")
-    isolated("people_parts", rows=millions * 10**6, folder=(made := str(folder / "people")))
+    isolated(
+        "people_parts", rows=millions * 10**6, folder=(made := str(folder / "people"))
+    )
     return made

@@ -20,8 +20,12 @@ pytestmark = pytest.mark.benchmark
 def _table(n: int, size: int) -> md.Joint:
     random = np.random.default_rng(0)
     weights = random.gamma(1.0, size=(size, n)) * random.gamma(1.0, size=n)
-    counts = random.multinomial(30 * n * size, (weights / weights.sum()).ravel()).reshape(size, n)
-    return md.Joint.from_counts(counts + (np.arange(size)[:, None] == np.arange(n) % size))
+    counts = random.multinomial(
+        30 * n * size, (weights / weights.sum()).ravel()
+    ).reshape(size, n)
+    return md.Joint.from_counts(
+        counts + (np.arange(size)[:, None] == np.arange(n) % size)
+    )
 
 
 def _seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -31,12 +35,18 @@ def _seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 @pytest.mark.parametrize(("n", "size"), [(15, 5), (60, 5), (100, 5)])
-def test_against_plain_highs(n: int, size: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_against_plain_highs(
+    n: int, size: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     joint = _table(n, size)
     truth = 1.0 - np.eye(n)
     _seconds(lambda: md.design(_table(4, 2), md.LIP(1.0), objective="truth"))  # imports
-    ours, made = _seconds(lambda: md.design(joint, md.LIP(0.7), objective="truth", keep_frequencies=True))
-    plain, wanted = _seconds(lambda: least_cost(joint.counts, truth, lower=0.7, upper=0.7, keep=True))
+    ours, made = _seconds(
+        lambda: md.design(joint, md.LIP(0.7), objective="truth", keep_frequencies=True)
+    )
+    plain, wanted = _seconds(
+        lambda: least_cost(joint.counts, truth, lower=0.7, upper=0.7, keep=True)
+    )
     assert made.least is not None
     assert made.least.cost == pytest.approx(wanted, abs=1e-6)
     assert made.least.cost_lower_bound <= wanted + 1e-9
@@ -51,13 +61,21 @@ def test_against_plain_highs(n: int, size: int, capsys: pytest.CaptureFixture[st
 def test_200_by_15(notion: md.Notion, capsys: pytest.CaptureFixture[str]) -> None:
     """The ratio to 100 x 5 in plain HiGHS stands for the one to itself, which takes a minute."""
     joint = _table(200, 15)
-    ours, made = _seconds(lambda: md.design(joint, notion, objective="truth", keep_frequencies=True))
+    ours, made = _seconds(
+        lambda: md.design(joint, notion, objective="truth", keep_frequencies=True)
+    )
     small = _table(100, 5)
-    plain, _ = _seconds(lambda: least_cost(small.counts, 1.0 - np.eye(100), lower=0.7, upper=0.7, keep=True))
+    plain, _ = _seconds(
+        lambda: least_cost(
+            small.counts, 1.0 - np.eye(100), lower=0.7, upper=0.7, keep=True
+        )
+    )
     assert made.least is not None
     assert made.least.cost - made.least.cost_lower_bound <= 1e-4 * made.least.cost
     with capsys.disabled():
-        print(f"\n200 x 15 {notion.text}: {ours:.2f} s, plain HiGHS on 100 x 5: {plain:.2f} s")
+        print(
+            f"\n200 x 15 {notion.text}: {ours:.2f} s, plain HiGHS on 100 x 5: {plain:.2f} s"
+        )
 
 
 def test_the_bound_is_that_of_the_program() -> None:
@@ -82,10 +100,18 @@ def test_2000_by_15(capsys: pytest.CaptureFixture[str]) -> None:
         figures = step.figures
         if figures.get("steps", 1) % 20 == 0:
             spent = time.process_time() - began
-            seen.append(f"{spent:.0f} s: {figures['cost']:.4f}, at least {figures['cost_lower_bound']:.4f}")
+            seen.append(
+                f"{spent:.0f} s: {figures['cost']:.4f}, at least {figures['cost_lower_bound']:.4f}"
+            )
 
-    made = md.design(joint, md.LDP(1.0), objective="truth", time_limit=120.0, progress=progress).least
+    made = md.design(
+        joint, md.LDP(1.0), objective="truth", time_limit=120.0, progress=progress
+    ).least
     assert made is not None
     assert 0.0 < made.cost_lower_bound < made.cost
     with capsys.disabled():
-        print("\n2,000 x 15:", "; ".join(seen), f"; {made.cost:.4f}, at least {made.cost_lower_bound:.4f}")
+        print(
+            "\n2,000 x 15:",
+            "; ".join(seen),
+            f"; {made.cost:.4f}, at least {made.cost_lower_bound:.4f}",
+        )

@@ -38,11 +38,16 @@ def test_partition_of_100_000_values():
     [
         (
             "certify: mean of 10,000 integers 0..1000, 10,000 levels",
-            lambda: certify(mean_query(10_000, integers(0, 1000)), uniform_quantizer(0, 1000, 10_000)),
+            lambda: certify(
+                mean_query(10_000, integers(0, 1000)),
+                uniform_quantizer(0, 1000, 10_000),
+            ),
         ),
         (
             "certify: mean of 1,000,000 on an interval, 100,000 levels",
-            lambda: certify(mean_query(10**6, interval(0, 1)), uniform_quantizer(0, 1, 100_000)),
+            lambda: certify(
+                mean_query(10**6, interval(0, 1)), uniform_quantizer(0, 1, 100_000)
+            ),
         ),
         (
             "most levels: mean of 50 integers 0..300 (15,001 answers)",

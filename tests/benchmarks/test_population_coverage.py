@@ -57,16 +57,28 @@ def test_sets_hold_the_truth(name: str, records: int) -> None:
         counts = rng.multinomial(records, truth.ravel()).reshape(truth.shape)
         seen = np.flatnonzero(counts.sum(axis=0))
         chosen = confidence_set(
-            Joint.from_counts(counts[:, seen].tolist()), study.LEVEL, unseen=truth.shape[1] - len(seen)
+            Joint.from_counts(counts[:, seen].tolist()),
+            study.LEVEL,
+            unseen=truth.shape[1] - len(seen),
         )
-        lower, upper = (np.array(side, dtype=np.float64) / SCALE for side in (chosen.lower, chosen.upper))
-        inside = bool((lower <= given_s[:, seen]).all() and (given_s[:, seen] <= upper).all())
-        low, high = (np.array(ends, dtype=np.float64) for ends in (chosen.share_lower, chosen.share_upper))
+        lower, upper = (
+            np.array(side, dtype=np.float64) / SCALE
+            for side in (chosen.lower, chosen.upper)
+        )
+        inside = bool(
+            (lower <= given_s[:, seen]).all() and (given_s[:, seen] <= upper).all()
+        )
+        low, high = (
+            np.array(ends, dtype=np.float64)
+            for ends in (chosen.share_lower, chosen.share_upper)
+        )
         inside = inside and bool((low <= shares).all() and (shares <= high).all())
         if chosen.unseen:
             missing = 1.0 - given_s[:, seen].sum(axis=1)
             inside = inside and bool(
-                (missing <= np.array(chosen.rest, dtype=np.float64) / SCALE + 1e-15).all()
+                (
+                    missing <= np.array(chosen.rest, dtype=np.float64) / SCALE + 1e-15
+                ).all()
             )
         held += int(inside)
     low_end, high_end = study.limits_of(held, DRAWS)
@@ -77,7 +89,9 @@ def test_sets_hold_the_truth(name: str, records: int) -> None:
 
 
 @pytest.mark.parametrize("notion", [LDP(1.0), LIP(0.5)], ids=str)
-def test_a_verdict_on_a_set_costs_at_most_ten_of_one_on_the_table(notion: Notion, adult: Joint) -> None:
+def test_a_verdict_on_a_set_costs_at_most_ten_of_one_on_the_table(
+    notion: Notion, adult: Joint
+) -> None:
     """Of one channel, the intervals at hand; least CPU time of many runs each."""
     made = design(adult, notion, confidence=0.95, gap=1e-3)
     chosen = confidence_set(adult)
@@ -92,5 +106,7 @@ def test_a_verdict_on_a_set_costs_at_most_ten_of_one_on_the_table(notion: Notion
 
     ratio = least(lambda: audit_population(made.channel, adult, notion, chosen))
     ratio /= least(lambda: audit(made.channel, adult, notion))
-    print(f"\n{notion.text}: a verdict on the set takes {ratio:.1f} times that on the table")
+    print(
+        f"\n{notion.text}: a verdict on the set takes {ratio:.1f} times that on the table"
+    )
     assert ratio <= 10.0

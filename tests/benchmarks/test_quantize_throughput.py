@@ -22,7 +22,14 @@ TIMES = 3.0
 JOBS = {
     "identity": [],
     "mean by day": ["--query", "mean", "--group-by", "day"],
-    "mean by day, individuals": ["--query", "mean", "--group-by", "day", "--individual", "household"],
+    "mean by day, individuals": [
+        "--query",
+        "mean",
+        "--group-by",
+        "day",
+        "--individual",
+        "household",
+    ],
     "mean by household": ["--query", "mean", "--group-by", "household"],
     "median by day": ["--query", "median", "--group-by", "day"],
     "median by household": ["--query", "median", "--group-by", "household"],
@@ -38,7 +45,9 @@ parquet.write_table(csv.read_csv(sys.argv[1]), sys.argv[2])
 def cost(folder, *arguments):
     """Processor seconds and peak MiB of a command."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "mechdesign", *arguments], cwd=folder, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "mechdesign", *arguments],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -62,15 +71,22 @@ def test_ten_million_readings(tmp_path, adult):
                 np.round(rng.gamma(2, 5, place.size).clip(0, 199), 3),
             )
             rows = zip(place.tolist(), symbols.tolist(), use.tolist(), strict=True)
-            stream.write("".join(f"{k // 30},{k % 30},{names[x]},{v}\n" for k, x, v in rows))
+            stream.write(
+                "".join(f"{k // 30},{k % 30},{names[x]},{v}\n" for k, x, v in rows)
+            )
     # A child's peak counts what its parent held when it was born, so that this one stays small.
     subprocess.run(
-        [sys.executable, "-c", CONVERTED, tmp_path / "in.csv", tmp_path / "in.parquet"], check=True
+        [sys.executable, "-c", CONVERTED, tmp_path / "in.csv", tmp_path / "in.parquet"],
+        check=True,
     )
     for kind in ("csv", "parquet"):
         names = ("channel.json", f"in.{kind}", f"o.{kind}")
-        applied, least = cost(tmp_path, "apply", *names, "--ledger", f"{kind}.db", "--keep-order")
-        print(f"\n{kind:<26}{'times apply':>12}{'peak MiB':>10}\n{'apply':<26}{1.0:>12.2f}{least:>10.0f}")
+        applied, least = cost(
+            tmp_path, "apply", *names, "--ledger", f"{kind}.db", "--keep-order"
+        )
+        print(
+            f"\n{kind:<26}{'times apply':>12}{'peak MiB':>10}\n{'apply':<26}{1.0:>12.2f}{least:>10.0f}"
+        )
         asked = (
             f"in.{kind}",
             f"q.{kind}",

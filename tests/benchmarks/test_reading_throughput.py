@@ -16,8 +16,15 @@ PEAK = 300.0
 
 TABLES = {
     "5 x 15 symbols": {"sensitive": "city", "useful": "occupation"},
-    "365 x 1,470 symbols, crossed": {"sensitive": "city,age", "useful": "occupation,hours"},
-    "5 x 15 symbols, weighted": {"sensitive": "city", "useful": "occupation", "weight": "hours"},
+    "365 x 1,470 symbols, crossed": {
+        "sensitive": "city,age",
+        "useful": "occupation,hours",
+    },
+    "5 x 15 symbols, weighted": {
+        "sensitive": "city",
+        "useful": "occupation",
+        "weight": "hours",
+    },
 }
 
 
@@ -26,13 +33,20 @@ def test_five_million_rows_against_the_csv_module(tmp_path):
     """The one reader takes less processor time than the csv module, and a memory that does not grow with the rows."""
     source = str(tmp_path / "people.csv")
     size = isolated("people", rows=ROWS, path=source)["bytes"]
-    with open(source, "rb") as plain, gzip.open(f"{source}.gz", "wb", compresslevel=1) as packed:
+    with (
+        open(source, "rb") as plain,
+        gzip.open(f"{source}.gz", "wb", compresslevel=1) as packed,
+    ):
         shutil.copyfileobj(plain, packed)
     rows = []
     for name, columns in TABLES.items():
         runs = {
             job: isolated(job.partition(",")[0], source=path, **columns)
-            for job, path in (("read", source), ("read_csv_module", source), ("read, gzip", f"{source}.gz"))
+            for job, path in (
+                ("read", source),
+                ("read_csv_module", source),
+                ("read, gzip", f"{source}.gz"),
+            )
         }
         ours, peer, packed = runs["read"], runs["read_csv_module"], runs["read, gzip"]
         assert (
@@ -41,7 +55,13 @@ def test_five_million_rows_against_the_csv_module(tmp_path):
             == (packed["total"], packed["shape"])
         )
         rows += [
-            [name, job, seconds(run["cpu"]), f"{run['cpu'] / peer['cpu']:.2f}", f"{run['memory']:.0f}"]
+            [
+                name,
+                job,
+                seconds(run["cpu"]),
+                f"{run['cpu'] / peer['cpu']:.2f}",
+                f"{run['memory']:.0f}",
+            ]
             for job, run in runs.items()
         ]
         assert ours["cpu"] < peer["cpu"]

@@ -29,7 +29,16 @@ from tests.benchmarks.measuring import table
 pytestmark = pytest.mark.benchmark
 
 ADULT = (
-    *("age", "workclass", "fnlwgt", "education", "education_num", "marital", "occupation", "relationship"),
+    *(
+        "age",
+        "workclass",
+        "fnlwgt",
+        "education",
+        "education_num",
+        "marital",
+        "occupation",
+        "relationship",
+    ),
     *("race", "sex", "gain", "loss", "hours", "country", "income"),
 )
 
@@ -90,7 +99,9 @@ def test_real_tables(capsys):
     used: list[float] = []
     worse = 0
     for source, sensitive, useful in CROSSINGS[::every]:
-        joint = crossing(sources[source], _names(source, sensitive), _names(source, useful))
+        joint = crossing(
+            sources[source], _names(source, sensitive), _names(source, useful)
+        )
         for epsilon in EPSILONS:
             notion = ALIP.from_epsilon(epsilon)
             began = time.process_time()
@@ -98,7 +109,9 @@ def test_real_tables(capsys):
             cpu = time.process_time() - began
             response = plain = math.nan
             if peers:
-                response = design(joint, notion, mechanism="subset-response", time_limit=limit).nmi
+                response = design(
+                    joint, notion, mechanism="subset-response", time_limit=limit
+                ).nmi
                 plain = plain_generation(joint, notion, limit)
             gap = best.certificate.gap_nmi
             assert gap is not None
@@ -120,12 +133,24 @@ def test_real_tables(capsys):
             )
             with capsys.disabled():
                 print(" | ".join(rows[-1]), flush=True)
-    header = ["table", "size", "classes", "epsilon", "optimum", "gap", "s", "subset response", "plain"]
+    header = [
+        "table",
+        "size",
+        "classes",
+        "epsilon",
+        "optimum",
+        "gap",
+        "s",
+        "subset response",
+        "plain",
+    ]
     with capsys.disabled():
         table(f"Crossings of real columns, {limit:g} s each", header, rows)
         mean = math.exp(sum(map(math.log, used)) / len(used))
         share = sum(closed) / len(closed)
-        print(f"\nclosed to {CLOSED:g}: {share:.0%}; geometric mean of processor seconds: {mean:.2f}")
+        print(
+            f"\nclosed to {CLOSED:g}: {share:.0%}; geometric mean of processor seconds: {mean:.2f}"
+        )
     assert worse == 0
 
 
@@ -137,27 +162,39 @@ def _names(source: str, text: str) -> list[str]:
     return [text] if source == "survey" and " - " in text else text.split()
 
 
-def crossing(columns: dict[str, list[str]], sensitive: list[str], useful: list[str]) -> Joint:
+def crossing(
+    columns: dict[str, list[str]], sensitive: list[str], useful: list[str]
+) -> Joint:
     """Counts of the combinations that occur, records with an empty cell left out."""
     s = list(zip(*(columns[c] for c in sensitive), strict=True))
     x = list(zip(*(columns[c] for c in useful), strict=True))
-    counted = Counter((a, b) for a, b in zip(s, x, strict=True) if "" not in a and "" not in b)
+    counted = Counter(
+        (a, b) for a, b in zip(s, x, strict=True) if "" not in a and "" not in b
+    )
     left, right = sorted({a for a, _ in counted}), sorted({b for _, b in counted})
     counts = [[counted[a, b] for b in right] for a in left]
     return Joint.from_counts(
-        counts, sensitive_labels=["/".join(a) for a in left], useful_labels=["/".join(b) for b in right]
+        counts,
+        sensitive_labels=["/".join(a) for a in left],
+        useful_labels=["/".join(b) for b in right],
     )
 
 
 def _adult(folder: Path) -> dict[str, list[str]]:
     with (folder / "adult" / "adult.data").open(encoding="utf-8") as lines:
-        rows = [[cell.strip() for cell in row] for row in csv.reader(lines) if len(row) == len(ADULT)]
+        rows = [
+            [cell.strip() for cell in row]
+            for row in csv.reader(lines)
+            if len(row) == len(ADULT)
+        ]
     return {name: [row[i] for row in rows] for i, name in enumerate(ADULT)}
 
 
 def _taxi(folder: Path) -> dict[str, list[str]]:
     """Pick-ups and drop-offs in cells of a hundredth of a degree, and of a thirtieth."""
-    with (folder / "nyc-taxi" / "yellow_2016_01_sample.csv").open(encoding="utf-8") as lines:
+    with (folder / "nyc-taxi" / "yellow_2016_01_sample.csv").open(
+        encoding="utf-8"
+    ) as lines:
         rows = [
             row
             for row in csv.DictReader(lines)
@@ -170,7 +207,10 @@ def _taxi(folder: Path) -> dict[str, list[str]]:
             for r in rows
         ]
 
-    columns = {name: [row[name] for row in rows] for name in ("payment_type", "passenger_count", "vendorid")}
+    columns = {
+        name: [row[name] for row in rows]
+        for name in ("payment_type", "passenger_count", "vendorid")
+    }
     return {
         **columns,
         "pickup": cells("pickup", 0.01),
@@ -199,7 +239,9 @@ def plain_generation(joint: Joint, notion: ALIP, limit: float) -> float:
         return 1.0
     search = ConcaveSearch(polytope, tightening=1.0)
     master, end = HighsMaster(p), time.monotonic() + limit
-    units = Points.units(np.arange(len(p)), len(p)).take(polytope.residual(np.eye(len(p))) <= 1e-12)
+    units = Points.units(np.arange(len(p)), len(p)).take(
+        polytope.residual(np.eye(len(p))) <= 1e-12
+    )
     columns = Points.concatenate([Points.from_dense(p), units])
     master.add(columns, columns.entropies())
     entropy = float(Points.from_dense(joint.p_x.entropies())[0])

@@ -19,7 +19,13 @@ def test_enumeration_of_50_symbols():
     ours = isolated("enumeration", n=50, m=SENSITIVE, epsilon=EPSILON)
     peer = isolated("enumeration", n=50, m=SENSITIVE, epsilon=EPSILON, peer=True)
     rows = [
-        [name, str(run["vertices"]), seconds(run["cpu"]), seconds(run["wall"]), f"{run['memory']:.0f}"]
+        [
+            name,
+            str(run["vertices"]),
+            seconds(run["cpu"]),
+            seconds(run["wall"]),
+            f"{run['memory']:.0f}",
+        ]
         for name, run in (("float cddlib", peer), ("pivot", ours))
     ]
     table(
@@ -37,8 +43,19 @@ def test_time_and_memory_against_the_number_of_symbols():
     rows = []
     for n in (10, 20, 30, 50, 75, 100, 150, 200):
         best = isolated("design", n=n, m=SENSITIVE, epsilon=EPSILON)
-        listed = isolated("design", n=n, m=SENSITIVE, epsilon=EPSILON, method="vertices", timeout=PATIENCE)
-        peer = isolated("enumeration", n=n, m=SENSITIVE, epsilon=EPSILON, peer=True) if n <= 30 else None
+        listed = isolated(
+            "design",
+            n=n,
+            m=SENSITIVE,
+            epsilon=EPSILON,
+            method="vertices",
+            timeout=PATIENCE,
+        )
+        peer = (
+            isolated("enumeration", n=n, m=SENSITIVE, epsilon=EPSILON, peer=True)
+            if n <= 30
+            else None
+        )
         assert best["gap"] <= 1e-4
         rows.append(
             [

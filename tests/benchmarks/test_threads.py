@@ -24,10 +24,16 @@ def test_threads_against_one(tmp_path, adult, kind):
         best = {}
         for _ in range(3):
             for jobs in (1, 2, 3):
-                options = {"channel": str(tmp_path / "channel.json"), "jobs": jobs, **how}
+                options = {
+                    "channel": str(tmp_path / "channel.json"),
+                    "jobs": jobs,
+                    **how,
+                }
                 run = isolated("apply", source=source, target=target, **options)
                 assert run["records"] == ROWS
-                best[jobs] = min(best.get(jobs, run), run, key=lambda each: each["wall"])
+                best[jobs] = min(
+                    best.get(jobs, run), run, key=lambda each: each["wall"]
+                )
         table(
             f"{ROWS:,} rows of {kind}{' by identifier' * bool(how)}, {os.cpu_count()} cores",
             ["jobs", "wall s", "ratio", "processor s", "peak MiB"],

@@ -36,7 +36,12 @@ def hashed(document: dict) -> dict:
         separators=(",", ":"),
         ensure_ascii=False,
     )
-    return {**document, "sha256": hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()}
+    return {
+        **document,
+        "sha256": hashlib.sha256(
+            canonical.encode("utf-8", "surrogatepass")
+        ).hexdigest(),
+    }
 
 
 def changed(path: str, value, good: dict = GOOD) -> dict:
@@ -55,7 +60,11 @@ def changed(path: str, value, good: dict = GOOD) -> dict:
 
 def assert_refused(tmp_path, content: bytes | str, message: str) -> None:
     path = tmp_path / "bad.json"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    path.write_bytes(
+        content
+        if isinstance(content, bytes)
+        else content.encode("utf-8", "surrogatepass")
+    )
     with pytest.raises(InputError, match=message) as caught:
         Channel.load(path)
     text = str(caught.value)

@@ -52,7 +52,9 @@ def notions_of(epsilon: float) -> list[Notion]:
     ]
 
 
-def random_notion(rng: np.random.Generator, least: float = 0.01, most: float = 20.0) -> Notion:
+def random_notion(
+    rng: np.random.Generator, least: float = 0.01, most: float = 20.0
+) -> Notion:
     """Any lift notion at a budget between `least` and `most`, evenly on the logarithmic scale."""
     choices = notions_of(float(np.exp(rng.uniform(math.log(least), math.log(most)))))
     return choices[rng.integers(len(choices))]
@@ -68,7 +70,9 @@ def independent_nmi(joint: Joint, notion: Notion) -> float:
 
 
 def _entropies(points: np.ndarray) -> np.ndarray:
-    return -np.where(points > 0.0, points * np.log(np.where(points > 0.0, points, 1.0)), 0.0).sum(axis=1)
+    return -np.where(
+        points > 0.0, points * np.log(np.where(points > 0.0, points, 1.0)), 0.0
+    ).sum(axis=1)
 
 
 def is_private(design: Design, joint: Joint) -> bool:

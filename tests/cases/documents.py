@@ -10,7 +10,9 @@ from typing import Any
 from mechdesign.core.documents import hashed_text
 
 
-def rewrite(path: Path, change: Callable[[dict[str, Any]], Any], target: Path | None = None) -> None:
+def rewrite(
+    path: Path, change: Callable[[dict[str, Any]], Any], target: Path | None = None
+) -> None:
     """Write the document, with a change to its content and a hash that fits it, in its place or to another one."""
     document = json.loads(path.read_text(encoding="utf-8"))
     kind, version = document["format"], document["version"]

@@ -20,11 +20,21 @@ def channel_of(rows, counts=None, names=NAMES, outputs=None) -> Channel:
         scaled = [D * part // whole for part in row]
         scaled[max(range(len(row)), key=row.__getitem__)] += D - sum(scaled)
         integers.append(scaled)
-    labels = tuple(f"y{j}" for j in range(len(rows[0]))) if outputs is None else tuple(outputs)
+    labels = (
+        tuple(f"y{j}" for j in range(len(rows[0])))
+        if outputs is None
+        else tuple(outputs)
+    )
     joint = None
     if counts is not None:
-        joint = Joint.from_counts(counts, useful_labels=list(names), sensitive="s", useful="x")
-    useful = joint.useful if joint is not None else Variable(("x",), tuple((name,) for name in names))
+        joint = Joint.from_counts(
+            counts, useful_labels=list(names), sensitive="s", useful="x"
+        )
+    useful = (
+        joint.useful
+        if joint is not None
+        else Variable(("x",), tuple((name,) for name in names))
+    )
     return Channel(useful, labels, integers, joint=joint)
 
 

@@ -27,7 +27,10 @@ def csv_text(rows: Rows, **options: str | int) -> str:
 def rows_of(path: str | Path, text: TextOptions | None = None) -> list[list[str]]:
     """The header of a data file, and its rows, as texts."""
     with open_source(path, text) as source:
-        return [list(source.header), *(list(row) for batch in source.batches() for row in batch.rows())]
+        return [
+            list(source.header),
+            *(list(row) for batch in source.batches() for row in batch.rows()),
+        ]
 
 
 def _zstd(data: bytes) -> bytes:
@@ -39,14 +42,23 @@ def _zstd(data: bytes) -> bytes:
 
 def _parquet(rows: Rows) -> bytes:
     sink = io.BytesIO()
-    columns = [pa.array([cell or None for cell in column]) for column in zip(*rows[1:], strict=True)]
-    pq.write_table(pa.Table.from_arrays(columns, names=list(rows[0])), sink, row_group_size=2)
+    columns = [
+        pa.array([cell or None for cell in column])
+        for column in zip(*rows[1:], strict=True)
+    ]
+    pq.write_table(
+        pa.Table.from_arrays(columns, names=list(rows[0])), sink, row_group_size=2
+    )
     return sink.getvalue()
 
 
 WAYS: dict[str, tuple[str, TextOptions | None, Callable[[Rows], bytes]]] = {
     "plain": ("t.csv", None, lambda rows: csv_text(rows).encode()),
-    "quoted": ("t.csv", None, lambda rows: csv_text(rows, quoting=csv.QUOTE_ALL).encode()),
+    "quoted": (
+        "t.csv",
+        None,
+        lambda rows: csv_text(rows, quoting=csv.QUOTE_ALL).encode(),
+    ),
     "marked, CRLF": (
         "t.csv",
         None,
@@ -54,7 +66,11 @@ WAYS: dict[str, tuple[str, TextOptions | None, Callable[[Rows], bytes]]] = {
     ),
     "gzip": ("t.csv.gz", None, lambda rows: gzip.compress(csv_text(rows).encode())),
     "zstd": ("t.csv.zst", None, lambda rows: _zstd(csv_text(rows).encode())),
-    "tabs": ("t.tsv", TextOptions(delimiter="\t"), lambda rows: csv_text(rows, delimiter="\t").encode()),
+    "tabs": (
+        "t.tsv",
+        TextOptions(delimiter="\t"),
+        lambda rows: csv_text(rows, delimiter="\t").encode(),
+    ),
     "semicolons, single quotes": (
         "t.csv",
         TextOptions(delimiter=";", quote="'"),
@@ -63,10 +79,20 @@ WAYS: dict[str, tuple[str, TextOptions | None, Callable[[Rows], bytes]]] = {
     "no quotes": (
         "t.csv",
         TextOptions(delimiter="|", quote=None),
-        lambda rows: csv_text(rows, delimiter="|", quoting=csv.QUOTE_NONE, quotechar=None).encode(),
+        lambda rows: csv_text(
+            rows, delimiter="|", quoting=csv.QUOTE_NONE, quotechar=None
+        ).encode(),
     ),
-    "Latin-1": ("t.csv", TextOptions(encoding="latin-1"), lambda rows: csv_text(rows).encode("latin-1")),
-    "UTF-16": ("t.csv", TextOptions(encoding="utf-16"), lambda rows: csv_text(rows).encode("utf-16")),
+    "Latin-1": (
+        "t.csv",
+        TextOptions(encoding="latin-1"),
+        lambda rows: csv_text(rows).encode("latin-1"),
+    ),
+    "UTF-16": (
+        "t.csv",
+        TextOptions(encoding="utf-16"),
+        lambda rows: csv_text(rows).encode("utf-16"),
+    ),
     "gzip, tabs, Latin-1": (
         "t.gz",
         TextOptions(delimiter="\t", encoding="latin-1"),

@@ -91,7 +91,11 @@ def assert_manifest(target: Path) -> None:
 
 def leftovers(folder: Path) -> list[str]:
     """Temporary files."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if NOT_LEFT.search(path.name))
+    return sorted(
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if NOT_LEFT.search(path.name)
+    )
 
 
 def keys(folder: Path) -> list[str]:
@@ -157,10 +161,18 @@ class Nursery:
 
     def __init__(self, folder: Path, prefix: Sequence[str] = ()) -> None:
         self._printed = folder
-        own = {"PYTHONPATH": os.fspath(ROOT), "OPENBLAS_NUM_THREADS": "1", "XDG_DATA_HOME": "data"}
+        own = {
+            "PYTHONPATH": os.fspath(ROOT),
+            "OPENBLAS_NUM_THREADS": "1",
+            "XDG_DATA_HOME": "data",
+        }
         environment = {**os.environ, **own}
         self._process = subprocess.Popen(
-            [*prefix, sys.executable, os.fspath(Path(__file__).with_name("nursery.py"))],
+            [
+                *prefix,
+                sys.executable,
+                os.fspath(Path(__file__).with_name("nursery.py")),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -186,4 +198,8 @@ class Nursery:
         }
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        return Ended(**json.loads(self._process.stdout.readline()), out=out.read_text(), err=err.read_text())
+        return Ended(
+            **json.loads(self._process.stdout.readline()),
+            out=out.read_text(),
+            err=err.read_text(),
+        )

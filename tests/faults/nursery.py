@@ -32,7 +32,16 @@ import sys
 import time
 
 CHANGES = frozenset(
-    {"os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "fcntl.flock"}
+    {
+        "os.rename",
+        "os.remove",
+        "os.link",
+        "os.mkdir",
+        "os.rmdir",
+        "os.truncate",
+        "os.chmod",
+        "fcntl.flock",
+    }
 )
 POLL = 0.0005
 """Seconds."""
@@ -85,13 +94,21 @@ def main() -> None:
             if request.get("when") is not None:
                 wait_for(request["when"], pid)
             time.sleep(request["after"])
-            os.kill(pid, request["signal"])  # still ours if it has ended: nobody has waited for it
+            os.kill(
+                pid, request["signal"]
+            )  # still ours if it has ended: nobody has waited for it
         _, status = os.waitpid(pid, 0)
         seconds = time.monotonic() - start
         with open(reading, "rb") as stream:
             calls = len(stream.read())
-        answer = {"status": os.waitstatus_to_exitcode(status), "calls": calls, "seconds": seconds}
-        answer["files"] = sorted(os.listdir(request["look"])) if request.get("look") else []
+        answer = {
+            "status": os.waitstatus_to_exitcode(status),
+            "calls": calls,
+            "seconds": seconds,
+        }
+        answer["files"] = (
+            sorted(os.listdir(request["look"])) if request.get("look") else []
+        )
         print(json.dumps(answer), flush=True)
 
 
@@ -116,7 +133,9 @@ def child(request: dict, told: int) -> None:
             os.dup2(os.open(name, flags, 0o600), number)
         sys.stdin = open(0, closefd=False)  # noqa: SIM115 (for the life of the process)
         if request.get("limit") is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (request["limit"], request["limit"]))
+            resource.setrlimit(
+                resource.RLIMIT_FSIZE, (request["limit"], request["limit"])
+            )
         count(request.get("crash_at"), told)
         code = mechdesign_main(request["argv"])
         sys.stdout.flush()
@@ -154,7 +173,9 @@ def count(crash_at: int | None, told: int) -> None:
 
     sys.addaudithook(hook)
     connect = sqlite3.connect
-    sqlite3.connect = lambda *given, **named: connect(*given, factory=Connection, **named)
+    sqlite3.connect = lambda *given, **named: connect(
+        *given, factory=Connection, **named
+    )
 
 
 if __name__ == "__main__":

@@ -56,15 +56,31 @@ def test_the_second_version_is_read_and_written(tmp_path):
     [
         ("sparse_rows", None, r"the channel file has no 'rows'"),
         ("rows", GOOD["rows"], r"the channel file has both 'rows' and 'sparse_rows'"),
-        ("joint", GOOD["joint"], r"the channel file has both 'joint' and 'sparse_joint'"),
-        ("sparse_rows", {}, r"sparse rows must be a list of lists of integers, not dict"),
-        ("sparse_rows.1", 7, r"row 'Tech' is not a list of index, value, \.\. in whole numbers"),
+        (
+            "joint",
+            GOOD["joint"],
+            r"the channel file has both 'joint' and 'sparse_joint'",
+        ),
+        (
+            "sparse_rows",
+            {},
+            r"sparse rows must be a list of lists of integers, not dict",
+        ),
+        (
+            "sparse_rows.1",
+            7,
+            r"row 'Tech' is not a list of index, value, \.\. in whole numbers",
+        ),
         ("sparse_rows.1", [0, D, 1], r"row 'Tech' is not a list of index, value"),
         ("sparse_rows.1.1", float(D), r"row 'Tech' is not a list of index, value"),
         ("sparse_rows.1.1", True, r"row 'Tech' is not a list of index, value"),
         ("sparse_rows.1.1", "1", r"row 'Tech' is not a list of index, value"),
         ("sparse_rows.1.1", -1, r"row 'Tech': '-1' is not a non-negative integer"),
-        ("sparse_rows.1.1", 10**4000, r"row 'Tech': an integer of 13288 bits is not a non-negative integer"),
+        (
+            "sparse_rows.1.1",
+            10**4000,
+            r"row 'Tech': an integer of 13288 bits is not a non-negative integer",
+        ),
         (
             "sparse_rows.1.1",
             0,
@@ -72,7 +88,11 @@ def test_the_second_version_is_read_and_written(tmp_path):
         ),
         ("sparse_rows.1.2", 0, r"row 'Tech': the indices must ascend"),
         ("sparse_rows.1.2", 2, r"row 'Tech': the indices must ascend and be below 2"),
-        ("sparse_rows.1.1", D, r"row 'Tech' sums to 15762598695796736, not to the denominator"),
+        (
+            "sparse_rows.1.1",
+            D,
+            r"row 'Tech' sums to 15762598695796736, not to the denominator",
+        ),
         ("sparse_joint", [7], r"sparse_joint must be a list of lists of integers"),
         ("sparse_joint.0", [0], r"sparse_joint: row 1 is no list of index, value"),
         (
@@ -81,16 +101,32 @@ def test_the_second_version_is_read_and_written(tmp_path):
             r"sparse_joint: row 1 is no list of index, value, \.\. with ascending indices below 2",
         ),
         ("sparse_joint.0.2", 2, r"sparse_joint: row 1 is no list of index, value"),
-        ("sparse_joint.0.1", True, r"sparse_joint: the entry at .*'f'.* must be an integer in \[0, 2\^256\)"),
-        ("confidence.level", 0.3, r"confidence\.level \('0\.3'\) must be at least 0\.5"),
+        (
+            "sparse_joint.0.1",
+            True,
+            r"sparse_joint: the entry at .*'f'.* must be an integer in \[0, 2\^256\)",
+        ),
+        (
+            "confidence.level",
+            0.3,
+            r"confidence\.level \('0\.3'\) must be at least 0\.5",
+        ),
         ("confidence.level", "0.95", r"confidence\.level \('0\.95'\) must be a number"),
-        ("confidence.set", "wald", r"confidence\.set \('wald'\) must be 'clopper-pearson'"),
+        (
+            "confidence.set",
+            "wald",
+            r"confidence\.set \('wald'\) must be 'clopper-pearson'",
+        ),
         (
             "confidence.intervals.shares.0.0",
             "0.5",
             r"shares\[0\]\[0\] \('0\.5'\) must be an exact fraction as text",
         ),
-        ("confidence.intervals.shares.0.0", "1/0", r"shares\[0\]\[0\] \('1/0'\) must be an exact fraction"),
+        (
+            "confidence.intervals.shares.0.0",
+            "1/0",
+            r"shares\[0\]\[0\] \('1/0'\) must be an exact fraction",
+        ),
         (
             "confidence.intervals.shares.0",
             ["1", "1/2"],
@@ -116,8 +152,16 @@ def test_the_second_version_is_read_and_written(tmp_path):
             "profit",
             r"objective\.name \('profit'\) must be 'truth', 'distance', 'costs' or 'convex'",
         ),
-        ("objective.stay", {"Sales": 0.5}, r"objective\.stay\.Sales \('0\.5'\) must be text"),
-        ("bins", {"age": {"edges": ["0", "1"]}}, r"bins: there is no useful column 'age'"),
+        (
+            "objective.stay",
+            {"Sales": 0.5},
+            r"objective\.stay\.Sales \('0\.5'\) must be text",
+        ),
+        (
+            "bins",
+            {"age": {"edges": ["0", "1"]}},
+            r"bins: there is no useful column 'age'",
+        ),
         ("budgets.0.eps_l", -1.0, r"budgets\[0\]: eps_l \(-1\) must be positive"),
         ("budgets.0.eps_u", "1", r"budgets\[0\]\.eps_u"),
         ("budgets.0.symbol", ["d"], r"budgets: there is no sensitive symbol 'd'"),
@@ -162,18 +206,42 @@ def test_bins_are_read_and_written_and_lose_the_table_in_a_public_file(tmp_path)
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("bins.job.edges", ["1", "1"], r"the edges must ascend, but '1' stands before '1'"),
+        (
+            "bins.job.edges",
+            ["1", "1"],
+            r"the edges must ascend, but '1' stands before '1'",
+        ),
         ("bins.job.edges", ["1"], r"bins\.job\.edges .* must have at least 2 entries"),
         ("bins.job.edges", ["0", "x"], r"the edge 'x' is no number"),
-        ("bins.job.edges", ["0", "inf", "7"], r"the edges must ascend, but 'inf' stands before '7'"),
+        (
+            "bins.job.edges",
+            ["0", "inf", "7"],
+            r"the edges must ascend, but 'inf' stands before '7'",
+        ),
         ("bins.job.kind", "money", r"bins\.job\.kind \('money'\) must be "),
         ("bins.job.kind", "date", r"the edge '0.5' is no date"),
         ("bins.job.values", None, r"values and counts must both have every bin"),
-        ("bins.job.values", [["0"], ["0.5"]], r"values and counts must both have every bin, equally many"),
-        ("bins.job.values", [["0", "-1"], ["0.5"]], r"the values of the bin 1 must ascend and lie in it"),
-        ("bins.job.values", [["-1", "0"], ["8"]], r"the values of the bin 2 must ascend and lie in it"),
+        (
+            "bins.job.values",
+            [["0"], ["0.5"]],
+            r"values and counts must both have every bin, equally many",
+        ),
+        (
+            "bins.job.values",
+            [["0", "-1"], ["0.5"]],
+            r"the values of the bin 1 must ascend and lie in it",
+        ),
+        (
+            "bins.job.values",
+            [["-1", "0"], ["8"]],
+            r"the values of the bin 2 must ascend and lie in it",
+        ),
         ("bins.job.counts.1.0", 0, r"counts.* must be at least 1"),
-        ("bins.job.edges", ["-inf", "0.4", "0.5", "7"], r"values and counts must both have every bin"),
+        (
+            "bins.job.edges",
+            ["-inf", "0.4", "0.5", "7"],
+            r"values and counts must both have every bin",
+        ),
         (
             "bins.job",
             {"edges": ["0", "1"]},

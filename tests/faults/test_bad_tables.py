@@ -20,17 +20,37 @@ CASES = {
     "empty file": ("", MICRO, "FILE is empty"),
     "header only": ("s,x\n", MICRO, "FILE: the file has a header but no records"),
     "header only, wide": ("s,u,v\n", WIDE, "FILE: the file has a header but no rows"),
-    "blank first line": ("\ns,x\na,u\n", MICRO, "FILE: the first line is blank; it must name the columns"),
-    "binary": (b"\x00\x01\x02", MICRO, "FILE is neither a CSV nor a Parquet file (it has binary content)"),
+    "blank first line": (
+        "\ns,x\na,u\n",
+        MICRO,
+        "FILE: the first line is blank; it must name the columns",
+    ),
+    "binary": (
+        b"\x00\x01\x02",
+        MICRO,
+        "FILE is neither a CSV nor a Parquet file (it has binary content)",
+    ),
     "pickle": (
         b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00",
         MICRO,
         "FILE is neither a CSV nor a Parquet file",
     ),
-    "utf-16": ("s,x\na,u\n".encode("utf-16"), MICRO, "FILE is UTF-16 text; save it as UTF-8"),
+    "utf-16": (
+        "s,x\na,u\n".encode("utf-16"),
+        MICRO,
+        "FILE is UTF-16 text; save it as UTF-8",
+    ),
     "gzip": (b"\x1f\x8b\x08\x00abc", MICRO, "FILE is truncated within its gzip data"),
-    "spreadsheet": (b"PK\x03\x04abc", MICRO, "FILE is a spreadsheet or an archive; export the sheet as CSV"),
-    "not utf-8": (b"s,x\na,u\nb,caf\xe9\n", MICRO, "FILE, line 3: not UTF-8 text; save the file as UTF-8"),
+    "spreadsheet": (
+        b"PK\x03\x04abc",
+        MICRO,
+        "FILE is a spreadsheet or an archive; export the sheet as CSV",
+    ),
+    "not utf-8": (
+        b"s,x\na,u\nb,caf\xe9\n",
+        MICRO,
+        "FILE, line 3: not UTF-8 text; save the file as UTF-8",
+    ),
     "not utf-8 header": (b"s,caf\xe9\na,u\n", MICRO, "FILE, line 1: not UTF-8 text"),
     "missing column": (
         "s,occupation\na,u\n",
@@ -42,16 +62,36 @@ CASES = {
         {"sensitive": "s", "useful": "salary"},
         "FILE: there is no column 'salary' (columns: 's', 'x')",
     ),
-    "missing weight": ("s,x\na,u\n", {**MICRO, "weight": "n"}, "FILE: there is no column 'n'"),
+    "missing weight": (
+        "s,x\na,u\n",
+        {**MICRO, "weight": "n"},
+        "FILE: there is no column 'n'",
+    ),
     "semicolons": (
         "s;x\na;u\n",
         MICRO,
         "its cells seem to be separated by semicolons: say so (delimiter=';')",
     ),
-    "tabs": ("s\tx\na\tu\n", MICRO, "its cells seem to be separated by tabs: say so (delimiter='tab')"),
-    "duplicate header": ("s,x,s\na,u,b\n", MICRO, "FILE: the header has the column 's' more than once"),
-    "short row": ("s,x,o\na,u,1\nb,v\n", MICRO, "FILE, line 3: the row has 2 cell(s) where the header has 3"),
-    "long row": ("s,x\na,u\nb,v,w\n", MICRO, "FILE, line 3: the row has 3 cell(s) where the header has 2"),
+    "tabs": (
+        "s\tx\na\tu\n",
+        MICRO,
+        "its cells seem to be separated by tabs: say so (delimiter='tab')",
+    ),
+    "duplicate header": (
+        "s,x,s\na,u,b\n",
+        MICRO,
+        "FILE: the header has the column 's' more than once",
+    ),
+    "short row": (
+        "s,x,o\na,u,1\nb,v\n",
+        MICRO,
+        "FILE, line 3: the row has 2 cell(s) where the header has 3",
+    ),
+    "long row": (
+        "s,x\na,u\nb,v,w\n",
+        MICRO,
+        "FILE, line 3: the row has 3 cell(s) where the header has 2",
+    ),
     "line numbers count lines within quotes": (
         's,x\n"a\nb",u\nb\n',
         MICRO,
@@ -62,16 +102,32 @@ CASES = {
         {"sensitive": "s", "useful": "x\ny"},
         "FILE, line 4: the row has 1 cell(s)",
     ),
-    "blank line inside": ("s,x\na,u\n\nb,v\n", MICRO, "FILE, line 3: the row is blank within the table"),
-    "open quote": ('s,x\na,"u\nb,v\n', MICRO, "the file ends within quotes; a quote is never closed"),
+    "blank line inside": (
+        "s,x\na,u\n\nb,v\n",
+        MICRO,
+        "FILE, line 3: the row is blank within the table",
+    ),
+    "open quote": (
+        's,x\na,"u\nb,v\n',
+        MICRO,
+        "the file ends within quotes; a quote is never closed",
+    ),
     "text after a quote": ('s,x\na,"u"v\n', MICRO, "FILE, line 2: not a CSV row"),
     "huge record": (
         's,x\na,"' + "u\n" * 9_000_000,
         MICRO,
         "FILE, line 2: a record of more than 16,777,216 bytes; is a quote never closed?",
     ),
-    "empty cell": ("s,x\na,u\nb,\n", MICRO, "FILE, line 3: the column 'x' has an empty cell; fill it"),
-    "empty sensitive cell": ("s,x\na,u\n,v\n", MICRO, "FILE, line 3: the column 's' has an empty cell"),
+    "empty cell": (
+        "s,x\na,u\nb,\n",
+        MICRO,
+        "FILE, line 3: the column 'x' has an empty cell; fill it",
+    ),
+    "empty sensitive cell": (
+        "s,x\na,u\n,v\n",
+        MICRO,
+        "FILE, line 3: the column 's' has an empty cell",
+    ),
     "one column twice": (
         "s,x\na,u\n",
         {"sensitive": "s", "useful": "s"},
@@ -112,28 +168,56 @@ CASES = {
         {**MICRO, "missing": "drop"},
         "FILE: there are no records left: dropped 2 of 2",
     ),
-    "negative count": ("s,u,v\na,1,-2\n", WIDE, "FILE: the count at row 'a', column 'v' is negative ('-2')"),
+    "negative count": (
+        "s,u,v\na,1,-2\n",
+        WIDE,
+        "FILE: the count at row 'a', column 'v' is negative ('-2')",
+    ),
     "NaN count": (
         "s,u,v\na,1,2\nb,NaN,1\n",
         WIDE,
         "FILE: the count at row 'b', column 'u' is not usable: 'NaN' is not a finite number",
     ),
-    "infinite count": ("s,u,v\na,1,inf\n", WIDE, "column 'v' is not usable: 'inf' is not a finite number"),
+    "infinite count": (
+        "s,u,v\na,1,inf\n",
+        WIDE,
+        "column 'v' is not usable: 'inf' is not a finite number",
+    ),
     "fractional count": (
         "s,u,v\na,1,2.5\n",
         WIDE,
         "FILE: the count at row 'a', column 'v' is fractional ('2.5')",
     ),
-    "count that is no number": ("s,u,v\na,1,two\n", WIDE, "column 'v' is not usable: 'two' is not a number"),
-    "empty count": ("s,u,v\na,1,\n", WIDE, "column 'v' is not usable: the cell is empty"),
-    "duplicate useful label": ("s,u,u\na,1,2\n", WIDE, "FILE: the symbol 'u' of 'useful' occurs twice"),
-    "duplicate sensitive label": ("s,u,v\na,1,2\na,3,4\n", WIDE, "FILE: the symbol 'a' of 's' occurs twice"),
+    "count that is no number": (
+        "s,u,v\na,1,two\n",
+        WIDE,
+        "column 'v' is not usable: 'two' is not a number",
+    ),
+    "empty count": (
+        "s,u,v\na,1,\n",
+        WIDE,
+        "column 'v' is not usable: the cell is empty",
+    ),
+    "duplicate useful label": (
+        "s,u,u\na,1,2\n",
+        WIDE,
+        "FILE: the symbol 'u' of 'useful' occurs twice",
+    ),
+    "duplicate sensitive label": (
+        "s,u,v\na,1,2\na,3,4\n",
+        WIDE,
+        "FILE: the symbol 'a' of 's' occurs twice",
+    ),
     "missing sensitive label": (
         "s,u,v\na,1,2\n,3,4\n",
         WIDE,
         "FILE: row 2 of the table has no label; name it",
     ),
-    "missing useful label": ("s,u,\na,1,2\n", WIDE, "FILE: column 3 has no label; name it"),
+    "missing useful label": (
+        "s,u,\na,1,2\n",
+        WIDE,
+        "FILE: column 3 has no label; name it",
+    ),
     "one column, wide": (
         "s\na\n",
         WIDE,
@@ -155,7 +239,11 @@ CASES = {
         {**WIDE, "useful": "s"},
         "the column 's' cannot be sensitive and useful at once",
     ),
-    "short row, wide": ("s,u,v\na,1\n", WIDE, "FILE, line 2: the row has 2 cell(s) where the header has 3"),
+    "short row, wide": (
+        "s,u,v\na,1\n",
+        WIDE,
+        "FILE, line 2: the row has 2 cell(s) where the header has 3",
+    ),
     "probabilities that do not sum": (
         "s,u,v\na,0.5,0.4\n",
         SHARES,
@@ -166,8 +254,16 @@ CASES = {
         SHARES,
         "the probability at row 'a', column 'v' is negative",
     ),
-    "NaN probability": ("s,u,v\na,1,nan\n", SHARES, "the probability at row 'a', column 'v' is not usable"),
-    "counts as probabilities": ("s,u,v\na,1,2\n", SHARES, "the probabilities sum to 3 and not to 1"),
+    "NaN probability": (
+        "s,u,v\na,1,nan\n",
+        SHARES,
+        "the probability at row 'a', column 'v' is not usable",
+    ),
+    "counts as probabilities": (
+        "s,u,v\na,1,2\n",
+        SHARES,
+        "the probabilities sum to 3 and not to 1",
+    ),
 }
 
 
@@ -175,7 +271,9 @@ CASES = {
 def test_a_bad_csv_is_refused(tmp_path, content, options, message):
     path = tmp_path / "people.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(InputError, match=re.escape(message.replace("FILE", str(path)))) as caught:
+    with pytest.raises(
+        InputError, match=re.escape(message.replace("FILE", str(path)))
+    ) as caught:
         read_joint(path, **options)
     text = str(caught.value)
     assert text.startswith(str(path))
@@ -200,20 +298,37 @@ def test_an_unreadable_file(tmp_path, monkeypatch):
     path = tmp_path / "people.csv"
     path.write_text("s,x\na,u\n")
     monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(InputError, match=r"people\.csv cannot be read: permission denied"):
+    with pytest.raises(
+        InputError, match=r"people\.csv cannot be read: permission denied"
+    ):
         read_joint(path, **MICRO)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "sensitive COL is missing: which column? (a wide table needs contingency)"),
-        ({"sensitive": "s"}, "useful COL is missing: which column? (a wide table needs contingency)"),
-        ({**MICRO, "missing": "ignore"}, "missing ('ignore') must be one of refuse, symbol, drop"),
-        ({**WIDE, "missing": "ignore"}, "missing ('ignore') must be one of refuse, symbol, drop"),
+        (
+            {},
+            "sensitive COL is missing: which column? (a wide table needs contingency)",
+        ),
+        (
+            {"sensitive": "s"},
+            "useful COL is missing: which column? (a wide table needs contingency)",
+        ),
+        (
+            {**MICRO, "missing": "ignore"},
+            "missing ('ignore') must be one of refuse, symbol, drop",
+        ),
+        (
+            {**WIDE, "missing": "ignore"},
+            "missing ('ignore') must be one of refuse, symbol, drop",
+        ),
         ({**WIDE, "weight": "n"}, "weight belongs to a long table"),
         ({**WIDE, "probabilities": True}, "probabilities: give one of them"),
-        ({**MICRO, "weighted": True}, "weights says what counts are: give contingency or weight COL too"),
+        (
+            {**MICRO, "weighted": True},
+            "weights says what counts are: give contingency or weight COL too",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_a_file_is_opened(options, message):
@@ -231,13 +346,19 @@ def test_a_short_row_far_down_is_named_by_its_line(tmp_path):
 def test_a_blank_line_between_batches_is_named_by_its_line(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("s,x\n" + "a,u\n" * (2**17 - 1) + "\n" + "b,v\n")
-    with pytest.raises(InputError, match=f"line {2**17 + 1}: the row is blank within the table"):
+    with pytest.raises(
+        InputError, match=f"line {2**17 + 1}: the row is blank within the table"
+    ):
         read_joint(path, **MICRO)
 
 
 PARQUET = {
     "missing column": ({"s": ["a"], "y": ["u"]}, MICRO, "FILE: there is no column 'x'"),
-    "null": ({"s": ["a", "b"], "x": ["u", None]}, MICRO, "FILE, row 2: the column 'x' has an empty cell"),
+    "null": (
+        {"s": ["a", "b"], "x": ["u", None]},
+        MICRO,
+        "FILE, row 2: the column 'x' has an empty cell",
+    ),
     "NaN": (
         {"s": ["a", "b"], "x": [1.5, float("nan")]},
         MICRO,
@@ -266,11 +387,15 @@ PARQUET = {
 }
 
 
-@pytest.mark.parametrize(("columns", "options", "message"), PARQUET.values(), ids=PARQUET)
+@pytest.mark.parametrize(
+    ("columns", "options", "message"), PARQUET.values(), ids=PARQUET
+)
 def test_a_bad_parquet_is_refused(tmp_path, columns, options, message):
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table(columns), path)
-    with pytest.raises(InputError, match=re.escape(message.replace("FILE", str(path)))) as caught:
+    with pytest.raises(
+        InputError, match=re.escape(message.replace("FILE", str(path)))
+    ) as caught:
         read_joint(path, **options)
     assert str(caught.value).count(str(path)) == 1
 
@@ -285,7 +410,9 @@ def test_rows_of_a_parquet_are_counted_over_batches(tmp_path, monkeypatch):
 
 def test_damaged_parquet_files(tmp_path):
     path = tmp_path / "people.parquet"
-    pq.write_table(pa.table({"s": ["a", "b"] * 5000, "x": [str(i) for i in range(10_000)]}), path)
+    pq.write_table(
+        pa.table({"s": ["a", "b"] * 5000, "x": [str(i) for i in range(10_000)]}), path
+    )
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"people\.parquet cannot be read as Parquet"):
@@ -294,12 +421,17 @@ def test_damaged_parquet_files(tmp_path):
     with pytest.raises(InputError, match=r"people\.parquet cannot be read as Parquet"):
         read_joint(path, **MICRO)
     path.write_text("s,x\na,u\n")
-    with pytest.raises(InputError, match=r"people\.parquet is not a Parquet file, though its name says so"):
+    with pytest.raises(
+        InputError,
+        match=r"people\.parquet is not a Parquet file, though its name says so",
+    ):
         read_joint(path, **MICRO)
 
 
 def test_parquet_with_equal_column_names(tmp_path):
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table([["a"], ["u"], ["v"]], names=["s", "x", "x"]), path)
-    with pytest.raises(InputError, match=r"people\.parquet: the column 'x' is there more than once"):
+    with pytest.raises(
+        InputError, match=r"people\.parquet: the column 'x' is there more than once"
+    ):
         read_joint(path, **MICRO)

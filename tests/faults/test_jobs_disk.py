@@ -19,7 +19,9 @@ from tests.faults.job_cases import (
     write_folder,
 )
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits, and file systems of Linux")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="POSIX limits, and file systems of Linux"
+)
 
 ROWS = 120_000
 """A table of 1.3 MB."""
@@ -75,7 +77,10 @@ def parquet(folder: Path) -> Path:
     if not path.exists():
         # Without dictionaries the file is as large as the CSV.
         pyarrow.parquet.write_table(
-            pyarrow.csv.read_csv(folder / "in.csv"), path, compression="none", use_dictionary=False
+            pyarrow.csv.read_csv(folder / "in.csv"),
+            path,
+            compression="none",
+            use_dictionary=False,
         )
     return path
 
@@ -84,25 +89,39 @@ def parquet(folder: Path) -> Path:
 def test_a_full_disk(mounted, folder, kind):
     if kind == "parquet":
         parquet(folder)
-    ended = mounted.run(folder, *APPLY, f"in.{kind}", f"small/out.{kind}", look=str(folder / "small"))
+    ended = mounted.run(
+        folder, *APPLY, f"in.{kind}", f"small/out.{kind}", look=str(folder / "small")
+    )
     assert ended.status == 2
-    assert ended.err == f"mechdesign: error: small/out.{kind} cannot be written: no space left on device\n"
+    assert (
+        ended.err
+        == f"mechdesign: error: small/out.{kind} cannot be written: no space left on device\n"
+    )
     assert (ended.out, ended.files) == ("", [])
     assert states(folder) == []
 
 
 def test_a_disk_without_room_for_a_copy_of_standard_input(mounted, folder):
     ended = mounted.run(
-        folder, *APPLY, "-", "small/out.csv", stdin=str(folder / "in.csv"), look=str(folder / "small")
+        folder,
+        *APPLY,
+        "-",
+        "small/out.csv",
+        stdin=str(folder / "in.csv"),
+        look=str(folder / "small"),
     )
     assert ended.status == 2
-    assert ended.err.startswith("mechdesign: error: standard input cannot be copied to ")
+    assert ended.err.startswith(
+        "mechdesign: error: standard input cannot be copied to "
+    )
     assert ended.err.endswith("/small: no space left on device\n")
     assert ended.files == []
 
 
 def test_a_folder_that_is_read_only(mounted, folder):
-    ended = mounted.run(folder, *APPLY, "in.csv", "frozen/out.csv", look=str(folder / "frozen"))
+    ended = mounted.run(
+        folder, *APPLY, "in.csv", "frozen/out.csv", look=str(folder / "frozen")
+    )
     assert (ended.status, ended.err) == (
         2,
         "mechdesign: error: frozen/out.csv cannot be written: the folder 'frozen' is not writable\n",
@@ -117,7 +136,10 @@ def test_a_place_where_no_ledger_can_be_kept(mounted, folder):
     ended = mounted.run(folder, *command, "--ledger", "frozen/ledger.db")
     assert ended.status == 2
     assert "the ledger " in ended.err
-    assert "frozen/ledger.db cannot be written: read-only file system; name another place" in ended.err
+    assert (
+        "frozen/ledger.db cannot be written: read-only file system; name another place"
+        in ended.err
+    )
     assert ended.err.count("\n") == 1
     assert not (folder / "elsewhere.csv").exists()
     ended = mounted.run(folder, *command)
@@ -132,7 +154,10 @@ def test_a_limit_on_the_size_of_files(nursery, folder, kind):
         parquet(folder)
     ended = nursery.run(folder, *APPLY, f"in.{kind}", f"limited.{kind}", limit=LIMIT)
     assert ended.status == 2
-    assert ended.err == f"mechdesign: error: limited.{kind} cannot be written: file too large\n"
+    assert (
+        ended.err
+        == f"mechdesign: error: limited.{kind} cannot be written: file too large\n"
+    )
     assert not list(folder.glob("limited*"))
     assert leftovers(folder) == []
 

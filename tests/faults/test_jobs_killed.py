@@ -36,7 +36,9 @@ from tests.faults.job_cases import (
     write_folder,
 )
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="processes are forked and killed"
+)
 
 ROWS = 50_000
 """Enough that reading, drawing and writing take most of the time, and signals land there."""
@@ -118,7 +120,9 @@ def assert_whole_after_kill(folder: Path, reference: str | None = None) -> None:
         assert (folder / "internal.json").exists()
 
 
-def assert_resumed(nursery: Nursery, folder: Path, command: tuple[str, ...], reference: str) -> None:
+def assert_resumed(
+    nursery: Nursery, folder: Path, command: tuple[str, ...], reference: str
+) -> None:
     """The same command succeeds, clears everything away, and gives the draws of the job."""
     key = keys(folder)
     ended = ok(nursery.run(folder, *command))
@@ -136,7 +140,9 @@ def assert_resumed(nursery: Nursery, folder: Path, command: tuple[str, ...], ref
             assert digits.encode() not in content
 
 
-def kills(nursery: Nursery, begun: Path, place: Path, times: int, seed: int) -> Counter[str]:
+def kills(
+    nursery: Nursery, begun: Path, place: Path, times: int, seed: int
+) -> Counter[str]:
     """Kill runs at random moments: a quarter of the times of all, else of those from the first byte of output on."""
     usual = ok(nursery.run(link_folder(begun, place / "usual"), *COMMAND)).seconds
     draw = random.Random(seed)
@@ -145,7 +151,10 @@ def kills(nursery: Nursery, begun: Path, place: Path, times: int, seed: int) -> 
         folder = link_folder(begun, place / str(i))
         request = {"after": draw.uniform(0, usual)}
         if i % 4:
-            request = {"after": draw.uniform(0, usual / LATE), "when": str(folder / ".out.csv.part")}
+            request = {
+                "after": draw.uniform(0, usual / LATE),
+                "when": str(folder / ".out.csv.part"),
+            }
         ended = nursery.run(folder, *COMMAND, signal=signal.SIGKILL, **request)
         assert ended.status in (KILLED, 0), ended.err
         if ended.status == KILLED:
@@ -167,7 +176,10 @@ def test_kills_at_random_moments(nursery, begun, place):
 @pytest.mark.slow
 def test_two_hundred_kills_at_random_moments(nursery, begun, place):
     phases = kills(nursery, begun, place, 200, seed=8)
-    print("\n200 kills, 200 correct results after resuming; when they were killed:", dict(phases))
+    print(
+        "\n200 kills, 200 correct results after resuming; when they were killed:",
+        dict(phases),
+    )
     assert phases.total() == 200
     # What follows takes milliseconds, and is not always met: other tests kill there on purpose.
     assert {"before writing", "writing"} <= set(phases)
@@ -180,7 +192,9 @@ def test_kills_while_other_kinds_of_files_are_written(nursery, place, compressed
 
     start = write_folder(place / "start", MEDIUM_ROWS)
     if compressed == "in.parquet":
-        pyarrow.parquet.write_table(pyarrow.csv.read_csv(start / "in.csv"), start / compressed)
+        pyarrow.parquet.write_table(
+            pyarrow.csv.read_csv(start / "in.csv"), start / compressed
+        )
         target, reference = "out.parquet", "ref.parquet"
     else:
         (start / compressed).write_bytes(gzip.compress((start / "in.csv").read_bytes()))
@@ -191,7 +205,9 @@ def test_kills_while_other_kinds_of_files_are_written(nursery, place, compressed
     for i, share in enumerate((0, 0.1, 0.3)):
         folder = link_folder(start, place / str(i))
         request = {"after": share * usual, "when": str(folder / f".{target}.part")}
-        assert nursery.run(folder, *APPLY, compressed, target, signal=signal.SIGKILL, **request).status in (
+        assert nursery.run(
+            folder, *APPLY, compressed, target, signal=signal.SIGKILL, **request
+        ).status in (
             KILLED,
             0,
         )
@@ -204,8 +220,14 @@ def test_nothing_is_left_of_standard_input(nursery, begun, place):
     """The copy of it has no name, so kill -9 leaves no raw data behind."""
     folder = link_folder(begun, place / "folder")
     usual, command = set(folder.iterdir()), (*APPLY, "-", "out.csv")
-    request = {"stdin": str(folder / "in.csv"), "when": str(folder / ".out.csv.part"), "after": 0}
-    assert nursery.run(folder, *command, signal=signal.SIGKILL, **request).status == KILLED
+    request = {
+        "stdin": str(folder / "in.csv"),
+        "when": str(folder / ".out.csv.part"),
+        "after": 0,
+    }
+    assert (
+        nursery.run(folder, *command, signal=signal.SIGKILL, **request).status == KILLED
+    )
     assert {path.name for path in set(folder.iterdir()) - usual} == {
         ".out.csv.part",
         ".out.csv.manifest.json.part",
@@ -230,7 +252,9 @@ def drawn_by_hand(folder: Path, identity: str | None) -> list[str]:
 
 @every
 @pytest.mark.parametrize("identity", [None, "id"])
-def test_kills_right_before_every_change_of_a_file(nursery, small, place, identity, every):
+def test_kills_right_before_every_change_of_a_file(
+    nursery, small, place, identity, every
+):
     """The first run of a job: folder, ledger, key, temporary files, names."""
     bare, _ = small
     command = COMMAND if identity is None else (*COMMAND, "--identity", identity)
@@ -244,10 +268,14 @@ def test_kills_right_before_every_change_of_a_file(nursery, small, place, identi
         assert_whole_after_kill(folder)
         ok(nursery.run(folder, *command))
         assert_release(folder / "in.csv", folder / "out.csv")
-        assert [row[1] for row in read_table(folder / "out.csv")[1:]] == drawn_by_hand(folder, identity)
+        assert [row[1] for row in read_table(folder / "out.csv")[1:]] == drawn_by_hand(
+            folder, identity
+        )
         assert leftovers(folder) == []
     # A walk in steps need not meet the few changes of the last phase.
-    assert ({"before writing", "named, finishing"} if every == 1 else {"before writing"}) <= set(phases)
+    assert (
+        {"before writing", "named, finishing"} if every == 1 else {"before writing"}
+    ) <= set(phases)
     assert every > 1 or "finishing" in phases
 
 
@@ -263,7 +291,9 @@ def test_kills_right_before_every_change_of_a_fresh_draw(nursery, small, place, 
     for call in range(calls, 0, -every):
         folder = link_folder(begun, place / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
-        if any(run.drawn[0].draw == 1 and run.state == "done" for run in entries(folder)):
+        if any(
+            run.drawn[0].draw == 1 and run.state == "done" for run in entries(folder)
+        ):
             continue  # it was complete, and the same command would ask for one draw more
         assert_whole_after_kill(folder)
         ok(nursery.run(folder, *command))
@@ -307,11 +337,17 @@ def test_signals_that_ask(nursery, begun, place, signum, message):
         request = {"after": after, "when": str(folder / ".out.csv.part")}
         ended = nursery.run(folder, *COMMAND, signal=signum, **request)
         assert leftovers(folder) == []
-        if ended.status in (0, -signum):  # all was done; the signal may come while Python ends
+        if ended.status in (
+            0,
+            -signum,
+        ):  # all was done; the signal may come while Python ends
             assert_release(folder / "in.csv", folder / "out.csv")
             continue
         asked += 1
-        assert (ended.status, ended.err) == (128 + signum, f"mechdesign: error: {message}\n")
+        assert (ended.status, ended.err) == (
+            128 + signum,
+            f"mechdesign: error: {message}\n",
+        )
         assert not (folder / "out.csv").exists()
         assert states(folder) == ["done"]
     assert asked
@@ -328,7 +364,9 @@ def test_kills_in_the_middle_of_changes_of_the_ledger(memory):
     )
     draw = random.Random(9)
     for round_ in range(10):
-        with subprocess.Popen([sys.executable, "-c", script, ledger, f"{told}{round_}"], cwd=ROOT) as process:
+        with subprocess.Popen(
+            [sys.executable, "-c", script, ledger, f"{told}{round_}"], cwd=ROOT
+        ) as process:
             while not Path(f"{told}{round_}").exists():
                 time.sleep(0.01)
             time.sleep(draw.uniform(0, 0.1))
@@ -337,6 +375,12 @@ def test_kills_in_the_middle_of_changes_of_the_ledger(memory):
         with book.reading() as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             found = [entry.id for entry in book.releases(db)]
-        said = [line for k in range(round_ + 1) for line in Path(f"{told}{k}").read_text().split("\n")[:-1]]
+        said = [
+            line
+            for k in range(round_ + 1)
+            for line in Path(f"{told}{k}").read_text().split("\n")[:-1]
+        ]
         assert set(said) <= set(found)
-        assert len(found) - len(said) <= round_ + 1  # entered, and killed before it could say so
+        assert (
+            len(found) - len(said) <= round_ + 1
+        )  # entered, and killed before it could say so

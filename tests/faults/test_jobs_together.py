@@ -36,7 +36,10 @@ TIMES = 4
 @pytest.fixture(scope="module")
 def nurseries(tmp_path_factory):
     """Two, for two processes at a time."""
-    with Nursery(tmp_path_factory.mktemp("one")) as one, Nursery(tmp_path_factory.mktemp("two")) as two:
+    with (
+        Nursery(tmp_path_factory.mktemp("one")) as one,
+        Nursery(tmp_path_factory.mktemp("two")) as two,
+    ):
         yield one, two
 
 
@@ -71,7 +74,9 @@ def together(nurseries, folder: Path, *commands: tuple[str, ...]) -> list[Ended]
     """Run two commands at the same time."""
     ended: dict[int, Ended] = {}
     threads = [
-        threading.Thread(target=lambda i=i: ended.update({i: nurseries[i].run(folder, *commands[i])}))
+        threading.Thread(
+            target=lambda i=i: ended.update({i: nurseries[i].run(folder, *commands[i])})
+        )
         for i in range(2)
     ]
     for thread in threads:
@@ -85,7 +90,8 @@ def test_a_target_that_another_process_writes(nursery, folder):
     lock = open_locked(part_of(folder / "out.csv"), busy="")
     try:
         assert_refused(
-            nursery.run(folder, *APPLY, "in.csv", "out.csv"), "another job is writing out.csv; wait until"
+            nursery.run(folder, *APPLY, "in.csv", "out.csv"),
+            "another job is writing out.csv; wait until",
         )
     finally:
         os.close(lock)
@@ -111,7 +117,9 @@ def test_two_first_runs_of_one_job(nurseries, template, tmp_path):
     """Both get the same key, and no entry is lost."""
     for i in range(TIMES):
         folder = write_folder(tmp_path / str(i), 1000)
-        ended = together(nurseries, folder, (*APPLY, "in.csv", "a.csv"), (*APPLY, "in.csv", "b.csv"))
+        ended = together(
+            nurseries, folder, (*APPLY, "in.csv", "a.csv"), (*APPLY, "in.csv", "b.csv")
+        )
         assert [one.status for one in ended] == [0, 0], ended
         assert_release(folder / "in.csv", folder / "a.csv")
         assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
@@ -145,9 +153,12 @@ def test_an_input_that_grows_while_it_is_read(nursery, folder):
         with open(folder / "in.csv", "a") as stream:
             stream.write("1,a,x\n")
 
-    ended = while_changing(append, lambda: nursery.run(folder, *APPLY, "in.csv", "out.csv"))
+    ended = while_changing(
+        append, lambda: nursery.run(folder, *APPLY, "in.csv", "out.csv")
+    )
     assert_refused(
-        ended, "in.csv changed while it was read, and nothing was written; start again when it is complete"
+        ended,
+        "in.csv changed while it was read, and nothing was written; start again when it is complete",
     )
     assert not (folder / "out.csv").exists()
     assert leftovers(folder) == []
@@ -160,7 +171,9 @@ def test_an_input_that_is_replaced_while_it_is_read(nursery, folder):
         (folder / "new.csv").write_text(text)
         os.replace(folder / "new.csv", folder / "in.csv")
 
-    ended = while_changing(replace, lambda: nursery.run(folder, *APPLY, "in.csv", "out.csv"))
+    ended = while_changing(
+        replace, lambda: nursery.run(folder, *APPLY, "in.csv", "out.csv")
+    )
     assert_refused(ended, "in.csv changed while it was read")
     assert not (folder / "out.csv").exists()
     assert leftovers(folder) == []
@@ -179,10 +192,14 @@ def test_a_parquet_file_that_breaks_off(nursery, folder):
     import pyarrow.csv
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "in.csv"), folder / "in.parquet")
+    pyarrow.parquet.write_table(
+        pyarrow.csv.read_csv(folder / "in.csv"), folder / "in.parquet"
+    )
     data = (folder / "in.parquet").read_bytes()
     (folder / "in.parquet").write_bytes(data[: len(data) // 2])
-    assert_refused(nursery.run(folder, *APPLY, "in.parquet", "out.parquet"), "in.parquet")
+    assert_refused(
+        nursery.run(folder, *APPLY, "in.parquet", "out.parquet"), "in.parquet"
+    )
     assert not (folder / "out.parquet").exists()
     assert leftovers(folder) == []
 
@@ -191,7 +208,9 @@ def test_a_key_that_others_can_read(nursery, folder):
     key = folder / f"{LEDGER}.key"
     key.chmod(0o644)
     assert_refused(
-        nursery.run(folder, *APPLY, "in.csv", "out.csv"), "can be read by others (mode 0644)", "chmod 600"
+        nursery.run(folder, *APPLY, "in.csv", "out.csv"),
+        "can be read by others (mode 0644)",
+        "chmod 600",
     )
     key.chmod(0o600)
     assert nursery.run(folder, *APPLY, "in.csv", "out.csv").status == 0
@@ -202,7 +221,10 @@ def test_a_key_that_is_gone(nursery, folder):
     for more in ((), ("--fresh-draw",)):
         ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", *more)
         assert_refused(
-            ended, "of the ledger is gone", "put it back", "or begin another ledger (--ledger FILE)"
+            ended,
+            "of the ledger is gone",
+            "put it back",
+            "or begin another ledger (--ledger FILE)",
         )
     assert not (folder / "out.csv").exists()
     ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", "--ledger", "other.db")
@@ -246,7 +268,9 @@ def test_the_same_again_has_nothing_to_do(nursery, folder):
     assert ended.status == 0, ended.err
     assert (out.stat().st_mtime_ns, out.stat().st_ino) == before
     out.write_text("something else")
-    assert_refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), "out.csv exists", "--force")
+    assert_refused(
+        nursery.run(folder, *APPLY, "in.csv", "out.csv"), "out.csv exists", "--force"
+    )
     assert out.read_text() == "something else"
 
 

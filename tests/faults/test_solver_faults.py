@@ -22,7 +22,14 @@ from mechdesign.mechanisms import design, rules
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP, LDP, LIP, MinLift
 from mechdesign.tables.joint import Joint
-from solvers import BackendFailure, EmptyPolytope, Envelope, EnvelopeStatus, Points, TooManyVertices
+from solvers import (
+    BackendFailure,
+    EmptyPolytope,
+    Envelope,
+    EnvelopeStatus,
+    Points,
+    TooManyVertices,
+)
 from solvers.programs.highs import HighsMaster, MasterStatus
 from tests.cases.designs import is_private
 
@@ -49,7 +56,9 @@ def points_as_they_are(envelope: Envelope) -> Envelope:
     """X itself, as if the budget allowed it."""
     n = envelope.points.shape[1]
     weights = envelope.weights @ envelope.points.toarray()
-    return replace(envelope, points=Points.units(np.arange(n), n), weights=weights, value=0.0)
+    return replace(
+        envelope, points=Points.units(np.arange(n), n), weights=weights, value=0.0
+    )
 
 
 def half_the_weights(envelope: Envelope) -> Envelope:
@@ -57,7 +66,9 @@ def half_the_weights(envelope: Envelope) -> Envelope:
 
 
 def weights_shuffled(envelope: Envelope) -> Envelope:
-    return replace(envelope, weights=np.random.default_rng(0).permutation(envelope.weights))
+    return replace(
+        envelope, weights=np.random.default_rng(0).permutation(envelope.weights)
+    )
 
 
 def weights_negative(envelope: Envelope) -> Envelope:
@@ -66,14 +77,19 @@ def weights_negative(envelope: Envelope) -> Envelope:
 
 def weights_nan(envelope: Envelope) -> Envelope:
     return replace(
-        envelope, weights=np.where(np.arange(len(envelope.weights)) == 0, np.nan, envelope.weights)
+        envelope,
+        weights=np.where(
+            np.arange(len(envelope.weights)) == 0, np.nan, envelope.weights
+        ),
     )
 
 
 def points_slightly_outside(envelope: Envelope) -> Envelope:
     """As first-order solvers leave them: the budget is broken by about 1e-3."""
     dense = envelope.points.toarray() ** 1.01
-    return replace(envelope, points=Points.from_dense(dense / dense.sum(axis=1, keepdims=True)))
+    return replace(
+        envelope, points=Points.from_dense(dense / dense.sum(axis=1, keepdims=True))
+    )
 
 
 def points_not_summing_to_one(envelope: Envelope) -> Envelope:
@@ -81,7 +97,9 @@ def points_not_summing_to_one(envelope: Envelope) -> Envelope:
 
 
 def nothing_at_all(envelope: Envelope) -> Envelope:
-    return replace(envelope, weights=np.zeros(0), points=Points.units([], envelope.points.shape[1]))
+    return replace(
+        envelope, weights=np.zeros(0), points=Points.units([], envelope.points.shape[1])
+    )
 
 
 LIES = [
@@ -94,7 +112,9 @@ REPAIRABLE_LIES = [half_the_weights, weights_shuffled]
 
 FAILURES = [
     BackendFailure("HiGHS failed on the first master program"),
-    TooManyVertices('about 1e+12 vertices, too many for max_vertices=2000000; use method="columns"'),
+    TooManyVertices(
+        'about 1e+12 vertices, too many for max_vertices=2000000; use method="columns"'
+    ),
     EmptyPolytope("no point satisfies the constraints"),
 ]
 
@@ -113,7 +133,8 @@ def test_success_claimed_with_an_infeasible_answer(adult, monkeypatch, lie, noti
     lying_envelope(monkeypatch, lie)
     fell_back(design(adult, notion), adult)
     with pytest.raises(
-        SolverFailure, match=r"no verified channel came out of the optimum \(.+\); use mechanism"
+        SolverFailure,
+        match=r"no verified channel came out of the optimum \(.+\); use mechanism",
     ):
         design(adult, notion, fallback=False)
 
@@ -157,7 +178,9 @@ def test_a_lie_in_one_margin_only_costs_another_round(adult, monkeypatch):
     assert found.nmi == pytest.approx(OPTIMUM, abs=1e-4)
 
 
-def test_a_time_out_with_a_poor_incumbent_emits_subset_merging_with_the_bound(adult, monkeypatch):
+def test_a_time_out_with_a_poor_incumbent_emits_subset_merging_with_the_bound(
+    adult, monkeypatch
+):
     """The incumbent is P_X itself (nothing is released); the proven bound still holds for whatever is emitted."""
 
     def timed_out(envelope):
@@ -182,7 +205,10 @@ def test_a_time_out_with_a_poor_incumbent_emits_subset_merging_with_the_bound(ad
 
 
 def test_a_time_out_with_a_good_incumbent_keeps_it(adult, monkeypatch):
-    lying_envelope(monkeypatch, lambda e: replace(e, status=EnvelopeStatus.TIME_LIMIT, bound=0.9 * e.bound))
+    lying_envelope(
+        monkeypatch,
+        lambda e: replace(e, status=EnvelopeStatus.TIME_LIMIT, bound=0.9 * e.bound),
+    )
     found = design(adult, NOTION)
     assert (found.mechanism, found.fallback_from) == ("optimal", None)
     assert found.nmi == pytest.approx(OPTIMUM, abs=1e-4)
@@ -256,16 +282,23 @@ def admits_a_residual(solution):
     ],
     ids=lambda f: f.__name__,
 )
-def test_a_back_end_of_the_master_that_lies(adult, monkeypatch, method, honest, distort):
+def test_a_back_end_of_the_master_that_lies(
+    adult, monkeypatch, method, honest, distort
+):
     """Whatever it says: the search ends, what is emitted is private, the bound never below the true optimum."""
-    monkeypatch.setattr("solvers.generation.HighsMaster", lambda target: Distorted(target, distort, honest))
+    monkeypatch.setattr(
+        "solvers.generation.HighsMaster",
+        lambda target: Distorted(target, distort, honest),
+    )
     found = design(adult, NOTION, method=method)
     assert is_private(found, adult)
     merged = design(adult, NOTION, mechanism="subset-merging")
     assert found.nmi >= merged.nmi - 1e-12
     if found.certificate.upper_bound_nmi is not None:
         assert found.certificate.upper_bound_nmi >= OPTIMUM
-        assert found.certificate.gap_nmi >= found.certificate.upper_bound_nmi - found.nmi
+        assert (
+            found.certificate.gap_nmi >= found.certificate.upper_bound_nmi - found.nmi
+        )
 
 
 def test_a_master_on_which_highs_fails_without_presolve():
@@ -279,7 +312,11 @@ def test_a_master_on_which_highs_fails_without_presolve():
     counts[rng.integers(0, 4, 40), np.arange(40)] += 1
     counts[np.arange(4), 0] += 1
     found = design(
-        Joint.from_counts(counts), MinLift(5.7335238415733984), method="columns", gap=0.01, fallback=False
+        Joint.from_counts(counts),
+        MinLift(5.7335238415733984),
+        method="columns",
+        gap=0.01,
+        fallback=False,
     )
     assert found.certificate.gap_nmi <= 0.01
 
@@ -291,12 +328,24 @@ def table(tmp_path, adult_path, monkeypatch):
 
 
 def command(table: str, *more: str) -> list[str]:
-    options = ("--contingency", "--useful", "occupation", "--epsilon", "1", "--output", "channel.json")
+    options = (
+        "--contingency",
+        "--useful",
+        "occupation",
+        "--epsilon",
+        "1",
+        "--output",
+        "channel.json",
+    )
     return ["design", table, *options, *more]
 
 
-@pytest.mark.parametrize("lie", [points_as_they_are, weights_nan, nothing_at_all], ids=lambda f: f.__name__)
-def test_no_fallback_on_the_command_line_writes_nothing_and_exits_3(table, monkeypatch, capfd, lie):
+@pytest.mark.parametrize(
+    "lie", [points_as_they_are, weights_nan, nothing_at_all], ids=lambda f: f.__name__
+)
+def test_no_fallback_on_the_command_line_writes_nothing_and_exits_3(
+    table, monkeypatch, capfd, lie
+):
     lying_envelope(monkeypatch, lie)
     assert main(command(table, "--no-fallback")) == 3
     out, err = capfd.readouterr()
@@ -307,7 +356,9 @@ def test_no_fallback_on_the_command_line_writes_nothing_and_exits_3(table, monke
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=lambda e: type(e).__name__)
-def test_no_fallback_after_a_failure_writes_nothing_and_exits_3(table, monkeypatch, capfd, error):
+def test_no_fallback_after_a_failure_writes_nothing_and_exits_3(
+    table, monkeypatch, capfd, error
+):
     failing_envelope(monkeypatch, error)
     assert main(command(table, "--no-fallback")) == 3
     out, err = capfd.readouterr()
@@ -316,7 +367,9 @@ def test_no_fallback_after_a_failure_writes_nothing_and_exits_3(table, monkeypat
     assert str(error) in err
 
 
-def test_the_fallback_on_the_command_line_exits_0_and_says_so(table, monkeypatch, capfd):
+def test_the_fallback_on_the_command_line_exits_0_and_says_so(
+    table, monkeypatch, capfd
+):
     lying_envelope(monkeypatch, points_as_they_are)
     assert main(command(table, "--json")) == 0
     out, err = capfd.readouterr()
@@ -329,10 +382,14 @@ def test_the_fallback_on_the_command_line_exits_0_and_says_so(table, monkeypatch
     # The bound does not depend on the columns that could not be rounded.
     assert record["upper_bound_nmi"] - record["nmi"] <= record["gap_nmi"] < 1.0
     assert "subset-merging, verified" in err
-    assert Channel.load("channel.json").record.provenance["mechanism"] == "subset-merging"
+    assert (
+        Channel.load("channel.json").record.provenance["mechanism"] == "subset-merging"
+    )
 
 
-def test_ctrl_c_during_the_search_writes_the_best_verified_channel(table, monkeypatch, capfd):
+def test_ctrl_c_during_the_search_writes_the_best_verified_channel(
+    table, monkeypatch, capfd
+):
     def interrupted(self, step):
         raise KeyboardInterrupt
 
@@ -361,7 +418,9 @@ def test_a_bug_of_ours_on_the_command_line_writes_nothing(table, monkeypatch, ca
     assert os.listdir() == []
 
 
-def test_a_tiny_budget_that_doubles_cannot_serve_is_refused_or_served_never_broken(adult):
+def test_a_tiny_budget_that_doubles_cannot_serve_is_refused_or_served_never_broken(
+    adult,
+):
     for epsilon in (1e-16, 1e-300):
         found = design(adult, LIP(epsilon))
         assert is_private(found, adult)

@@ -29,14 +29,20 @@ def tables(draw):
 def cells(p):
     """(P(s, y), P(s), P(y)) of every cell, one by one."""
     rows, columns = [sum(r) for r in p.tolist()], [sum(c) for c in p.T.tolist()]
-    return [(p[s, y], rows[s], columns[y]) for s in range(p.shape[0]) for y in range(p.shape[1])]
+    return [
+        (p[s, y], rows[s], columns[y])
+        for s in range(p.shape[0])
+        for y in range(p.shape[1])
+    ]
 
 
 def per_output(p, term, combine=sum):
     """combine over s of term(P(s), l(s, y)), for every y."""
     count_s, count_y = p.shape
     every = [term(ps, psy / (ps * py)) for psy, ps, py in cells(p)]
-    return [combine(every[s * count_y + y] for s in range(count_s)) for y in range(count_y)]
+    return [
+        combine(every[s * count_y + y] for s in range(count_s)) for y in range(count_y)
+    ]
 
 
 def inverse(lift):
@@ -45,11 +51,17 @@ def inverse(lift):
 
 @given(tables())
 def test_measures_of_lift_are_their_definitions(p):
-    assert m.max_lift(p) == pytest.approx(per_output(p, lambda ps, lift: lift, max), rel=CLOSE)
-    assert m.min_lift(p) == pytest.approx(per_output(p, lambda ps, lift: lift, min), rel=CLOSE)
+    assert m.max_lift(p) == pytest.approx(
+        per_output(p, lambda ps, lift: lift, max), rel=CLOSE
+    )
+    assert m.min_lift(p) == pytest.approx(
+        per_output(p, lambda ps, lift: lift, min), rel=CLOSE
+    )
     ratio = [h * inverse(v) for h, v in zip(m.max_lift(p), m.min_lift(p), strict=True)]
     assert m.lift_ratio(p) == pytest.approx(ratio, rel=CLOSE)
-    assert m.l1_lift(p) == pytest.approx(per_output(p, lambda ps, v: ps * abs(v - 1)), rel=CLOSE, abs=CLOSE)
+    assert m.l1_lift(p) == pytest.approx(
+        per_output(p, lambda ps, v: ps * abs(v - 1)), rel=CLOSE, abs=CLOSE
+    )
     assert m.chi2_lift(p) == pytest.approx(
         per_output(p, lambda ps, v: ps * (v - 1) ** 2), rel=CLOSE, abs=CLOSE
     )
@@ -58,23 +70,35 @@ def test_measures_of_lift_are_their_definitions(p):
     chi2 = per_output(p, lambda ps, v: ps * (inverse(v) - 1) ** 2)
     assert m.chi2_lift_inverse(p) == pytest.approx(chi2, rel=CLOSE, abs=CLOSE)
     for alpha in (1.5, 2.0, 7.0):
-        power = [v ** (1 / alpha) for v in per_output(p, lambda ps, v, a=alpha: ps * v**a)]
+        power = [
+            v ** (1 / alpha) for v in per_output(p, lambda ps, v, a=alpha: ps * v**a)
+        ]
         assert m.alpha_lift(p, alpha) == pytest.approx(power, rel=CLOSE)
-        power = [v ** (1 / alpha) for v in per_output(p, lambda ps, v, a=alpha: ps * inverse(v) ** a)]
+        power = [
+            v ** (1 / alpha)
+            for v in per_output(p, lambda ps, v, a=alpha: ps * inverse(v) ** a)
+        ]
         assert m.alpha_lift_inverse(p, alpha) == pytest.approx(power, rel=CLOSE)
     assert m.alpha_lift(p, math.inf) == pytest.approx(m.max_lift(p), rel=CLOSE)
 
 
 @given(tables())
 def test_averages_are_their_definitions(p):
-    h = {axis: -sum(v * math.log(v) for v in p.sum(axis=axis).tolist()) for axis in (0, 1)}
+    h = {
+        axis: -sum(v * math.log(v) for v in p.sum(axis=axis).tolist())
+        for axis in (0, 1)
+    }
     both = -sum(v * math.log(v) for v in p.ravel().tolist() if v)
     assert m.entropy(p.sum(axis=1)) == pytest.approx(h[1], abs=CLOSE)
     assert m.entropy(p) == pytest.approx(both, abs=CLOSE)
     assert m.mutual_information(p) == pytest.approx(h[0] + h[1] - both, abs=CLOSE)
     if h[1] > 1e-3:
-        assert m.normalised_information(p) == pytest.approx((h[0] + h[1] - both) / h[1], abs=1e-6)
-    assert m.total_variation(p) == pytest.approx(0.5 * sum(abs(q - a * b) for q, a, b in cells(p)), abs=CLOSE)
+        assert m.normalised_information(p) == pytest.approx(
+            (h[0] + h[1] - both) / h[1], abs=1e-6
+        )
+    assert m.total_variation(p) == pytest.approx(
+        0.5 * sum(abs(q - a * b) for q, a, b in cells(p)), abs=CLOSE
+    )
     chi2 = sum((q - a * b) ** 2 / (a * b) for q, a, b in cells(p))
     assert m.chi2_information(p) == pytest.approx(chi2, rel=CLOSE, abs=CLOSE)
 
@@ -83,11 +107,18 @@ def test_averages_are_their_definitions(p):
 def test_informations_of_an_order_are_their_definitions(p, order):
     p_s, n, k = p.sum(axis=1).tolist(), *p.shape
     factor = order / (order - 1)
-    sums = [sum(p_s[s] * (p[s, y] / p_s[s]) ** order for s in range(n)) ** (1 / order) for y in range(k)]
-    assert m.sibson_information(p, order) == pytest.approx(factor * math.log(sum(sums)), abs=1e-7)
+    sums = [
+        sum(p_s[s] * (p[s, y] / p_s[s]) ** order for s in range(n)) ** (1 / order)
+        for y in range(k)
+    ]
+    assert m.sibson_information(p, order) == pytest.approx(
+        factor * math.log(sum(sums)), abs=1e-7
+    )
     sums = [sum(p[s, y] ** order for s in range(n)) ** (1 / order) for y in range(k)]
     before = sum(v**order for v in p_s) ** (1 / order)
-    assert m.arimoto_information(p, order) == pytest.approx(factor * math.log(sum(sums) / before), abs=1e-7)
+    assert m.arimoto_information(p, order) == pytest.approx(
+        factor * math.log(sum(sums) / before), abs=1e-7
+    )
 
 
 @given(tables())
@@ -97,10 +128,16 @@ def test_informations_grow_with_the_order_and_meet_their_limits(p):
     guessing = math.log(sum(p.max(axis=0)) / max(p.sum(axis=1)))
     assert m.maximal_leakage(p) == pytest.approx(leakage, abs=CLOSE)
     assert m.arimoto_information(p, math.inf) == pytest.approx(guessing, abs=CLOSE)
-    assert m.sibson_information(p, 1.0) == m.arimoto_information(p, 1.0) == m.mutual_information(p)
+    assert (
+        m.sibson_information(p, 1.0)
+        == m.arimoto_information(p, 1.0)
+        == m.mutual_information(p)
+    )
     sibson = [m.sibson_information(p, order) for order in ORDERS]
     assert all(b >= a - CLOSE for a, b in pairwise(sibson))
-    assert m.sibson_information(p, 1 + 1e-6) == pytest.approx(m.mutual_information(p), abs=1e-4)
+    assert m.sibson_information(p, 1 + 1e-6) == pytest.approx(
+        m.mutual_information(p), abs=1e-4
+    )
     assert m.sibson_information(p, 1 + 1e-12) == m.mutual_information(p)
     # Large orders do not underflow: P(y|s)^10000 is no double.
     assert m.sibson_information(p, 1e4) == pytest.approx(leakage, abs=1e-2)
@@ -156,7 +193,9 @@ def test_the_printed_propositions_fail_for_asymmetric_budgets():
     high = 1.418
     low = (15 - 8 * high) / 7
     assert low == pytest.approx(0.52229, abs=1e-5)
-    lifts = np.array([[high if (s + y) % 15 < 8 else low for y in range(15)] for s in range(15)])
+    lifts = np.array(
+        [[high if (s + y) % 15 < 8 else low for y in range(15)] for s in range(15)]
+    )
     p = lifts / 225
     assert math.log(high) <= eps_u
     assert -math.log(low) <= eps_l
@@ -185,16 +224,26 @@ def test_l1_budgets_on_both_sides_do_not_imply_ldp():
     ("inverse_measure", "prior", "lifts", "ends", "middle"),
     [
         (m.l1_lift_inverse, [1 / 3] * 3, [[1.5, 1, 0.5], [1, 1.5, 0.5]], 0.444, 0.467),
-        (m.chi2_lift_inverse, [0.1, 0.1, 0.8], [[1.5, 3.5, 0.625], [3.5, 1.5, 0.625]], 0.3501, 0.3600),
+        (
+            m.chi2_lift_inverse,
+            [0.1, 0.1, 0.8],
+            [[1.5, 3.5, 0.625], [3.5, 1.5, 0.625]],
+            0.3501,
+            0.3600,
+        ),
     ],
 )
-def test_two_inverse_measures_are_not_convex(inverse_measure, prior, lifts, ends, middle):
+def test_two_inverse_measures_are_not_convex(
+    inverse_measure, prior, lifts, ends, middle
+):
     """Theory, section 2: their values at two lift vectors and at the midpoint."""
     prior = np.array(prior)
 
     def value(lift):
         rest = (1 - 0.2 * np.array(lift)) / 0.8
-        return inverse_measure(prior[:, None] * np.stack([0.2 * np.array(lift), 0.8 * rest], axis=1))[0]
+        return inverse_measure(
+            prior[:, None] * np.stack([0.2 * np.array(lift), 0.8 * rest], axis=1)
+        )[0]
 
     assert value(lifts[0]) == pytest.approx(ends, abs=5e-4)
     assert value(lifts[1]) == pytest.approx(ends, abs=5e-4)
@@ -251,11 +300,23 @@ def test_a_constant_row_variable_loses_nothing():
             lambda: m.lift([[0.5, 0.0], [0.5, 0.0]]),
             r"column 2 of the joint distribution has no mass; drop it",
         ),
-        (lambda: m.lift([[0.5, 0.5], [0.0, 0.0]]), r"row 2 of the joint distribution has no mass; drop it"),
+        (
+            lambda: m.lift([[0.5, 0.5], [0.0, 0.0]]),
+            r"row 2 of the joint distribution has no mass; drop it",
+        ),
         (lambda: m.alpha_lift([[1.0]], 1.0), r"alpha \(1\) must be above 1"),
-        (lambda: m.alpha_lift_inverse([[1.0]], math.nan), r"alpha \(nan\) must be above 1"),
-        (lambda: m.sibson_information([[1.0]], 0.0), r"the order \(0\) must be positive"),
-        (lambda: m.arimoto_information([[1.0]], -1.0), r"the order \(-1\) must be positive"),
+        (
+            lambda: m.alpha_lift_inverse([[1.0]], math.nan),
+            r"alpha \(nan\) must be above 1",
+        ),
+        (
+            lambda: m.sibson_information([[1.0]], 0.0),
+            r"the order \(0\) must be positive",
+        ),
+        (
+            lambda: m.arimoto_information([[1.0]], -1.0),
+            r"the order \(-1\) must be positive",
+        ),
     ],
 )
 def test_what_is_no_distribution_is_refused(call, message):

@@ -36,7 +36,9 @@ class Narrow(Notion):
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_budget("epsilon", self.epsilon, allow_infinite=False))
+        object.__setattr__(
+            self, "epsilon", check_budget("epsilon", self.epsilon, allow_infinite=False)
+        )
 
     @property
     def limits(self) -> LiftLimits:
@@ -76,8 +78,13 @@ def lifts(joint, channel):
     sums = [sum(row) for row in joint.counts]
     for y in range(len(channel.outputs)):
         column = [row[y] for row in channel.rows]
-        masses = [sum(c * w for c, w in zip(row, column, strict=True)) for row in joint.counts]
-        yield [Fraction(m * sum(sums), r * sum(masses)) for m, r in zip(masses, sums, strict=True)]
+        masses = [
+            sum(c * w for c, w in zip(row, column, strict=True)) for row in joint.counts
+        ]
+        yield [
+            Fraction(m * sum(sums), r * sum(masses))
+            for m, r in zip(masses, sums, strict=True)
+        ]
 
 
 def test_a_notion_on_lifts(joint, tmp_path):
@@ -105,11 +112,19 @@ def test_a_notion_on_means(joint, tmp_path):
     p_s = [Fraction(sum(row), joint.total) for row in joint.counts]
     bound = Fraction(math.expm1(0.5) ** 3) * (1 + Fraction(1, 2**40))
     for each in lifts(joint, result.channel):
-        assert sum(p * abs(one - 1) ** 3 for p, one in zip(p_s, each, strict=True)) <= bound
-        assert sum(p * abs(1 / one - 1) ** 3 for p, one in zip(p_s, each, strict=True)) <= bound
+        assert (
+            sum(p * abs(one - 1) ** 3 for p, one in zip(p_s, each, strict=True))
+            <= bound
+        )
+        assert (
+            sum(p * abs(1 / one - 1) ** 3 for p, one in zip(p_s, each, strict=True))
+            <= bound
+        )
     verdict = md.audit(result.channel, joint, notion)
     assert verdict.used.eps_u <= 0.5
-    assert not md.audit(result.channel, joint, CubeLift(math.inf, verdict.used.eps_u * 0.9)).satisfied
+    assert not md.audit(
+        result.channel, joint, CubeLift(math.inf, verdict.used.eps_u * 0.9)
+    ).satisfied
     result.channel.save(tmp_path / "c.json")
     assert from_record(md.Channel.load(tmp_path / "c.json").record.notion) == notion
     with pytest.raises(InputError, match="l3 is a notion without polytope"):
@@ -118,7 +133,11 @@ def test_a_notion_on_means(joint, tmp_path):
 
 def test_comparisons_know_it(joint):
     rows = md.compare(
-        joint, epsilons=[0.5, 1.0], lams=[0.5], mechanisms=["subset-merging"], notions=["narrow", "l3"]
+        joint,
+        epsilons=[0.5, 1.0],
+        lams=[0.5],
+        mechanisms=["subset-merging"],
+        notions=["narrow", "l3"],
     ).rows
     assert [(row.notion, row.epsilon, row.lam, row.eps_l) for row in rows] == [
         ("narrow", 0.5, None, 0.5),
@@ -131,18 +150,54 @@ def test_comparisons_know_it(joint):
 
 def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lines = ["s,a,b,c,d"] + [f"s{i},{','.join(map(str, row))}" for i, row in enumerate(COUNTS)]
+    lines = ["s,a,b,c,d"] + [
+        f"s{i},{','.join(map(str, row))}" for i, row in enumerate(COUNTS)
+    ]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     table = ["t.csv", "--contingency"]
-    assert main(["design", *table, "--notion", "narrow", "--epsilon", "0.6", "--output", "c.json"]) == 0
+    assert (
+        main(
+            [
+                "design",
+                *table,
+                "--notion",
+                "narrow",
+                "--epsilon",
+                "0.6",
+                "--output",
+                "c.json",
+            ]
+        )
+        == 0
+    )
     assert "narrow (epsilon 0.6)" in capsys.readouterr().out
     assert main(["audit", "c.json"]) == 0
     assert "narrow" in capsys.readouterr().out
-    made = ["design", *table, "--notion", "l3", "--epsilon", "1", "--mechanism", "subset-merging", "--json"]
+    made = [
+        "design",
+        *table,
+        "--notion",
+        "l3",
+        "--epsilon",
+        "1",
+        "--mechanism",
+        "subset-merging",
+        "--json",
+    ]
     assert main(made) == 0
-    assert json.loads(capsys.readouterr().out)["notion"] == {"name": "l3", "eps_l": 0.5, "eps_u": 0.5}
-    assert main(["design", *table, "--notion", "narrow", "--epsilon", "1", "--lam", "0.4"]) == 2
-    assert "the budget of alip, l1, chi2, alpha and l3; --notion narrow takes" in capsys.readouterr().err
+    assert json.loads(capsys.readouterr().out)["notion"] == {
+        "name": "l3",
+        "eps_l": 0.5,
+        "eps_u": 0.5,
+    }
+    assert (
+        main(["design", *table, "--notion", "narrow", "--epsilon", "1", "--lam", "0.4"])
+        == 2
+    )
+    assert (
+        "the budget of alip, l1, chi2, alpha and l3; --notion narrow takes"
+        in capsys.readouterr().err
+    )
 
 
 def test_words_are_those_of_the_limits():
@@ -150,7 +205,9 @@ def test_words_are_those_of_the_limits():
         "whoever sees a released value finds every diagnosis at least 0.5 and at most 2 times as likely as before; "
         "no released value is more than 2 times as likely under one diagnosis as under another."
     )
-    assert "the mean of |l - 1|^3 is at most" in CubeLift(math.inf, 1.0).limits.condition("s")
+    assert "the mean of |l - 1|^3 is at most" in CubeLift(
+        math.inf, 1.0
+    ).limits.condition("s")
     assert CubeLift(1.0, math.inf).text == "l3 (eps_l 1)"
     assert to_record(Narrow(1.0)) == {"name": "narrow", "epsilon": 1.0}
 

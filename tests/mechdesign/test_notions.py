@@ -42,16 +42,30 @@ def test_limits_carry_kind_and_budgets(kind):
 
 
 def test_alpha_of_infinity_bounds_the_lifts_themselves():
-    assert AlphaLift(1.0, 2.0, math.inf).limits == LiftLimits(lower=1.0, upper=2.0) == ALIP(1.0, 2.0).limits
-    assert AlphaLift(1.0, 2.0, 3.0).limits == MeanLimits(PowerMean(3.0), lower=1.0, upper=2.0)
+    assert (
+        AlphaLift(1.0, 2.0, math.inf).limits
+        == LiftLimits(lower=1.0, upper=2.0)
+        == ALIP(1.0, 2.0).limits
+    )
+    assert AlphaLift(1.0, 2.0, 3.0).limits == MeanLimits(
+        PowerMean(3.0), lower=1.0, upper=2.0
+    )
 
 
 @pytest.mark.parametrize(
     "notion",
-    [L1Lift(0.5, 1.0), Chi2Lift(math.inf, 1.0), AlphaLift(0.5, 1.0, 2.5), AlphaLift(0.5, 1.0, math.inf)],
+    [
+        L1Lift(0.5, 1.0),
+        Chi2Lift(math.inf, 1.0),
+        AlphaLift(0.5, 1.0, 2.5),
+        AlphaLift(0.5, 1.0, math.inf),
+    ],
 )
 def test_records_come_back_with_infinities_as_texts(notion):
-    record = {key: "inf" if value == math.inf else value for key, value in to_record(notion).items()}
+    record = {
+        key: "inf" if value == math.inf else value
+        for key, value in to_record(notion).items()
+    }
     assert record["name"] in NOTIONS
     assert from_record(record) == notion
 
@@ -85,7 +99,9 @@ def test_alpha_must_be_a_number(alpha):
 
 
 def test_a_record_without_its_order_is_refused():
-    with pytest.raises(InputError, match="notion alpha needs exactly eps_l and eps_u and alpha"):
+    with pytest.raises(
+        InputError, match="notion alpha needs exactly eps_l and eps_u and alpha"
+    ):
         from_record({"name": "alpha", "eps_l": 1.0, "eps_u": 1.0})
 
 
@@ -97,7 +113,9 @@ def test_a_record_without_its_order_is_refused():
         (md.Chi2Lift, {"eps_l": 1.0, "eps_u": 1.0}),
     ],
 )
-def test_a_notion_without_lifts_takes_no_budgets_of_symbols_that_nobody_would_check(kind, arguments) -> None:
+def test_a_notion_without_lifts_takes_no_budgets_of_symbols_that_nobody_would_check(
+    kind, arguments
+) -> None:
     with pytest.raises(md.InputError, match="budgets of single symbols bound lifts"):
         kind(**arguments, own=(("HIV", 0.01, 0.01),))
 
@@ -105,7 +123,9 @@ def test_a_notion_without_lifts_takes_no_budgets_of_symbols_that_nobody_would_ch
 def test_budgets_of_symbols_are_checked_however_they_are_given() -> None:
     with pytest.raises(md.InputError, match="both budgets of 'HIV' are inf"):
         md.ALIP(0.1, 0.1, own=(("HIV", math.inf, math.inf),))
-    with pytest.raises(md.InputError, match=r"a budget of 'HIV' \(-1\) must be positive"):
+    with pytest.raises(
+        md.InputError, match=r"a budget of 'HIV' \(-1\) must be positive"
+    ):
         md.LIP(0.1, own=(("HIV", 1.0, -1.0),))
 
 
@@ -117,7 +137,9 @@ def test_the_words_of_an_order_round_it_down() -> None:
 
 def test_the_order_is_never_said_to_be_larger_than_it_is():
     """Means of lifts grow with the order, so an order rounded up would be a stronger promise."""
-    assert AlphaLift(1.0, 2.0, 1.99999999).text == "alpha (order 1.9999, eps_l 1, eps_u 2)"
+    assert (
+        AlphaLift(1.0, 2.0, 1.99999999).text == "alpha (order 1.9999, eps_l 1, eps_u 2)"
+    )
 
 
 @pytest.mark.parametrize("kind", MEANS)
@@ -137,5 +159,10 @@ def test_no_level_and_no_order_is_said_to_be_more_than_it_is():
     joint = md.Joint.from_counts([[3, 1], [1, 4]])
     channel = md.design(joint, ALIP(0.5, 0.5)).channel
     found = measure(channel, joint, (2.0, 2.0000001, 2.5, math.inf)).leakage
-    assert {"alpha_lift[2]", "alpha_lift[2.0000001]", "alpha_lift[2.5]", "alpha_lift[inf]"} <= {*found}
+    assert {
+        "alpha_lift[2]",
+        "alpha_lift[2.0000001]",
+        "alpha_lift[2.5]",
+        "alpha_lift[inf]",
+    } <= {*found}
     assert found["alpha_lift[2]"] <= found["alpha_lift[2.0000001]"]

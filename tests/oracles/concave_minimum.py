@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchCounts, SearchStatus, check_prices
+from solvers.concave import (
+    MEMORY_LIMIT,
+    ConcaveSearch,
+    SearchCounts,
+    SearchStatus,
+    check_prices,
+)
 from solvers.errors import EmptyPolytope, InvalidOption
 from solvers.points import Points
 from solvers.polytope import Polytope
@@ -97,5 +103,9 @@ def concave_minimum(
     if status is SearchStatus.DONE and values[best] - result.bound > tolerance:
         status = PRECISION
     return ConcaveMinimum(
-        status, points.take([best]).toarray()[0], float(values[best]), result.bound, result.counts
+        status,
+        points.take([best]).toarray()[0],
+        float(values[best]),
+        result.bound,
+        result.counts,
     )

@@ -41,12 +41,20 @@ class CvxpyMaster:
 
         def failed() -> MasterSolution:
             # Clarabel calls an answer inaccurate, too, when its time is over.
-            status = MasterStatus.TIME_LIMIT if time.monotonic() >= end else MasterStatus.FAILED
-            return MasterSolution(status, np.zeros(k), np.zeros(n), np.inf, np.inf, np.inf)
+            status = (
+                MasterStatus.TIME_LIMIT
+                if time.monotonic() >= end
+                else MasterStatus.FAILED
+            )
+            return MasterSolution(
+                status, np.zeros(k), np.zeros(n), np.inf, np.inf, np.inf
+            )
 
         if k == 0:
             return failed()
-        matrix = csr_array((self._points.data, self._points.indices, self._points.indptr), shape=(k, n))
+        matrix = csr_array(
+            (self._points.data, self._points.indices, self._points.indptr), shape=(k, n)
+        )
         weights = cvxpy.Variable(k, nonneg=True)
         missing, excess = cvxpy.Variable(n, nonneg=True), cvxpy.Variable(n, nonneg=True)
         rest = missing - excess
@@ -57,7 +65,11 @@ class CvxpyMaster:
         else:
             objective = objective + box.upper @ missing - box.lower @ excess
         problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
-        options = {"time_limit": float(max(time_limit, 0.0))} if np.isfinite(time_limit) else {}
+        options = (
+            {"time_limit": float(max(time_limit, 0.0))}
+            if np.isfinite(time_limit)
+            else {}
+        )
         with warnings.catch_warnings():
             # "Solution may be inaccurate" is a status, too, and counts as a failure below.
             warnings.simplefilter("ignore", UserWarning)
@@ -66,12 +78,21 @@ class CvxpyMaster:
             except cvxpy.SolverError:
                 return failed()
         price = constraints[0].dual_value
-        if problem.status != cvxpy.OPTIMAL or weights.value is None or rest.value is None or price is None:
+        if (
+            problem.status != cvxpy.OPTIMAL
+            or weights.value is None
+            or rest.value is None
+            or price is None
+        ):
             return failed()
         found = np.maximum(np.asarray(weights.value, dtype=np.float64), 0.0)
-        left = np.asarray(rest.value, dtype=np.float64) if box is not None else np.zeros(n)
+        left = (
+            np.asarray(rest.value, dtype=np.float64) if box is not None else np.zeros(n)
+        )
         # cvxpy's Lagrangian adds dual @ (lhs - rhs); prices of this package have the other sign.
         dual = -np.asarray(price, dtype=np.float64)
         worst = float(np.abs(self._points.combine(found) + left - self._target).max())
         slack = float(np.abs(left).sum())
-        return MasterSolution(MasterStatus.OPTIMAL, found, dual, float(dual @ self._target), slack, worst)
+        return MasterSolution(
+            MasterStatus.OPTIMAL, found, dual, float(dual @ self._target), slack, worst
+        )

@@ -29,11 +29,15 @@ def random_table(rng: np.random.Generator, most_s: int = 5, most_x: int = 12) ->
         table = (rng.random(shape) * 2**60).astype(np.int64)
     else:
         table = rng.integers(1, 10 ** rng.integers(1, 7, shape[1]), shape)
-    table[np.arange(max(shape)) % shape[0], np.arange(max(shape)) % shape[1]] += 1  # full support
+    table[np.arange(max(shape)) % shape[0], np.arange(max(shape)) % shape[1]] += (
+        1  # full support
+    )
     return Joint.from_counts(table)
 
 
-def boundary(joint: Joint, limits: LiftLimits, rng: np.random.Generator) -> tuple[Array, Array]:
+def boundary(
+    joint: Joint, limits: LiftLimits, rng: np.random.Generator
+) -> tuple[Array, Array]:
     """A random channel, mixed with its output marginal until its worst lift is at the limit, up to rounding."""
     n = len(joint.useful)
     w = rng.random((n, n)) ** 4 * (rng.random((n, n)) < 0.5) + np.eye(n)
@@ -71,7 +75,9 @@ def vertices(joint: Joint, limits: LiftLimits, margin: float = 1e-12) -> Array |
     rows.append(np.hstack([np.zeros((n, 1)), np.eye(n)]))
     simplex = np.concatenate(([-1.0], np.ones(n)))[None, :]
     table = np.vstack([*rows, simplex])
-    matrix = cdd.matrix_from_array(table.tolist(), rep_type=cdd.RepType.INEQUALITY, lin_set={len(table) - 1})
+    matrix = cdd.matrix_from_array(
+        table.tolist(), rep_type=cdd.RepType.INEQUALITY, lin_set={len(table) - 1}
+    )
     try:
         points = np.array(cdd.copy_generators(cdd.polyhedron_from_matrix(matrix)).array)
     except RuntimeError:  # 'numerical inconsistency'
@@ -79,7 +85,9 @@ def vertices(joint: Joint, limits: LiftLimits, margin: float = 1e-12) -> Array |
     return np.maximum(points[:, 1:], 0.0) if points.ndim == 2 else None
 
 
-def optimal(joint: Joint, limits: LiftLimits, margin: float = 1e-12) -> tuple[Array, Array] | None:
+def optimal(
+    joint: Joint, limits: LiftLimits, margin: float = 1e-12
+) -> tuple[Array, Array] | None:
     """Weights and posteriors of the design of least H(X|Y) over `vertices`; None if there is none."""
     from scipy.optimize import linprog
 

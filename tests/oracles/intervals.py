@@ -28,11 +28,15 @@ class Interval:
     @classmethod
     def of(cls, value: Fraction, digits: int) -> Interval:
         top, bottom = Decimal(value.numerator), Decimal(value.denominator)
-        return cls(_down(digits).divide(top, bottom), _up(digits).divide(top, bottom), digits)
+        return cls(
+            _down(digits).divide(top, bottom), _up(digits).divide(top, bottom), digits
+        )
 
     def __add__(self, other: Interval) -> Interval:
         return Interval(
-            _down(self.digits).add(self.lo, other.lo), _up(self.digits).add(self.hi, other.hi), self.digits
+            _down(self.digits).add(self.lo, other.lo),
+            _up(self.digits).add(self.hi, other.hi),
+            self.digits,
         )
 
     def __mul__(self, other: Interval) -> Interval:
@@ -47,23 +51,36 @@ class Interval:
     def exp(self) -> Interval:
         down, up = _down(self.digits), _up(self.digits)
         low = down.next_minus(down.exp(self.lo))
-        return Interval(max(Decimal(0), low), up.next_plus(up.exp(self.hi)), self.digits)
+        return Interval(
+            max(Decimal(0), low), up.next_plus(up.exp(self.hi)), self.digits
+        )
 
     def ln(self) -> Interval:
         down, up = _down(self.digits), _up(self.digits)
-        return Interval(down.next_minus(down.ln(self.lo)), up.next_plus(up.ln(self.hi)), self.digits)
+        return Interval(
+            down.next_minus(down.ln(self.lo)), up.next_plus(up.ln(self.hi)), self.digits
+        )
 
 
 def _down(digits: int) -> Context:
-    return Context(prec=digits, rounding=ROUND_FLOOR, Emax=WIDEST, Emin=-WIDEST, traps=[])
+    return Context(
+        prec=digits, rounding=ROUND_FLOOR, Emax=WIDEST, Emin=-WIDEST, traps=[]
+    )
 
 
 def _up(digits: int) -> Context:
-    return Context(prec=digits, rounding=ROUND_CEILING, Emax=WIDEST, Emin=-WIDEST, traps=[])
+    return Context(
+        prec=digits, rounding=ROUND_CEILING, Emax=WIDEST, Emin=-WIDEST, traps=[]
+    )
 
 
 def _excess(
-    p_s: list[Fraction], values: list[Fraction], kind: str, order: float, eps: Fraction, digits: int
+    p_s: list[Fraction],
+    values: list[Fraction],
+    kind: str,
+    order: float,
+    eps: Fraction,
+    digits: int,
 ) -> Interval:
     """Something that is at most 0 exactly where the mean of these lifts (or inverses) keeps to eps."""
     minus_one = Interval.of(Fraction(-1), digits)
@@ -75,10 +92,16 @@ def _excess(
         for p, value in zip(p_s, values, strict=True):
             if value:
                 total = (
-                    total + Interval.of(p, digits) * (exponent * Interval.of(value / most, digits).ln()).exp()
+                    total
+                    + Interval.of(p, digits)
+                    * (exponent * Interval.of(value / most, digits).ln()).exp()
                 )
         share = Interval.of(1 / Fraction(order), digits)
-        return Interval.of(most, digits).ln() + share * total.ln() + Interval.of(-eps, digits)
+        return (
+            Interval.of(most, digits).ln()
+            + share * total.ln()
+            + Interval.of(-eps, digits)
+        )
     room = Interval.of(eps, digits).exp() + minus_one  # e^eps - 1
     if kind == "l1":
         mean = sum(p * abs(value - 1) for p, value in zip(p_s, values, strict=True))
@@ -88,7 +111,13 @@ def _excess(
 
 
 def keeps(
-    p_s: list[Fraction], column: list[Fraction], kind: str, order: float, eps: float, *, inverse: bool
+    p_s: list[Fraction],
+    column: list[Fraction],
+    kind: str,
+    order: float,
+    eps: float,
+    *,
+    inverse: bool,
 ) -> bool:
     """Whether one output with these lifts keeps to the budget `eps` of one side."""
     if math.isinf(eps):
@@ -113,7 +142,11 @@ class Judge:
     """The lifts of a channel on a table, to be held against budgets."""
 
     def __init__(
-        self, counts: Table, rows: list[list[int | Fraction]], kind: str, order: float = math.nan
+        self,
+        counts: Table,
+        rows: list[list[int | Fraction]],
+        kind: str,
+        order: float = math.nan,
     ) -> None:
         total = sum(map(sum, counts))
         self.p_s = [Fraction(sum(row), total) for row in counts]
@@ -123,14 +156,20 @@ class Judge:
     def failing(self, eps_l: float, eps_u: float) -> tuple[int, ...]:
         """Positions of the outputs that violate one of the budgets."""
         return tuple(
-            y for y in range(len(self.columns)) if not (self.below(eps_l, y) and self.above(eps_u, y))
+            y
+            for y in range(len(self.columns))
+            if not (self.below(eps_l, y) and self.above(eps_u, y))
         )
 
     def below(self, eps: float, y: int) -> bool:
-        return keeps(self.p_s, self.columns[y], self.kind, self.order, eps, inverse=True)
+        return keeps(
+            self.p_s, self.columns[y], self.kind, self.order, eps, inverse=True
+        )
 
     def above(self, eps: float, y: int) -> bool:
-        return keeps(self.p_s, self.columns[y], self.kind, self.order, eps, inverse=False)
+        return keeps(
+            self.p_s, self.columns[y], self.kind, self.order, eps, inverse=False
+        )
 
     def is_used(self, value: float, *, inverse: bool) -> bool:
         """Whether `value` is the smallest double, from 0 on, that every output keeps to on this side."""

@@ -22,12 +22,17 @@ def every_tuple(counts, matrices, places=None):
                     term *= matrix[place[x]][y]
                 masses[s] += term
         if mass := sum(masses):
-            yield outputs, [m * total / (r * mass) for m, r in zip(masses, sums, strict=True)]
+            yield (
+                outputs,
+                [m * total / (r * mass) for m, r in zip(masses, sums, strict=True)],
+            )
 
 
 def extremes(counts, matrices, places=None):
     """The largest lift, the smallest, and their largest quotient on one tuple (None for infinity)."""
     every = [lifts for _, lifts in every_tuple(counts, matrices, places)]
-    quotients = [None if min(lifts) == 0 else max(lifts) / min(lifts) for lifts in every]
+    quotients = [
+        None if min(lifts) == 0 else max(lifts) / min(lifts) for lifts in every
+    ]
     ratio = None if None in quotients else max(quotients)
     return max(map(max, every)), min(map(min, every)), ratio

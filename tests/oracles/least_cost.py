@@ -47,7 +47,11 @@ def least_cost(
                 if math.isfinite(lower):
                     rows.append(column(y, math.exp(-lower) * mass - given[s]))
                 if math.isfinite(ratio):
-                    rows += [column(y, given[s] - math.exp(ratio) * given[t]) for t in range(size) if t != s]
+                    rows += [
+                        column(y, given[s] - math.exp(ratio) * given[t])
+                        for t in range(size)
+                        if t != s
+                    ]
         rows += [column(y, row) for row in columns]
         if keep:
             equal.append(column(y, p_x))

@@ -43,7 +43,9 @@ def exceeds_exp(ratio: Fraction, exponent: float) -> bool:
         terms *= 2
 
 
-def lifts(counts: Table, rows: Sequence[Sequence[int | Fraction]]) -> list[list[Fraction]]:
+def lifts(
+    counts: Table, rows: Sequence[Sequence[int | Fraction]]
+) -> list[list[Fraction]]:
     """l(s, y) = P(y|s) / P(y) for every output y of positive mass (outer list) and every s.
 
     `rows` are proportional to W(y|x), each with its own factor.
@@ -53,7 +55,9 @@ def lifts(counts: Table, rows: Sequence[Sequence[int | Fraction]]) -> list[list[
     columns: list[list[Fraction]] = []
     for y in range(len(rows[0])):
         w = [Fraction(row[y]) / sum(row) for row in rows]
-        p_sy = [sum(Fraction(c, total) * w[x] for x, c in enumerate(row)) for row in counts]
+        p_sy = [
+            sum(Fraction(c, total) * w[x] for x, c in enumerate(row)) for row in counts
+        ]
         if sum(p_sy) > 0:
             columns.append([p / q / sum(p_sy) for p, q in zip(p_sy, p_s, strict=True)])
     return columns
@@ -65,9 +69,13 @@ def satisfies(counts: Table, rows: Sequence[Sequence[int | Fraction]], limits) -
         high, low = max(column), min(column)
         if not math.isinf(limits.upper) and exceeds_exp(high, limits.upper):
             return False
-        if not math.isinf(limits.lower) and (low == 0 or exceeds_exp(1 / low, limits.lower)):
+        if not math.isinf(limits.lower) and (
+            low == 0 or exceeds_exp(1 / low, limits.lower)
+        ):
             return False
-        if not math.isinf(limits.ratio) and (low == 0 or exceeds_exp(high / low, limits.ratio)):
+        if not math.isinf(limits.ratio) and (
+            low == 0 or exceeds_exp(high / low, limits.ratio)
+        ):
             return False
     return True
 
@@ -78,12 +86,17 @@ def is_smallest_budget(ratio: Fraction | None, budget: float) -> bool:
         return budget == math.inf
     if ratio <= 1:
         return budget == 0.0
-    return not exceeds_exp(ratio, budget) and exceeds_exp(ratio, math.nextafter(budget, 0.0))
+    return not exceeds_exp(ratio, budget) and exceeds_exp(
+        ratio, math.nextafter(budget, 0.0)
+    )
 
 
 def smallest_budget(ratio: Fraction) -> float:
     """The smallest double b >= 0 with ratio <= e^b, by bisection over the doubles."""
-    low, high = -1, 0x4085E00000000000  # bit patterns of doubles grow with them; the upper end is 700.0
+    low, high = (
+        -1,
+        0x4085E00000000000,
+    )  # bit patterns of doubles grow with them; the upper end is 700.0
     while high - low > 1:
         middle = (low + high) // 2
         if exceeds_exp(ratio, _double(middle)):

@@ -18,28 +18,45 @@ def decimal(value: Fraction) -> Decimal:
     return CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
-def budget_of(p_s: list[Fraction], values: list[Fraction | None], kind: str, order: float) -> Decimal | None:
+def budget_of(
+    p_s: list[Fraction], values: list[Fraction | None], kind: str, order: float
+) -> Decimal | None:
     """The smallest eps that bounds the mean of these lifts (or inverses); None for infinity."""
     if None in values:
         return None
     with localcontext(CONTEXT):
         if kind == "l1":
-            return (1 + decimal(sum(p * abs(v - 1) for p, v in zip(p_s, values, strict=True)))).ln()
+            return (
+                1
+                + decimal(sum(p * abs(v - 1) for p, v in zip(p_s, values, strict=True)))
+            ).ln()
         if kind == "chi2":
-            return (1 + decimal(sum(p * (v - 1) ** 2 for p, v in zip(p_s, values, strict=True))).sqrt()).ln()
+            return (
+                1
+                + decimal(
+                    sum(p * (v - 1) ** 2 for p, v in zip(p_s, values, strict=True))
+                ).sqrt()
+            ).ln()
         exponent = Decimal(order)
         mean = sum(
-            decimal(p) * (decimal(v).ln() * exponent).exp() for p, v in zip(p_s, values, strict=True) if v
+            decimal(p) * (decimal(v).ln() * exponent).exp()
+            for p, v in zip(p_s, values, strict=True)
+            if v
         )
         return mean.ln() / exponent
 
 
-def used(counts, rows, kind: str, order: float = math.nan) -> tuple[Decimal | None, Decimal | None]:
+def used(
+    counts, rows, kind: str, order: float = math.nan
+) -> tuple[Decimal | None, Decimal | None]:
     """The budgets (eps_l, eps_u) that the worst output uses; None for infinity."""
     total = sum(map(sum, counts))
     p_s = [Fraction(sum(row), total) for row in counts]
     columns = lifts(counts, rows)
-    below = [budget_of(p_s, [1 / v if v else None for v in column], kind, order) for column in columns]
+    below = [
+        budget_of(p_s, [1 / v if v else None for v in column], kind, order)
+        for column in columns
+    ]
     above = [budget_of(p_s, column, kind, order) for column in columns]
     return (None if None in below else max(below)), max(above)
 
@@ -50,11 +67,15 @@ def keeps(value: Decimal | None, limit: float) -> bool:
         return True
     if value is None:
         return False
-    assert value == 0 or abs(value - Decimal(limit)) > DOUBT, "too close for this oracle"
+    assert value == 0 or abs(value - Decimal(limit)) > DOUBT, (
+        "too close for this oracle"
+    )
     return value <= Decimal(limit)
 
 
 def satisfies(counts, rows, limits) -> bool:
     """Whether every output keeps to the `MeanLimits`."""
-    below, above = used(counts, rows, limits.mean.name, getattr(limits.mean, "order", math.nan))
+    below, above = used(
+        counts, rows, limits.mean.name, getattr(limits.mean, "order", math.nan)
+    )
     return keeps(below, limits.lower) and keeps(above, limits.upper)

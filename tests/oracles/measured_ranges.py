@@ -41,7 +41,8 @@ def scaled_end(value: Fraction, scale: int) -> int:
 def cut_places(boxes: Sequence[Box], dimension: int, scale: int) -> list[list[int]]:
     """All endpoints of each axis times `scale`, increasing."""
     return [
-        sorted({scaled_end(end, scale) for box in boxes for end in box[axis]}) for axis in range(dimension)
+        sorted({scaled_end(end, scale) for box in boxes for end in box[axis]})
+        for axis in range(dimension)
     ]
 
 
@@ -49,7 +50,10 @@ def boxes_of(region: Boxes) -> list[Box]:
     """Disjoint boxes (up to boundaries) that make up the region: its cells."""
     cells = np.argwhere(region.mask).tolist()
     return [
-        tuple((axis[k], axis[k + 1]) for axis, k in zip(region.edges, cell, strict=True)) for cell in cells
+        tuple(
+            (axis[k], axis[k + 1]) for axis, k in zip(region.edges, cell, strict=True)
+        )
+        for cell in cells
     ]
 
 
@@ -96,15 +100,21 @@ class MeasuredRange:
         """
         given = list(pieces)
         if not given:
-            raise InputError("the joint range is empty: give at least one pair of boxes")
+            raise InputError(
+                "the joint range is empty: give at least one pair of boxes"
+            )
         for k, piece in enumerate(given):
             if not isinstance(piece, tuple | list) or len(piece) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InputError(f"piece {k + 1} must be a pair (x box, y box), not {quoted(piece)}")
+                raise InputError(
+                    f"piece {k + 1} must be a pair (x box, y box), not {quoted(piece)}"
+                )
         xs = _read("x box", [x for x, _ in given])
         ys = _read("y box", [y for _, y in given])
         solid = [k for k in range(len(given)) if _is_solid(xs[k]) and _is_solid(ys[k])]
         if not solid:
-            raise InputError("the joint range has measure zero: every piece is a point or a surface")
+            raise InputError(
+                "the joint range has measure zero: every piece is a point or a surface"
+            )
         x_cells, x_weights = _cut([xs[k] for k in solid])
         y_cells, y_weights = _cut([ys[k] for k in solid])
         cells, x_kept, y_kept = _relate(x_cells, y_cells)
@@ -125,18 +135,34 @@ class MeasuredRange:
             If there is no output, or the region of an output has measure zero.
         """
         if not regions:
-            raise InputError("the joint range is empty: give at least one output with its region")
+            raise InputError(
+                "the joint range is empty: give at least one output with its region"
+            )
         for y, region in regions.items():
             if not region.measure:
-                raise InputError(f"output {quoted(y)} has an empty conditional range (measure zero); drop it")
-        boxes = [(box, j) for j, region in enumerate(regions.values()) for box in boxes_of(region)]
+                raise InputError(
+                    f"output {quoted(y)} has an empty conditional range (measure zero); drop it"
+                )
+        boxes = [
+            (box, j)
+            for j, region in enumerate(regions.values())
+            for box in boxes_of(region)
+        ]
         x_cells, x_weights = _cut([box for box, _ in boxes])
-        cells, x_kept, _ = _relate(x_cells, [np.asarray([j], dtype=np.int64) for _, j in boxes])
+        cells, x_kept, _ = _relate(
+            x_cells, [np.asarray([j], dtype=np.int64) for _, j in boxes]
+        )
         return cls(
-            JointRange.from_codes(cells.x_symbols, tuple(regions), cells.rows, cells.columns),
+            JointRange.from_codes(
+                cells.x_symbols, tuple(regions), cells.rows, cells.columns
+            ),
             tuple(x_weights[k] for k in x_kept),
             (Fraction(1),) * len(regions),
-            tuple((box, Symbol(y)) for y, region in regions.items() for box in boxes_of(region)),
+            tuple(
+                (box, Symbol(y))
+                for y, region in regions.items()
+                for box in boxes_of(region)
+            ),
         )
 
     @property
@@ -189,7 +215,9 @@ class MeasuredRange:
         scale = math.lcm(*(weight.denominator for weight in self.x_weights))
         whole = [scaled_end(weight, scale) for weight in self.x_weights]
         totals = [0] * self.cells.shape[1]
-        for i, j in zip(self.cells.rows.tolist(), self.cells.columns.tolist(), strict=True):
+        for i, j in zip(
+            self.cells.rows.tolist(), self.cells.columns.tolist(), strict=True
+        ):
             totals[j] += whole[i]
         return tuple(Fraction(total, scale) for total in totals)
 
@@ -197,7 +225,9 @@ class MeasuredRange:
     def reverse(self) -> MeasuredRange:
         """The same joint range seen from Y."""
         swapped = tuple((y, x) for x, y in self.pieces)
-        return MeasuredRange(self.cells.reverse, self.y_weights, self.x_weights, swapped)
+        return MeasuredRange(
+            self.cells.reverse, self.y_weights, self.x_weights, swapped
+        )
 
     def x_range(self) -> Boxes | frozenset[Hashable]:
         """The marginal range [[X]]: a region, or the symbols of a discrete variable."""
@@ -219,7 +249,9 @@ class MeasuredRange:
         """
         kept = [x for x, side in self.pieces if _holds(side, y)]
         if not kept:
-            raise InputError(f"value {quoted(y)} is not in the range of the variable conditioned on")
+            raise InputError(
+                f"value {quoted(y)} is not in the range of the variable conditioned on"
+            )
         return _gathered(kept)
 
     def is_unrelated(self) -> bool:
@@ -229,7 +261,9 @@ class MeasuredRange:
 
 def _gathered(sides: Sequence[Side]) -> Boxes | frozenset[Hashable]:
     symbols = frozenset(side.value for side in sides if isinstance(side, Symbol))
-    return symbols or Boxes.union([side for side in sides if not isinstance(side, Symbol)])
+    return symbols or Boxes.union(
+        [side for side in sides if not isinstance(side, Symbol)]
+    )
 
 
 def _holds(side: Side, value: Any) -> bool:
@@ -239,8 +273,13 @@ def _holds(side: Side, value: Any) -> bool:
         return bool((value & Boxes.union([side])).measure)
     point = list(value) if isinstance(value, tuple | list | np.ndarray) else [value]
     if len(point) != len(side):
-        raise InputError(f"a point must have {len(side)} coordinate(s), not {len(point)}")
-    return all(low <= fraction_of(p) <= high for p, (low, high) in zip(point, side, strict=True))
+        raise InputError(
+            f"a point must have {len(side)} coordinate(s), not {len(point)}"
+        )
+    return all(
+        low <= fraction_of(p) <= high
+        for p, (low, high) in zip(point, side, strict=True)
+    )
 
 
 def box_space(pieces: Iterable[Mapping[str, Any]]) -> UncertainSpace:
@@ -259,15 +298,31 @@ def box_space(pieces: Iterable[Mapping[str, Any]]) -> UncertainSpace:
     """
     given = list(pieces)
     if not given or any(set(piece) != set(given[0]) for piece in given):
-        raise InputError("a space of boxes needs at least one piece, and the same variables in all of them")
+        raise InputError(
+            "a space of boxes needs at least one piece, and the same variables in all of them"
+        )
     boxes = {name: _read(name, [piece[name] for piece in given]) for name in given[0]}
-    solid = [k for k in range(len(given)) if all(_is_solid(sides[k]) for sides in boxes.values())]
+    solid = [
+        k
+        for k in range(len(given))
+        if all(_is_solid(sides[k]) for sides in boxes.values())
+    ]
     if not solid:
-        raise InputError("the joint range has measure zero: every piece is a point or a surface")
+        raise InputError(
+            "the joint range has measure zero: every piece is a point or a surface"
+        )
     cells = [_cut([sides[k] for k in solid])[0] for sides in boxes.values()]
-    _check_outcomes(sum(math.prod(part[k].size for part in cells) for k in range(len(solid))))
-    grid = [np.meshgrid(*(part[k] for part in cells), indexing="ij") for k in range(len(solid))]
-    columns = [np.concatenate([axes[v].reshape(-1) for axes in grid]) for v in range(len(boxes))]
+    _check_outcomes(
+        sum(math.prod(part[k].size for part in cells) for k in range(len(solid)))
+    )
+    grid = [
+        np.meshgrid(*(part[k] for part in cells), indexing="ij")
+        for k in range(len(solid))
+    ]
+    columns = [
+        np.concatenate([axes[v].reshape(-1) for axes in grid])
+        for v in range(len(boxes))
+    ]
     return UncertainSpace.from_columns(dict(zip(boxes, columns, strict=True)))
 
 
@@ -278,11 +333,16 @@ def largest_region_difference(joint: MeasuredRange) -> Fraction:
     e^epsilon for every individual. Quadratic in the number of x cells.
     """
     rows: list[set[int]] = [set() for _ in range(joint.cells.shape[0])]
-    for i, j in zip(joint.cells.rows.tolist(), joint.cells.columns.tolist(), strict=True):
+    for i, j in zip(
+        joint.cells.rows.tolist(), joint.cells.columns.tolist(), strict=True
+    ):
         rows[i].add(j)
     distinct = list({frozenset(row) for row in rows})
     return max(
-        (sum((joint.y_weights[j] for j in a ^ b), Fraction(0)) for a, b in combinations(distinct, 2)),
+        (
+            sum((joint.y_weights[j] for j in a ^ b), Fraction(0))
+            for a, b in combinations(distinct, 2)
+        ),
         default=Fraction(0),
     )
 
@@ -297,7 +357,9 @@ def _check_outcomes(number: int) -> None:
 
 def _read(name: str, boxes: Sequence[Any]) -> list[Box]:
     first = read_box(f"{name} 1", boxes[0])
-    return [first] + [read_box(f"{name} {k + 2}", box, len(first)) for k, box in enumerate(boxes[1:])]
+    return [first] + [
+        read_box(f"{name} {k + 2}", box, len(first)) for k, box in enumerate(boxes[1:])
+    ]
 
 
 def _is_solid(box: Box) -> bool:
@@ -317,7 +379,9 @@ def _cut(boxes: Sequence[Box]) -> tuple[list[Places], list[Fraction]]:
             np.arange(place[scaled_end(low, scale)], place[scaled_end(high, scale)])
             for place, (low, high) in zip(places, box, strict=True)
         ]
-        found.append(np.ravel_multi_index(np.ix_(*spans), shape).reshape(-1).astype(np.int64))
+        found.append(
+            np.ravel_multi_index(np.ix_(*spans), shape).reshape(-1).astype(np.int64)
+        )
     measures = np.asarray([1], dtype=object)
     for axis in edges:
         widths = np.asarray([b - a for a, b in pairwise(axis)], dtype=object)
@@ -326,12 +390,16 @@ def _cut(boxes: Sequence[Box]) -> tuple[list[Places], list[Fraction]]:
     return found, [Fraction(int(m), unit) for m in measures.tolist()]
 
 
-def _relate(xs: Sequence[Places], ys: Sequence[Places]) -> tuple[JointRange, list[int], list[int]]:
+def _relate(
+    xs: Sequence[Places], ys: Sequence[Places]
+) -> tuple[JointRange, list[int], list[int]]:
     """The relation of the cells of each piece, and the cells that take part."""
     _check_outcomes(sum(x.size * y.size for x, y in zip(xs, ys, strict=True)))
     rows = np.concatenate([np.repeat(x, y.size) for x, y in zip(xs, ys, strict=True)])
     columns = np.concatenate([np.tile(y, x.size) for x, y in zip(xs, ys, strict=True)])
     x_kept, rows = np.unique(rows, return_inverse=True)
     y_kept, columns = np.unique(columns, return_inverse=True)
-    cells = JointRange.from_codes(tuple(range(x_kept.size)), tuple(range(y_kept.size)), rows, columns)
+    cells = JointRange.from_codes(
+        tuple(range(x_kept.size)), tuple(range(y_kept.size)), rows, columns
+    )
     return cells, x_kept.tolist(), y_kept.tolist()

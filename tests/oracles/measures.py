@@ -103,7 +103,9 @@ def chi2_lift_inverse(p: ArrayLike) -> Array:
 def alpha_lift_inverse(p: ArrayLike, alpha: float) -> Array:
     """(sum_s P(s) l^-alpha)^(1/alpha), (|Y|,), for alpha > 1; infinite where a lift is zero."""
     joint = _joint(p)
-    return _power_mean(joint.sum(axis=1), _reciprocal(lift(joint)), _order_above_one(alpha))
+    return _power_mean(
+        joint.sum(axis=1), _reciprocal(lift(joint)), _order_above_one(alpha)
+    )
 
 
 def total_variation(p: ArrayLike) -> float:
@@ -187,7 +189,9 @@ def leakage(p: ArrayLike, alphas: Sequence[float] = (2.0,)) -> dict[str, float]:
     }
     for alpha in alphas:
         values[f"alpha_lift[{alpha:g}]"] = float(alpha_lift(joint, alpha).max())
-        values[f"alpha_lift_inverse[{alpha:g}]"] = float(alpha_lift_inverse(joint, alpha).max())
+        values[f"alpha_lift_inverse[{alpha:g}]"] = float(
+            alpha_lift_inverse(joint, alpha).max()
+        )
         values[f"sibson_information[{alpha:g}]"] = sibson_information(joint, alpha)
         values[f"arimoto_information[{alpha:g}]"] = arimoto_information(joint, alpha)
     return values
@@ -205,12 +209,16 @@ def _distribution(values: Array) -> Array:
 def _joint(p: ArrayLike) -> Array:
     joint = np.asarray(p, dtype=np.float64)
     if joint.ndim != 2:
-        raise InputError(f"a joint distribution must have 2 dimensions, not {joint.ndim}")
+        raise InputError(
+            f"a joint distribution must have 2 dimensions, not {joint.ndim}"
+        )
     _distribution(joint)
     for axis, what in ((0, "column"), (1, "row")):
         empty = np.flatnonzero(~joint.any(axis=axis))
         if empty.size:
-            raise InputError(f"{what} {int(empty[0]) + 1} of the joint distribution has no mass; drop it")
+            raise InputError(
+                f"{what} {int(empty[0]) + 1} of the joint distribution has no mass; drop it"
+            )
     return joint
 
 
@@ -234,7 +242,9 @@ def _power_mean(weights: Array, values: Array, order: float) -> Array:
         return largest
     finite = np.isfinite(largest)
     scale = np.where(finite, largest, 1.0)
-    means = scale * (weights @ (np.where(finite, values, 0.0) / scale) ** order) ** (1.0 / order)
+    means = scale * (weights @ (np.where(finite, values, 0.0) / scale) ** order) ** (
+        1.0 / order
+    )
     return np.where(finite, means, np.inf)
 
 

@@ -38,13 +38,18 @@ def outputs_of_uniform(levels: int, sensitivity: Fraction, span: Fraction) -> in
 def most_on_a_line(table: Any) -> int:
     """The most different outputs while one individual varies, of a table with one axis for each."""
     outputs = np.asarray(table)
-    lines = (np.moveaxis(outputs, axis, -1).reshape(-1, size) for axis, size in enumerate(outputs.shape))
+    lines = (
+        np.moveaxis(outputs, axis, -1).reshape(-1, size)
+        for axis, size in enumerate(outputs.shape)
+    )
     return max(len(set(line)) for axis in lines for line in axis.tolist())
 
 
 def has_interval_fibres(query: Query) -> bool:
     """Whether every fibre is an interval, so that the layouts "widest" and "levels" are optimal."""
-    return isinstance(query, LinearQuery) and all(isinstance(b.domain, IntervalDomain) for b in query.blocks)
+    return isinstance(query, LinearQuery) and all(
+        isinstance(b.domain, IntervalDomain) for b in query.blocks
+    )
 
 
 ROW_SUM_TOLERANCE = 1e-9
@@ -96,13 +101,19 @@ def stochastic_maximal_leakage(channel: ArrayLike) -> float:
     """
     matrix = np.asarray(channel, dtype=np.float64)
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise InputError(f"a channel must be a matrix with rows and columns, not of shape {matrix.shape}")
+        raise InputError(
+            f"a channel must be a matrix with rows and columns, not of shape {matrix.shape}"
+        )
     if not bool(np.isfinite(matrix).all()) or bool((matrix < 0).any()):
-        raise InputError("a channel must hold probabilities: finite numbers, none negative")
+        raise InputError(
+            "a channel must hold probabilities: finite numbers, none negative"
+        )
     sums = matrix.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE:
-        raise InputError(f"row {worst + 1} of the channel sums to {sums[worst]:.12g}, not to 1")
+        raise InputError(
+            f"row {worst + 1} of the channel sums to {sums[worst]:.12g}, not to 1"
+        )
     return math.log2(math.fsum(matrix.max(axis=0).tolist()))
 
 
@@ -125,9 +136,13 @@ def accuracy(originals: ArrayLike, reports: ArrayLike) -> float:
     """
     before, after = (np.asarray(a, dtype=np.float64) for a in (originals, reports))
     if before.shape != after.shape or before.size == 0:
-        raise InputError(f"originals and reports must have one shape, not {before.shape} and {after.shape}")
+        raise InputError(
+            f"originals and reports must have one shape, not {before.shape} and {after.shape}"
+        )
     if not (bool(np.isfinite(before).all()) and bool(np.isfinite(after).all())):
-        raise InputError("originals and reports must be finite numbers; drop NaN and infinities")
+        raise InputError(
+            "originals and reports must be finite numbers; drop NaN and infinities"
+        )
     moved = (before - after).reshape(before.shape[0], -1)
     largest = float(np.sqrt((moved**2).sum(axis=1)).max())
     return math.inf if largest == 0 else 1 / largest
@@ -136,7 +151,9 @@ def accuracy(originals: ArrayLike, reports: ArrayLike) -> float:
 def _masses(name: str, values: Iterable[float]) -> list[float]:
     masses = [float(v) for v in values]
     if not masses or any(not math.isfinite(m) or m < 0 for m in masses):
-        raise InputError(f"{name} must hold probabilities: finite numbers, none negative")
+        raise InputError(
+            f"{name} must hold probabilities: finite numbers, none negative"
+        )
     if abs(math.fsum(masses) - 1) > MASS_TOLERANCE:
         raise InputError(f"{name} sums to {math.fsum(masses):.12g}, not to 1")
     return masses
@@ -152,21 +169,29 @@ def total_variation(null: Iterable[float], alternative: Iterable[float]) -> floa
     """TV = half the sum of |P(y|p0) - P(y|p1)| over a common list of outputs."""
     p, q = _masses("null", null), _masses("alternative", alternative)
     if len(p) != len(q):
-        raise InputError(f"null and alternative must list the same outputs, not {len(p)} and {len(q)}")
+        raise InputError(
+            f"null and alternative must list the same outputs, not {len(p)} and {len(q)}"
+        )
     return math.fsum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2
 
 
-def best_accuracy(null: Iterable[float], alternative: Iterable[float], prior_null: float = 0.5) -> float:
+def best_accuracy(
+    null: Iterable[float], alternative: Iterable[float], prior_null: float = 0.5
+) -> float:
     """The largest P(guess = H) of any randomised test, for a prior P(p0); (1 + TV)/2 at one half.
 
     The proof of the paper's Theorem 3 says TV instead, which is smaller, so the theorem survives.
     """
     p, q = _masses("null", null), _masses("alternative", alternative)
     if len(p) != len(q):
-        raise InputError(f"null and alternative must list the same outputs, not {len(p)} and {len(q)}")
+        raise InputError(
+            f"null and alternative must list the same outputs, not {len(p)} and {len(q)}"
+        )
     if not 0 <= prior_null <= 1:
         raise InputError(f"prior_null ({prior_null:g}) must be between 0 and 1")
-    return math.fsum(max(prior_null * a, (1 - prior_null) * b) for a, b in zip(p, q, strict=True))
+    return math.fsum(
+        max(prior_null * a, (1 - prior_null) * b) for a, b in zip(p, q, strict=True)
+    )
 
 
 def least_accuracy(problem: TestingProblem[Any], density: float) -> float:
@@ -210,11 +235,16 @@ def largest_difference(joint: JointRange) -> Difference:
     for start in range(0, joint.shape[0], block):
         shared = (table[start : start + block] @ table.T).toarray()
         sizes = (
-            joint.reverse.x_sizes[start : start + block, None] + joint.reverse.x_sizes[None, :] - 2 * shared
+            joint.reverse.x_sizes[start : start + block, None]
+            + joint.reverse.x_sizes[None, :]
+            - 2 * shared
         )
         i, j = np.unravel_index(int(sizes.argmax()), sizes.shape)
         if sizes[i, j] > best.size:
-            best = Difference(int(sizes[i, j]), (joint.x_symbols[start + int(i)], joint.x_symbols[int(j)]))
+            best = Difference(
+                int(sizes[i, j]),
+                (joint.x_symbols[start + int(i)], joint.x_symbols[int(j)]),
+            )
     return best
 
 
@@ -250,10 +280,14 @@ def finite_difference(
     weights = [fraction_of(c) for c in coefficients]
     values = [sorted({fraction_of(v) for v in domain}) for domain in domains]
     if not weights or len(weights) != len(values):
-        raise InputError(f"give one domain for each coefficient, not {len(values)} for {len(weights)}")
+        raise InputError(
+            f"give one domain for each coefficient, not {len(values)} for {len(weights)}"
+        )
     for k, domain in enumerate(values):
         if not domain:
-            raise InputError(f"domain {k + 1} is empty; a range needs at least one value")
+            raise InputError(
+                f"domain {k + 1} is empty; a range needs at least one value"
+            )
     if levels < 1:
         raise InputError(f"levels ({levels}) must be at least 1")
     terms = [[c * v for v in domain] for c, domain in zip(weights, values, strict=True)]
@@ -261,7 +295,9 @@ def finite_difference(
     whole = [[int(term * scale) for term in part] for part in terms]
     low, high = sum(map(min, whole)), sum(map(max, whole))
     if low == high:
-        raise InputError("the query is constant on these domains: no individual can change it")
+        raise InputError(
+            "the query is constant on these domains: no individual can change it"
+        )
     if levels * (high - low) >= 2**62:
         raise InputError(
             f"coefficients times {levels} levels do not fit 64-bit integers; use rounder numbers"
@@ -273,15 +309,22 @@ def finite_difference(
             continue
         seen.add(tuple(part))
         others = (
-            sumset([(other, 1) for j, other in enumerate(whole) if j != k]) if len(whole) > 1 else np.zeros(1)
+            sumset([(other, 1) for j, other in enumerate(whole) if j != k])
+            if len(whole) > 1
+            else np.zeros(1)
         )
         if others is None:
-            raise InputError(f"the query has too many values without individual {k + 1}; use rounder numbers")
+            raise InputError(
+                f"the query has too many values without individual {k + 1}; use rounder numbers"
+            )
         rows: list[Hashable] = []
         cells: list[int] = []
         for value, term in zip(values[k], part, strict=True):
             reached = np.unique(
-                np.minimum((others.astype(np.int64) + (term - low)) * levels // (high - low), levels - 1)
+                np.minimum(
+                    (others.astype(np.int64) + (term - low)) * levels // (high - low),
+                    levels - 1,
+                )
             )
             rows.extend([value] * reached.size)
             cells.extend(reached.tolist())
@@ -300,19 +343,25 @@ def x_sets(joint: JointRange) -> list[frozenset[Hashable]]:
     return [frozenset(group) for group in members]
 
 
-def certify_local(quantizer: Quantizer, domain: Domain | None = None) -> FibreCertificate:
+def certify_local(
+    quantizer: Quantizer, domain: Domain | None = None
+) -> FibreCertificate:
     """Local noiseless privacy: each individual's own value is quantised (Farokhi 2020, Definition 2).
 
     The number of outputs is the number of cells that `domain` (default: the whole range) meets.
     """
-    return certify(identity_query(domain or IntervalDomain(quantizer.lo, quantizer.hi)), quantizer)
+    return certify(
+        identity_query(domain or IntervalDomain(quantizer.lo, quantizer.hi)), quantizer
+    )
 
 
 def refine(one: Quantizer, other: Quantizer) -> Quantizer:
     """The quantiser that tells the cells of both: what releasing both amounts to."""
     if (one.lo, one.hi) != (other.lo, other.hi):
         raise InputError("two quantisers can be refined only on the same range")
-    return Quantizer(one.lo, one.hi, tuple(sorted({*one.thresholds, *other.thresholds})))
+    return Quantizer(
+        one.lo, one.hi, tuple(sorted({*one.thresholds, *other.thresholds}))
+    )
 
 
 def certify_together(query: Query, quantizers: Sequence[Quantizer]) -> FibreCertificate:
@@ -352,7 +401,9 @@ def restrict_x(joint: JointRange, kept: Iterable[Hashable]) -> JointRange:
     new_row, new_column = np.cumsum(mask) - 1, np.unique(columns)
     xs = [joint.x_symbols[i] for i in np.flatnonzero(mask).tolist()]
     ys = [joint.y_symbols[j] for j in new_column.tolist()]
-    return JointRange.from_codes(xs, ys, new_row[rows], np.searchsorted(new_column, columns))
+    return JointRange.from_codes(
+        xs, ys, new_row[rows], np.searchsorted(new_column, columns)
+    )
 
 
 def chain(joint: JointRange, following: JointRange) -> JointRange:
@@ -365,11 +416,17 @@ def chain(joint: JointRange, following: JointRange) -> JointRange:
     """
     missing = [y for y in joint.y_symbols if y not in following.x_index]
     if missing:
-        raise InputError(f"value {quoted(missing[0])} of Y is not an input of the following channel")
+        raise InputError(
+            f"value {quoted(missing[0])} of Y is not an input of the following channel"
+        )
     second = restrict_x(following, joint.y_symbols)
     order = np.asarray([second.x_index[y] for y in joint.y_symbols], dtype=np.int64)
-    product = (joint.incidence.astype(np.int64) @ second.incidence.astype(np.int64)[order]).tocoo()
-    return JointRange.from_codes(joint.x_symbols, second.y_symbols, product.row, product.col)
+    product = (
+        joint.incidence.astype(np.int64) @ second.incidence.astype(np.int64)[order]
+    ).tocoo()
+    return JointRange.from_codes(
+        joint.x_symbols, second.y_symbols, product.row, product.col
+    )
 
 
 LARGEST_SUBRANGES = 16
@@ -392,7 +449,10 @@ def subrange_leakage(joint: JointRange) -> Fraction:
         )
     subsets = np.arange(1, 1 << n_x, dtype=np.int64)
     n_inputs = np.bitwise_count(subsets).astype(np.int64)
-    fewest_x, n_outputs = np.full(subsets.size, n_x), np.zeros(subsets.size, dtype=np.int64)
+    fewest_x, n_outputs = (
+        np.full(subsets.size, n_x),
+        np.zeros(subsets.size, dtype=np.int64),
+    )
     masks = np.zeros(joint.shape[1], dtype=np.int64)
     np.bitwise_or.at(masks, joint.columns, np.left_shift(np.int64(1), joint.rows))
     for mask, copies in zip(*np.unique(masks, return_counts=True), strict=True):

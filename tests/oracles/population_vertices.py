@@ -12,11 +12,15 @@ Row = tuple[Fraction, ...]
 def vertices(lower: Sequence[Fraction], upper: Sequence[Fraction]) -> Iterator[Row]:
     """The vertices of {p : lower <= p <= upper, sum p = 1}: all but one coordinate at an end."""
     for free in range(len(lower)):
-        others = [(0,) if x == free else (lower[x], upper[x]) for x in range(len(lower))]
+        others = [
+            (0,) if x == free else (lower[x], upper[x]) for x in range(len(lower))
+        ]
         for point in product(*others):
             rest = 1 - sum(point)
             if lower[free] <= rest <= upper[free]:
-                yield tuple(rest if x == free else Fraction(p) for x, p in enumerate(point))
+                yield tuple(
+                    rest if x == free else Fraction(p) for x, p in enumerate(point)
+                )
 
 
 def lifts(
@@ -27,10 +31,16 @@ def lifts(
     """P(y|s) for every s, and P(y), at every vertex of the product of all boxes."""
     # P(y|s) is all that counts of a vertex of P(.|s), and few of them differ.
     ends = [
-        {sum((p * v for p, v in zip(point, w, strict=True)), Fraction(0)) for point in vertices(*row)}
+        {
+            sum((p * v for p, v in zip(point, w, strict=True)), Fraction(0))
+            for point in vertices(*row)
+        }
         for row in rows
     ]
     priors = set(vertices(*shares))
     for given in map(list, product(*ends)):
         for pi in priors:
-            yield given, sum((a * b for a, b in zip(pi, given, strict=True)), Fraction(0))
+            yield (
+                given,
+                sum((a * b for a, b in zip(pi, given, strict=True)), Fraction(0)),
+            )

@@ -40,12 +40,16 @@ def enumerate_domain(domain: Iterable[Hashable]) -> list[Hashable]:
     return points
 
 
-def from_function(function: Callable[[Any], Hashable], domain: Iterable[Hashable]) -> JointRange:
+def from_function(
+    function: Callable[[Any], Hashable], domain: Iterable[Hashable]
+) -> JointRange:
     """The joint range of X on a finite `domain` and Y = function(X)."""
     return JointRange.from_pairs((x, function(x)) for x in domain)
 
 
-def from_channel(function: Callable[[Any], Iterable[Hashable]], domain: Iterable[Hashable]) -> JointRange:
+def from_channel(
+    function: Callable[[Any], Iterable[Hashable]], domain: Iterable[Hashable]
+) -> JointRange:
     """The joint range of X on a finite `domain` and any Y in the set function(X)."""
     return JointRange.from_pairs((x, y) for x in domain for y in function(x))
 
@@ -83,15 +87,25 @@ class UncertainSpace:
         encoded = {name: numbered(name, values) for name, values in columns.items()}
         sizes = {name: codes.size for name, (_, codes) in encoded.items()}
         if len(set(sizes.values())) > 1:
-            lengths = ", ".join(f"{quoted(name)} {size}" for name, size in sizes.items())
-            raise InputError(f"all variables need the same number of outcomes, not {lengths}")
-        outcomes = np.unique(np.column_stack([codes for _, codes in encoded.values()]), axis=0)
+            lengths = ", ".join(
+                f"{quoted(name)} {size}" for name, size in sizes.items()
+            )
+            raise InputError(
+                f"all variables need the same number of outcomes, not {lengths}"
+            )
+        outcomes = np.unique(
+            np.column_stack([codes for _, codes in encoded.values()]), axis=0
+        )
         outcomes.setflags(write=False)
-        return cls(tuple(encoded), tuple(symbols for symbols, _ in encoded.values()), outcomes)
+        return cls(
+            tuple(encoded), tuple(symbols for symbols, _ in encoded.values()), outcomes
+        )
 
     @classmethod
     def from_product(
-        cls, domains: Mapping[str, Iterable[Hashable]], **functions: Callable[..., Hashable]
+        cls,
+        domains: Mapping[str, Iterable[Hashable]],
+        **functions: Callable[..., Hashable],
     ) -> UncertainSpace:
         """Unrelated variables on finite domains, and functions of all of them (called by position).
 
@@ -103,7 +117,9 @@ class UncertainSpace:
         lists = {name: enumerate_domain(domain) for name, domain in domains.items()}
         twice = [name for name in functions if name in lists]
         if twice:
-            raise InputError(f"the name {quoted(twice[0])} is given to a domain and to a function")
+            raise InputError(
+                f"the name {quoted(twice[0])} is given to a domain and to a function"
+            )
         n_points = prod(map(len, lists.values()))
         if n_points > LARGEST_ENUMERATION:
             raise InputError(
@@ -112,8 +128,12 @@ class UncertainSpace:
                 "give its domain as a product of intervals"
             )
         points = list(product(*lists.values()))
-        columns: dict[str, Any] = {name: [p[k] for p in points] for k, name in enumerate(lists)}
-        columns |= {name: [function(*p) for p in points] for name, function in functions.items()}
+        columns: dict[str, Any] = {
+            name: [p[k] for p in points] for k, name in enumerate(lists)
+        }
+        columns |= {
+            name: [function(*p) for p in points] for name, function in functions.items()
+        }
         return cls.from_columns(columns)
 
     def _places(self, names: Names) -> list[int]:
@@ -136,9 +156,14 @@ class UncertainSpace:
         """The value of a variable, or the tuple of values of several, in every outcome."""
         places = self._places(names)
         if isinstance(names, str):
-            return [self.symbols[places[0]][k] for k in self.outcomes[:, places[0]].tolist()]
+            return [
+                self.symbols[places[0]][k] for k in self.outcomes[:, places[0]].tolist()
+            ]
         rows = self.outcomes[:, places].tolist()
-        return [tuple(self.symbols[p][k] for p, k in zip(places, row, strict=True)) for row in rows]
+        return [
+            tuple(self.symbols[p][k] for p, k in zip(places, row, strict=True))
+            for row in rows
+        ]
 
     def marginal(self, names: Names) -> frozenset[Hashable]:
         """The range of a variable, or of several together (as tuples)."""
@@ -148,7 +173,9 @@ class UncertainSpace:
         """The joint range of two variables, or of two groups of them (as tuples)."""
         return JointRange.from_columns(self._values(x), self._values(y))
 
-    def conditional(self, names: Names, given: Mapping[str, Hashable]) -> frozenset[Hashable]:
+    def conditional(
+        self, names: Names, given: Mapping[str, Hashable]
+    ) -> frozenset[Hashable]:
         """The range of a variable, or of several together, once others are known.
 
         Raises
@@ -160,11 +187,17 @@ class UncertainSpace:
         for name, value in given.items():
             place = self._places(name)[0]
             if value not in self.symbols[place]:
-                raise InputError(f"value {quoted(value)} is not in the range of {quoted(name)}")
+                raise InputError(
+                    f"value {quoted(value)} is not in the range of {quoted(name)}"
+                )
             keep &= self.outcomes[:, place] == self.symbols[place].index(value)
         if not keep.any():
-            raise InputError("the conditional range is empty: the given values never occur together")
-        return UncertainSpace(self.names, self.symbols, self.outcomes[keep]).marginal(names)
+            raise InputError(
+                "the conditional range is empty: the given values never occur together"
+            )
+        return UncertainSpace(self.names, self.symbols, self.outcomes[keep]).marginal(
+            names
+        )
 
     def is_unrelated(self, *groups: Names, given: Names = ()) -> bool:
         """Whether variables (or groups) are unrelated, or conditionally so given others.
@@ -185,7 +218,10 @@ class UncertainSpace:
             return np.bincount(condition[first], minlength=n_conditions).tolist()
 
         parts = [sizes(self._labels([*known, *group])) for group in places]
-        return all(whole == prod(part[k] for part in parts) for k, whole in enumerate(sizes(together)))
+        return all(
+            whole == prod(part[k] for part in parts)
+            for k, whole in enumerate(sizes(together))
+        )
 
     def is_markov(self, *groups: Names) -> bool:
         """Whether X1 - X2 - ... - Xn is a Markov chain.
@@ -194,4 +230,6 @@ class UncertainSpace:
         """
         if len(groups) < 3:
             raise InputError("a Markov chain needs at least three variables")
-        return all(self.is_unrelated(a, c, given=b) for a, b, c in combinations(groups, 3))
+        return all(
+            self.is_unrelated(a, c, given=b) for a, b, c in combinations(groups, 3)
+        )

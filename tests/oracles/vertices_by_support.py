@@ -33,10 +33,13 @@ _BATCH = 1 << 14
 def count_systems(polytope: Polytope) -> int:
     """How many systems there are to solve."""
     p, rank = polytope.explicit, _rank(polytope.explicit)
-    both = int((np.isfinite(p.lower) & np.isfinite(p.upper) & (p.lower < p.upper)).sum())
+    both = int(
+        (np.isfinite(p.lower) & np.isfinite(p.upper) & (p.lower < p.upper)).sum()
+    )
     one = int((np.isfinite(p.lower) | np.isfinite(p.upper)).sum()) - both
     return sum(
-        math.comb(p.n, k) * sum(math.comb(both, i) * 2**i * math.comb(one, k - 1 - i) for i in range(k))
+        math.comb(p.n, k)
+        * sum(math.comb(both, i) * 2**i * math.comb(one, k - 1 - i) for i in range(k))
         for k in range(1, rank + 1)
     )
 
@@ -67,10 +70,14 @@ def _supports(n: int, k: int) -> Iterator[NDArray[np.intp]]:
         yield np.array(batch, dtype=np.intp)
 
 
-def _with_tight_rows(rows: Array, lower: Array, upper: Array, tight: list[int]) -> Iterator[Array]:
+def _with_tight_rows(
+    rows: Array, lower: Array, upper: Array, tight: list[int]
+) -> Iterator[Array]:
     """Vertices with exactly these rows chosen tight, each at either bound; (j, n) arrays."""
     k, n = len(tight) + 1, rows.shape[1]
-    choices = [sorted({b for b in (lower[i], upper[i]) if np.isfinite(b)}) for i in tight]
+    choices = [
+        sorted({b for b in (lower[i], upper[i]) if np.isfinite(b)}) for i in tight
+    ]
     bounds = np.array([[*sides, 1.0] for sides in product(*choices)])
     if len(bounds) == 0:
         return
@@ -89,7 +96,10 @@ def _with_tight_rows(rows: Array, lower: Array, upper: Array, tight: list[int]) 
             continue
         points = np.zeros((which.size, n))
         np.put_along_axis(
-            points, columns[which], np.where(values > FEASIBLE, values, 0.0)[which, side], axis=1
+            points,
+            columns[which],
+            np.where(values > FEASIBLE, values, 0.0)[which, side],
+            axis=1,
         )
         w = points @ rows.T
         inside = ((w >= lower - FEASIBLE) & (w <= upper + FEASIBLE)).all(axis=1)

@@ -27,31 +27,50 @@ def tables() -> list[Joint]:
 
 
 def mean(tables, mechanism, notion, **options) -> float:
-    return float(np.mean([design(joint, notion, mechanism=mechanism, **options).nmi for joint in tables]))
+    return float(
+        np.mean(
+            [
+                design(joint, notion, mechanism=mechanism, **options).nmi
+                for joint in tables
+            ]
+        )
+    )
 
 
 def test_complete_merging_on_random_tables(tables):
     """Figure 2a, lam 0.5: 0.17 at eps 1 and 0.52 at eps 2."""
-    assert mean(tables, "complete-merging", ALIP.from_epsilon(1.0)) == pytest.approx(0.17, abs=0.01 + 0.005)
-    assert mean(tables, "complete-merging", ALIP.from_epsilon(2.0)) == pytest.approx(0.52, abs=0.01 + 0.005)
+    assert mean(tables, "complete-merging", ALIP.from_epsilon(1.0)) == pytest.approx(
+        0.17, abs=0.01 + 0.005
+    )
+    assert mean(tables, "complete-merging", ALIP.from_epsilon(2.0)) == pytest.approx(
+        0.52, abs=0.01 + 0.005
+    )
 
 
 def test_subset_merging_on_random_tables(tables):
     """Figure 6a, lam 0.5, eps 1: around 0.73; the printed risk Lambda + Psi gives half of it."""
     notion = ALIP.from_epsilon(1.0)
-    assert mean(tables, "subset-merging", notion) == pytest.approx(0.73, abs=0.01 + 0.005)
-    assert mean(tables[:60], "subset-merging", notion, risk="sum") == pytest.approx(0.358, abs=0.04)
+    assert mean(tables, "subset-merging", notion) == pytest.approx(
+        0.73, abs=0.01 + 0.005
+    )
+    assert mean(tables[:60], "subset-merging", notion, risk="sum") == pytest.approx(
+        0.358, abs=0.04
+    )
 
 
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "published"),
-    [("complete-merging", 1.0, 0.28), ("complete-merging", 2.0, 0.73), ("subset-merging", 1.0, 0.73)],
+    [
+        ("complete-merging", 1.0, 0.28),
+        ("complete-merging", 2.0, 0.73),
+        ("subset-merging", 1.0, 0.73),
+    ],
 )
 def test_adult(adult, mechanism, epsilon, published):
     """Figures 3a and 7a, lam 0.5; the paper cuts 0.2868 to 0.28."""
-    assert design(adult, ALIP.from_epsilon(epsilon), mechanism=mechanism).nmi == pytest.approx(
-        published, abs=0.01
-    )
+    assert design(
+        adult, ALIP.from_epsilon(epsilon), mechanism=mechanism
+    ).nmi == pytest.approx(published, abs=0.01)
 
 
 def test_ldp_keeps_more_than_alip_in_the_watchdog(tables):
@@ -60,7 +79,9 @@ def test_ldp_keeps_more_than_alip_in_the_watchdog(tables):
         for epsilon in (1.0, 2.0):
             ldp = mean(tables[:60], mechanism, LDP(epsilon))
             for lam in (0.35, 0.5, 0.65):
-                assert ldp > mean(tables[:60], mechanism, ALIP.from_epsilon(epsilon, lam))
+                assert ldp > mean(
+                    tables[:60], mechanism, ALIP.from_epsilon(epsilon, lam)
+                )
 
 
 def test_subset_response_is_close_to_the_optimum(tables, adult):
@@ -69,7 +90,8 @@ def test_subset_response_is_close_to_the_optimum(tables, adult):
         notion = ALIP.from_epsilon(epsilon, 0.65)
         few = tables[:15]
         merged, response, best = (
-            mean(few, name, notion) for name in ("subset-merging", "subset-response", "optimal")
+            mean(few, name, notion)
+            for name in ("subset-merging", "subset-response", "optimal")
         )
         assert merged + 0.02 < response <= best + 1e-4
         assert best - response < 0.06
@@ -88,10 +110,14 @@ def test_averages_keep_more_than_alip(tables):
         assert mean(few, "subset-merging", L1Lift.from_epsilon(epsilon)) > alip + 0.05
         assert mean(few, "subset-merging", Chi2Lift.from_epsilon(epsilon)) > alip + 0.05
         by_order = [
-            mean(few, "subset-merging", AlphaLift.from_epsilon(epsilon, 0.5, a)) for a in (2.0, 10.0, 100.0)
+            mean(few, "subset-merging", AlphaLift.from_epsilon(epsilon, 0.5, a))
+            for a in (2.0, 10.0, 100.0)
         ]
         assert by_order[0] > by_order[1] > by_order[2] > alip - 0.005
-        assert mean(few, "subset-merging", AlphaLift.from_epsilon(epsilon, 0.5, math.inf)) == alip
+        assert (
+            mean(few, "subset-merging", AlphaLift.from_epsilon(epsilon, 0.5, math.inf))
+            == alip
+        )
 
 
 def test_relaxing_the_inverse_keeps_more_for_large_budgets_of_chi2_and_l1(tables):
@@ -113,6 +139,8 @@ def test_the_ranges_of_figure_1():
         low.append(np.log(lift.min(axis=0)))
         high.append(np.log(lift.max(axis=0)))
     assert -14.0 < np.min(low) < -8.0
-    assert -0.1 < np.max(low) < -0.01  # extremes of 17,000 symbols vary from draw to draw
+    assert (
+        -0.1 < np.max(low) < -0.01
+    )  # extremes of 17,000 symbols vary from draw to draw
     assert 0.01 < np.min(high) < 0.05
     assert 1.3 < np.max(high) < 1.8

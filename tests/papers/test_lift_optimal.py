@@ -27,9 +27,13 @@ def means(tables) -> dict[tuple[str, float], float]:
     """Mean NMI of the optimum for every notion of Figure 4 at some budgets."""
     found: dict[tuple[str, float], float] = {}
     for epsilon in (1.0, 2.0, 4.0):
-        notions = {f"lam {lam}": ALIP.from_epsilon(epsilon, lam) for lam in (0.35, 0.5, 0.65)}
+        notions = {
+            f"lam {lam}": ALIP.from_epsilon(epsilon, lam) for lam in (0.35, 0.5, 0.65)
+        }
         for name, notion in {**notions, "ldp": LDP(epsilon)}.items():
-            found[name, epsilon] = float(np.mean([design(joint, notion, gap=1e-4).nmi for joint in tables]))
+            found[name, epsilon] = float(
+                np.mean([design(joint, notion, gap=1e-4).nmi for joint in tables])
+            )
     return found
 
 
@@ -41,22 +45,34 @@ def test_random_tables_at_epsilon_2(means):
 
 def test_adult_at_epsilon_2(adult):
     assert round(design(adult, ALIP.from_epsilon(2.0)).nmi, 2) == 0.96
-    assert design(adult, ALIP.from_epsilon(2.0), gap=1e-6).nmi == pytest.approx(0.9599, abs=5e-5)
+    assert design(adult, ALIP.from_epsilon(2.0), gap=1e-6).nmi == pytest.approx(
+        0.9599, abs=5e-5
+    )
 
 
 def test_relaxing_the_lower_side_enhances_utility_beyond_epsilon_1(means):
     """'the min-lift relaxation, lam = 0.65, enhances utility .. for eps > 1 .. lam = 0.35 results in lower utility'."""
     for epsilon in (2.0, 4.0):
-        assert means["lam 0.35", epsilon] < means["lam 0.5", epsilon] < means["lam 0.65", epsilon]
+        assert (
+            means["lam 0.35", epsilon]
+            < means["lam 0.5", epsilon]
+            < means["lam 0.65", epsilon]
+        )
 
 
 def test_the_optimum_is_far_above_complete_merging(adult, tables, means):
     """'the watchdog mechanism results in a utility of 0.52 for synthetic data and 0.73 for the real data'."""
     notion = ALIP.from_epsilon(2.0)
-    merged = np.mean([design(joint, notion, mechanism="complete-merging").nmi for joint in tables])
+    merged = np.mean(
+        [design(joint, notion, mechanism="complete-merging").nmi for joint in tables]
+    )
     assert merged == pytest.approx(0.52, abs=0.06)
     assert means["lam 0.5", 2.0] - merged > 0.3
-    assert design(adult, notion).nmi - design(adult, notion, mechanism="complete-merging").nmi > 0.2
+    assert (
+        design(adult, notion).nmi
+        - design(adult, notion, mechanism="complete-merging").nmi
+        > 0.2
+    )
 
 
 @pytest.mark.parametrize("lam", [0.35, 0.5, 0.65])
@@ -65,7 +81,10 @@ def test_ldp_keeps_at_least_what_alip_keeps(tables, lam):
     for joint in tables[:6]:
         for epsilon in (0.5, 1.0, 3.0):
             free, tight = LDP(epsilon), ALIP.from_epsilon(epsilon, lam)
-            assert design(joint, free, gap=1e-6).nmi >= design(joint, tight, gap=1e-6).nmi - 1e-6
+            assert (
+                design(joint, free, gap=1e-6).nmi
+                >= design(joint, tight, gap=1e-6).nmi - 1e-6
+            )
 
 
 def test_the_achieved_leakage_is_the_budget_where_the_budget_binds(adult):

@@ -21,7 +21,9 @@ MANY = 400
 
 blocks = st.sampled_from([1, 2, 3, 5, 8, 64, 1 << 20])
 dialects = st.builds(
-    TextOptions, delimiter=st.sampled_from([",", ";", "\t", "|"]), quote=st.sampled_from(['"', "'", None])
+    TextOptions,
+    delimiter=st.sampled_from([",", ";", "\t", "|"]),
+    quote=st.sampled_from(['"', "'", None]),
 )
 
 
@@ -52,13 +54,19 @@ def pieces(options: TextOptions) -> st.SearchStrategy[str]:
 
 def dialect(options: TextOptions) -> dict[str, object]:
     quoting = csv.QUOTE_NONE if options.quote is None else csv.QUOTE_MINIMAL
-    return {"delimiter": options.delimiter, "quotechar": options.quote or '"', "quoting": quoting}
+    return {
+        "delimiter": options.delimiter,
+        "quotechar": options.quote or '"',
+        "quoting": quoting,
+    }
 
 
 def by_csv(text: str, options: TextOptions) -> list[list[str]] | None:
     """The rows of a table as the csv module reads them; None if it is no table."""
     try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True, **dialect(options)))
+        rows = list(
+            csv.reader(io.StringIO(text, newline=""), strict=True, **dialect(options))
+        )
     except csv.Error:
         return None
     while rows and not rows[-1]:
@@ -67,7 +75,9 @@ def by_csv(text: str, options: TextOptions) -> list[list[str]] | None:
     return rows if regular and len(set(rows[0])) == len(rows[0]) else None
 
 
-def by_stream(data: bytes, options: TextOptions, *, encode: bool) -> list[list[str]] | None:
+def by_stream(
+    data: bytes, options: TextOptions, *, encode: bool
+) -> list[list[str]] | None:
     """The rows as a source gives them; None if it refuses."""
     try:
         with open_source(io.BytesIO(data), options, name="in.csv") as source:
@@ -93,7 +103,9 @@ def test_what_is_read_is_what_the_csv_module_reads(data, options, block, width, 
 @settings(max_examples=MANY)
 @given(st.data(), dialects, blocks)
 def test_headers_too(data, options, block):
-    text = data.draw(pieces(options).filter(lambda text: text and not text.startswith("\ufeff")))
+    text = data.draw(
+        pieces(options).filter(lambda text: text and not text.startswith("\ufeff"))
+    )
     with mock.patch.object(csv_blocks, "BLOCK", block):
         assert by_stream(text.encode(), options, encode=False) == by_csv(text, options)
 
@@ -119,7 +131,9 @@ def test_lines_are_those_that_the_csv_module_counts(data, options, block, width)
     wrong = [line for line, cells in zip(lines, widths, strict=False) if cells != width]
     with mock.patch.object(csv_blocks, "BLOCK", block):
         try:
-            with open_source(io.BytesIO(text.encode()), options, name="in.csv") as source:
+            with open_source(
+                io.BytesIO(text.encode()), options, name="in.csv"
+            ) as source:
                 records = sum(batch.num_rows for batch in source.batches())
                 found = [source.where(record) for record in range(records)]
         except InputError as error:
@@ -138,7 +152,8 @@ def test_lines_are_those_that_the_csv_module_counts(data, options, block, width)
 
 
 cells = st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\0") | st.sampled_from('",;|\t\r\n'),
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+    | st.sampled_from('",;|\t\r\n'),
     max_size=6,
 )
 
@@ -168,8 +183,17 @@ def changes(draw: st.DrawFn, width: int) -> list[Output]:
 
 
 @settings(max_examples=MANY)
-@given(st.data(), tables(), blocks, st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(), st.booleans())
-def test_what_is_written_is_the_table_with_columns_exchanged(data, table, block, newline, all_quoted, mark):
+@given(
+    st.data(),
+    tables(),
+    blocks,
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_what_is_written_is_the_table_with_columns_exchanged(
+    data, table, block, newline, all_quoted, mark
+):
     """Order of rows, every kept cell and every written one; quotes of kept cells may be as they were."""
     quoting = csv.QUOTE_ALL if all_quoted else csv.QUOTE_MINIMAL
     text = "".join(line[:-2] + newline for line in _lines(table, quoting))
@@ -188,14 +212,22 @@ def test_what_is_written_is_the_table_with_columns_exchanged(data, table, block,
     ):
         for batch in source.batches():
             part = slice(writer.records, writer.records + batch.num_rows)
-            writer.write(batch, [pa.array(column[part], pa.string()) for column in fresh])
+            writer.write(
+                batch, [pa.array(column[part], pa.string()) for column in fresh]
+            )
     written = target.getvalue()
     assert written.startswith(b"\xef\xbb\xbf") == mark
-    rows = list(csv.reader(io.StringIO(written.decode("utf-8-sig"), newline=""), strict=True))
-    names = [table[0][o.position] if isinstance(o, KeptColumn) else o.name for o in outputs]
+    rows = list(
+        csv.reader(io.StringIO(written.decode("utf-8-sig"), newline=""), strict=True)
+    )
+    names = [
+        table[0][o.position] if isinstance(o, KeptColumn) else o.name for o in outputs
+    ]
     columns = iter(fresh)
     expected = [
-        [row[o.position] for row in table[1:]] if isinstance(o, KeptColumn) else next(columns)
+        [row[o.position] for row in table[1:]]
+        if isinstance(o, KeptColumn)
+        else next(columns)
         for o in outputs
     ]
     assert rows == [names, *map(list, zip(*expected, strict=True))]

@@ -11,7 +11,13 @@ import pytest
 
 from mechdesign.mechanisms import HEURISTICS, design
 from mechdesign.notions import ALIP, to_record
-from tests.cases.designs import independent_nmi, is_private, lost_to_exactness, notions_of, random_notion
+from tests.cases.designs import (
+    independent_nmi,
+    is_private,
+    lost_to_exactness,
+    notions_of,
+    random_notion,
+)
 from tests.oracles.float_designs import random_table
 
 LARGEST_LOSS = 1e-7
@@ -23,7 +29,9 @@ SECONDS = 0.5
 FEW, MANY = 40, 500
 
 
-def assert_private_and_good(seed: int, most_s: int, most_x: int, least: float = 0.01) -> None:
+def assert_private_and_good(
+    seed: int, most_s: int, most_x: int, least: float = 0.01
+) -> None:
     rng = np.random.default_rng([11, seed])
     joint = random_table(rng, most_s, most_x)
     notion = random_notion(rng, least)
@@ -33,7 +41,9 @@ def assert_private_and_good(seed: int, most_s: int, most_x: int, least: float = 
     assert found.certificate.scope == "proven"
     assert 0.0 <= found.nmi <= found.certificate.upper_bound_nmi <= 1.0
     assert found.certificate.upper_bound_nmi - found.nmi <= found.certificate.gap_nmi
-    assert found.certificate.gap_nmi <= 1e-4 or "search ended early" in found.messages[0]
+    assert (
+        found.certificate.gap_nmi <= 1e-4 or "search ended early" in found.messages[0]
+    )
     assert found.channel.record.notion == to_record(notion)
 
 
@@ -106,7 +116,9 @@ def test_the_bound_is_never_below_the_optimum(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(25, 325))
 def test_the_bound_is_never_below_the_optimum_on_hundreds_of_tables(seed):
-    assert_agreement_with_cdd(seed, most_s=5, most_x=12, gap=[1e-3, 1e-4, 1e-5][seed % 3])
+    assert_agreement_with_cdd(
+        seed, most_s=5, most_x=12, gap=[1e-3, 1e-4, 1e-5][seed % 3]
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))

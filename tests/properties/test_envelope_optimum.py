@@ -32,9 +32,13 @@ def random_joint(rng: np.random.Generator, kind: str, s: int, n: int) -> Joint:
     if kind == "sparse":
         counts = rng.integers(1, 1000, (s, n)) * (rng.random((s, n)) < 0.5)
     elif kind == "near-tied":  # columns proportional up to 1e-9
-        counts = rng.integers(1, 50, (s, 3))[:, rng.integers(0, 3, n)] * 10**9 + rng.integers(0, 5, (s, n))
+        counts = rng.integers(1, 50, (s, 3))[
+            :, rng.integers(0, 3, n)
+        ] * 10**9 + rng.integers(0, 5, (s, n))
     elif kind == "proportional":
-        counts = rng.integers(1, 9, (s, 3))[:, rng.integers(0, 3, n)] * rng.integers(1, 4, n)
+        counts = rng.integers(1, 9, (s, 3))[:, rng.integers(0, 3, n)] * rng.integers(
+            1, 4, n
+        )
     elif kind == "few records":
         counts = rng.integers(0, 4, (s, n))
     elif kind == "rare":  # one sensitive symbol in a hundred thousand records
@@ -54,21 +58,29 @@ def random_notion(rng: np.random.Generator, kind: str) -> Notion:
         return ALIP(6.0, 5.0)
     if kind == "alip":
         return ALIP.from_epsilon(epsilon, float(rng.uniform(0.2, 0.8)))
-    return {"lip": LIP, "ldp": LDP, "max-lift": MaxLift, "min-lift": MinLift}[kind](epsilon)
+    return {"lip": LIP, "ldp": LDP, "max-lift": MaxLift, "min-lift": MinLift}[kind](
+        epsilon
+    )
 
 
 def exact_marginal(joint: Joint) -> list[fmpq]:
-    return [fmpq(sum(column), joint.total) for column in zip(*joint.counts, strict=True)]
+    return [
+        fmpq(sum(column), joint.total) for column in zip(*joint.counts, strict=True)
+    ]
 
 
-def assert_decomposition(found: Envelope, polytope: Polytope, target: np.ndarray) -> None:
+def assert_decomposition(
+    found: Envelope, polytope: Polytope, target: np.ndarray
+) -> None:
     """Weights that sum to one, the right mean, members of the set, and their true cost."""
     dense = found.points.toarray()
     assert found.weights.min() > 0.0
     assert found.weights.sum() == pytest.approx(1.0, abs=1e-7)
     np.testing.assert_allclose(found.weights @ dense, target, atol=1e-7)
     np.testing.assert_allclose(dense.sum(axis=1), 1.0, atol=1e-12)
-    assert polytope.residual(dense).max() <= 1e-12 * max(1.0, float(polytope.rows.max()))
+    assert polytope.residual(dense).max() <= 1e-12 * max(
+        1.0, float(polytope.rows.max())
+    )
     assert found.value == pytest.approx(exact_value(found.weights, dense), abs=1e-12)
 
 
@@ -85,7 +97,10 @@ def test_bound_is_never_above_the_true_envelope(method, seed, kind, notion, gap)
     rng = np.random.default_rng(seed)
     joint = random_joint(rng, kind, int(rng.integers(2, 4)), int(rng.integers(2, 7)))
     given_notion = random_notion(rng, notion)
-    wide, narrow = posteriors(joint, given_notion), posteriors(joint, given_notion, margin=MARGIN)
+    wide, narrow = (
+        posteriors(joint, given_notion),
+        posteriors(joint, given_notion, margin=MARGIN),
+    )
     found = lower_envelope(narrow, joint.p_x, relaxation=wide, method=method, gap=gap)
     assert_decomposition(found, narrow, joint.p_x)
 
@@ -131,7 +146,11 @@ def test_columns_reach_what_all_vertices_give(seed, kind, notion, s, n):
         assert result.gap <= 1e-6 or (kind == "rare" or notion == "tight")
 
 
-@given(seed=st.integers(0, 10**6), kind=st.sampled_from(TABLES), notion=st.sampled_from(NOTIONS))
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(TABLES),
+    notion=st.sampled_from(NOTIONS),
+)
 @settings(max_examples=60)
 def test_stopped_early_the_bound_is_still_one(seed, kind, notion):
     """No memory, hardly any time: an any-time answer between the true envelope and the trivial channel."""
@@ -140,8 +159,12 @@ def test_stopped_early_the_bound_is_still_one(seed, kind, notion):
     polytope = posteriors(joint, random_notion(rng, notion))
     truth = exact(polytope)
     for limits in ({"time_limit": 0.0}, {"time_limit": 1e-3}, {"memory_limit": 1}):
-        found = lower_envelope(polytope, joint.p_x, method="columns", gap=1e-7, **limits)
+        found = lower_envelope(
+            polytope, joint.p_x, method="columns", gap=1e-7, **limits
+        )
         assert_decomposition(found, polytope, joint.p_x)
-        assert bool(arb(found.bound) <= truth.dual_bound(found.dual, exact_marginal(joint)))
+        assert bool(
+            arb(found.bound) <= truth.dual_bound(found.dual, exact_marginal(joint))
+        )
         assert found.value >= truth.envelope(joint.p_x) - 1e-7
         assert found.value <= float(-(joint.p_x * np.log(joint.p_x)).sum()) + 1e-12

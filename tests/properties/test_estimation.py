@@ -24,7 +24,11 @@ def small_rows(draw, least=2, most=5):
     size, outputs = draw(st.integers(least, most)), draw(st.integers(least, most))
     rows = []
     for _ in range(size):
-        cuts = sorted(draw(st.lists(st.integers(0, 64), min_size=outputs - 1, max_size=outputs - 1)))
+        cuts = sorted(
+            draw(
+                st.lists(st.integers(0, 64), min_size=outputs - 1, max_size=outputs - 1)
+            )
+        )
         edges = [0, *cuts, 64]
         rows.append([b - a for a, b in pairwise(edges)])
     assume(all(any(row[y] for row in rows) for y in range(outputs)))
@@ -37,7 +41,13 @@ def invertible_rows(draw, least=2, most=5):
     size = draw(st.integers(least, most))
     rows = []
     for x in range(size):
-        edges = [0, *sorted(draw(st.lists(st.integers(0, 31), min_size=size - 1, max_size=size - 1))), 31]
+        edges = [
+            0,
+            *sorted(
+                draw(st.lists(st.integers(0, 31), min_size=size - 1, max_size=size - 1))
+            ),
+            31,
+        ]
         row = [b - a for a, b in pairwise(edges)]
         row[x] += 33
         rows.append(row)
@@ -63,7 +73,12 @@ def test_rank_and_groups_are_those_of_rational_arithmetic(rows):
     assert known.rank == rank
 
     def identified(c):
-        wider = fmpq_mat([[*(fmpq(e, 64) for e in row), fmpq(v)] for row, v in zip(rows, c, strict=True)])
+        wider = fmpq_mat(
+            [
+                [*(fmpq(e, 64) for e in row), fmpq(v)]
+                for row, v in zip(rows, c, strict=True)
+            ]
+        )
         return wider.rank() == rank
 
     size = len(rows)
@@ -95,10 +110,14 @@ def test_unbiased_in_exact_expectation(rows, masses):
     prior = [Fraction(m, sum(masses)) for m in masses]
     # Whether n records are drawn, or these are the shares of a file: the expected share of each label.
     shares = [
-        sum(p * Fraction(row[y], 64) for p, row in zip(prior, rows, strict=True)) for y in range(len(rows[0]))
+        sum(p * Fraction(row[y], 64) for p, row in zip(prior, rows, strict=True))
+        for y in range(len(rows[0]))
     ]
     scale = 64 * sum(masses) * 4
-    counts = {label: int(share * scale) for label, share in zip(channel.outputs, shares, strict=True)}
+    counts = {
+        label: int(share * scale)
+        for label, share in zip(channel.outputs, shares, strict=True)
+    }
     assert all(share * scale == int(share * scale) for share in shares)
     result = md.estimate_frequencies(channel, counts)
     groups = md.identifiability(channel).groups
@@ -113,7 +132,10 @@ def test_weights_in_rational_arithmetic(rows):
     inverse = exact(rows).inv()
     size = len(rows)
     expected = [
-        [float(Fraction(int(inverse[i, j].p), int(inverse[i, j].q))) for j in range(size)]
+        [
+            float(Fraction(int(inverse[i, j].p), int(inverse[i, j].q)))
+            for j in range(size)
+        ]
         for i in range(size)
     ]
     matrix = np.array(rows) / 64
@@ -142,7 +164,10 @@ def test_every_step_raises_the_likelihood_and_the_certificate_holds(rows, number
     for step in (update, newton, update, newton):
         after = step(p)
         assert problem.value(after) >= problem.value(p) - 1e-14
-        assert problem.value(after) <= fit.log_likelihood / counts.sum() + fit.deficit / counts.sum() + 1e-14
+        assert (
+            problem.value(after)
+            <= fit.log_likelihood / counts.sum() + fit.deficit / counts.sum() + 1e-14
+        )
         assert after.min() >= 0
         assert after.sum() == pytest.approx(1.0)
         p = after
@@ -180,7 +205,9 @@ def test_unbiased_weights_sum_to_one_and_invert_the_channel(rows):
     weights = md.record_weights(channel)
     scale = np.abs(weights).max()
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-10 * scale)
-    np.testing.assert_allclose(channel.matrix @ weights, np.eye(len(rows)), atol=1e-10 * scale)
+    np.testing.assert_allclose(
+        channel.matrix @ weights, np.eye(len(rows)), atol=1e-10 * scale
+    )
 
 
 @given(small_rows(), st.lists(st.integers(0, 4), min_size=3, max_size=30))

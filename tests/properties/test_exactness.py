@@ -14,7 +14,11 @@ from mechdesign.auditing.matrix import audit_matrix
 from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel, round_channel
+from mechdesign.mechanisms.rounding import (
+    RoundingFailure,
+    partition_channel,
+    round_channel,
+)
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
@@ -25,9 +29,13 @@ from tests.oracles.measures import entropy, mutual_information
 LARGEST_LOSS = 1e-7
 """Promised: utility lost to exactness, in units of H(X)."""
 
-entries = st.one_of(st.just(0), st.integers(1, 40), st.integers(1, 2**40), st.integers(1, 2**255))
+entries = st.one_of(
+    st.just(0), st.integers(1, 40), st.integers(1, 2**40), st.integers(1, 2**255)
+)
 budgets = st.one_of(
-    st.floats(1e-3, 3.0), st.floats(1e-9, 40.0), st.sampled_from([5e-324, math.log(2), 1.0, 2.0, 700.0])
+    st.floats(1e-3, 3.0),
+    st.floats(1e-9, 40.0),
+    st.sampled_from([5e-324, math.log(2), 1.0, 2.0, 700.0]),
 )
 notions = st.one_of(
     st.builds(ALIP, budgets, budgets),
@@ -58,8 +66,12 @@ def channels(draw, joint: Joint) -> Channel:
     k = draw(st.integers(1, 4))
     rows = []
     for _ in range(len(joint.useful)):
-        cuts = sorted(draw(st.lists(st.integers(0, denominator), min_size=k - 1, max_size=k - 1)))
-        rows.append([b - a for a, b in zip([0, *cuts], [*cuts, denominator], strict=True)])
+        cuts = sorted(
+            draw(st.lists(st.integers(0, denominator), min_size=k - 1, max_size=k - 1))
+        )
+        rows.append(
+            [b - a for a, b in zip([0, *cuts], [*cuts, denominator], strict=True)]
+        )
     used = [y for y in range(k) if any(row[y] for row in rows)]
     rows = [[row[y] for y in used] for row in rows]
     return Channel(joint.useful, tuple(f"y{y}" for y in used), rows, denominator, joint)
@@ -92,7 +104,9 @@ def test_achieved_budgets_are_the_smallest_doubles_that_hold(data):
 
 @settings(max_examples=100)
 @given(st.data(), st.sampled_from([LIP, LDP, MaxLift, MinLift]))
-def test_at_the_achieved_double_the_verdict_is_yes_and_at_the_next_smaller_one_no(data, kind):
+def test_at_the_achieved_double_the_verdict_is_yes_and_at_the_next_smaller_one_no(
+    data, kind
+):
     joint = data.draw(joints())
     channel = data.draw(channels(joint))
     achieved = audit(channel, joint, LIP(1.0)).achieved
@@ -109,7 +123,9 @@ def test_at_the_achieved_double_the_verdict_is_yes_and_at_the_next_smaller_one_n
     if 0.0 < below < 700.0:
         verdict = audit(channel, joint, kind(below))
         assert not verdict.satisfied
-        assert not exact_oracle.satisfies(joint.counts, channel.rows, kind(below).limits)
+        assert not exact_oracle.satisfies(
+            joint.counts, channel.rows, kind(below).limits
+        )
 
 
 @settings(max_examples=60)
@@ -118,7 +134,13 @@ def test_outside_matrices_are_judged_as_the_rationals_that_they_are(data, notion
     joint = data.draw(joints(most_s=3, most_x=3))
     n, k = len(joint.useful), data.draw(st.integers(1, 3))
     w = np.array(
-        data.draw(st.lists(st.lists(st.floats(0.0, 1.0), min_size=k, max_size=k), min_size=n, max_size=n))
+        data.draw(
+            st.lists(
+                st.lists(st.floats(0.0, 1.0), min_size=k, max_size=k),
+                min_size=n,
+                max_size=n,
+            )
+        )
     )
     w[:, 0] += w.sum(axis=1) == 0.0
     w = w / w.sum(axis=1, keepdims=True)
@@ -160,14 +182,16 @@ def test_optimal_designs_survive_rounding_and_lose_next_to_nothing(seed):
     joint = random_table(rng, most_x=8)
     notion = random_notion(rng)
     # cddlib gives up on a few near-tied tables.
-    weights, points = optimal(joint, notion.limits, rng.choice([0.0, 1e-12])) or boundary(
-        joint, notion.limits, rng
-    )
+    weights, points = optimal(
+        joint, notion.limits, rng.choice([0.0, 1e-12])
+    ) or boundary(joint, notion.limits, rng)
     rounded = round_channel(weights, points, Rules(joint, notion))
     assert_promise_kept(rounded, joint, notion)
     q = weights[:, None] * points
     before = mutual_information(q / q.sum())
-    lost = (before - utility(rounded.channel, joint).mutual_information) / entropy(joint.p_x)
+    lost = (before - utility(rounded.channel, joint).mutual_information) / entropy(
+        joint.p_x
+    )
     assert lost <= LARGEST_LOSS
 
 
@@ -181,7 +205,10 @@ def test_channels_on_the_boundary_survive_rounding(seed):
     rounded = round_channel(weights, points, Rules(joint, notion))
     assert_promise_kept(rounded, joint, notion)
     q = weights[:, None] * points
-    lost = mutual_information(q / q.sum()) - utility(rounded.channel, joint).mutual_information
+    lost = (
+        mutual_information(q / q.sum())
+        - utility(rounded.channel, joint).mutual_information
+    )
     assert lost <= LARGEST_LOSS * entropy(joint.p_x)
 
 
@@ -246,7 +273,10 @@ def test_a_partition_is_emitted_exactly_when_the_oracle_agrees(data, notion):
     else:
         joint = data.draw(joints(most_x=5))
         colours = [data.draw(st.integers(0, 2)) for _ in joint.useful.symbols]
-        groups = [[x for x, c in enumerate(colours) if c == colour] for colour in sorted(set(colours))]
+        groups = [
+            [x for x, c in enumerate(colours) if c == colour]
+            for colour in sorted(set(colours))
+        ]
     rows = [[int(x in group) for group in groups] for x in range(len(joint.useful))]
     if exact_oracle.satisfies(joint.counts, rows, notion.limits):
         rounded = partition_channel(groups, Rules(joint, notion))

@@ -12,7 +12,13 @@ import mechdesign as md
 from mechdesign.notions import LiftLimits, Notion
 from tests.oracles.least_cost import least_cost
 
-NOTIONS = (md.LDP(0.6), md.LIP(0.3), md.ALIP(0.2, 0.9), md.MaxLift(0.4), md.MinLift(0.5))
+NOTIONS = (
+    md.LDP(0.6),
+    md.LIP(0.3),
+    md.ALIP(0.2, 0.9),
+    md.MaxLift(0.4),
+    md.MinLift(0.5),
+)
 
 
 @st.composite
@@ -20,7 +26,9 @@ def tables(draw: st.DrawFn) -> md.Joint:
     size, n = draw(st.integers(2, 4)), draw(st.integers(2, 6))
     cells = st.lists(st.integers(0, 60), min_size=n, max_size=n)
     rows = draw(st.lists(cells, min_size=size, max_size=size))
-    return md.Joint.from_counts([[c + (s + x) % 2 for x, c in enumerate(row)] for s, row in enumerate(rows)])
+    return md.Joint.from_counts(
+        [[c + (s + x) % 2 for x, c in enumerate(row)] for s, row in enumerate(rows)]
+    )
 
 
 @st.composite
@@ -53,10 +61,17 @@ def test_an_independent_program_agrees(
     stay[0] = data.draw(st.sampled_from([0.0, 0.25, 0.5]))
     forbid = [(1, 0)] if data.draw(st.booleans()) else []
     names = joint.useful.names
-    wanted = least_cost(joint.counts, cost, keep=keep, stay=stay, forbid=forbid, **_limits(notion))
-    asked = {"stay": {names[0]: stay[0]}, "forbid": [(names[x], names[y]) for x, y in forbid]}
+    wanted = least_cost(
+        joint.counts, cost, keep=keep, stay=stay, forbid=forbid, **_limits(notion)
+    )
+    asked = {
+        "stay": {names[0]: stay[0]},
+        "forbid": [(names[x], names[y]) for x, y in forbid],
+    }
     try:
-        made = md.design(joint, notion, objective=objective, keep_frequencies=keep, **asked)
+        made = md.design(
+            joint, notion, objective=objective, keep_frequencies=keep, **asked
+        )
     except md.NotPrivate:
         assert wanted is None
         return
@@ -72,7 +87,9 @@ def test_an_independent_program_agrees(
 
 
 @given(tables(), st.sampled_from(NOTIONS))
-def test_never_above_a_mixture_a_merging_or_the_information_optimum(joint: md.Joint, notion: Notion) -> None:
+def test_never_above_a_mixture_a_merging_or_the_information_optimum(
+    joint: md.Joint, notion: Notion
+) -> None:
     """lower_bound <= the cost of every private channel whose outputs are named after symbols.
 
     Outputs of a merging are released as their most frequent symbol, those of the information optimum as the most
@@ -87,7 +104,9 @@ def test_never_above_a_mixture_a_merging_or_the_information_optimum(joint: md.Jo
         best = other.posteriors.argmax(axis=1)
         named = np.zeros((n, n))
         np.add.at(named.T, best, other.matrix.T)
-        assert made.least.cost <= float((joint.p_x[:, None] * named * cost).sum()) + 1e-9
+        assert (
+            made.least.cost <= float((joint.p_x[:, None] * named * cost).sum()) + 1e-9
+        )
     for t in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
         mixture = t * np.eye(n) + (1.0 - t) * joint.p_x
         lifts = joint.p @ mixture / np.outer(joint.p_s, joint.p_x)
@@ -98,4 +117,7 @@ def test_never_above_a_mixture_a_merging_or_the_information_optimum(joint: md.Jo
             and lifts.min() >= math.exp(-limits.lower)
             and (lifts.max(axis=0) <= math.exp(limits.ratio) * lifts.min(axis=0)).all()
         ):
-            assert made.least.cost <= float((joint.p_x[:, None] * mixture * cost).sum()) + 1e-9
+            assert (
+                made.least.cost
+                <= float((joint.p_x[:, None] * mixture * cost).sum()) + 1e-9
+            )

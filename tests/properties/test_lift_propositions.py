@@ -14,7 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.measures import breach_bound, guarantees, largest_lift, smallest_lift
+from mechdesign.auditing.measures import (
+    breach_bound,
+    guarantees,
+    largest_lift,
+    smallest_lift,
+)
 from mechdesign.auditing.verdict import audit
 from mechdesign.mechanisms.rounding import partition_channel
 from mechdesign.mechanisms.rules import Rules
@@ -33,7 +38,9 @@ def joint_distributions(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     shape = (int(rng.integers(2, 7)), int(rng.integers(1, 7)))
     p = (
-        rng.dirichlet(np.full(shape[0] * shape[1], draw(st.sampled_from([0.2, 1.0, 30.0])))).reshape(shape)
+        rng.dirichlet(
+            np.full(shape[0] * shape[1], draw(st.sampled_from([0.2, 1.0, 30.0])))
+        ).reshape(shape)
         + 1e-6
     )
     if draw(st.booleans()):
@@ -99,11 +106,19 @@ def test_propositions_4_and_6(p, alpha):
         high = lifts.max()
         assert high <= largest_lift("l1", m.l1_lift(p).max(), rare) * ROUNDING
         assert high <= largest_lift("chi2", m.chi2_lift(p).max(), rare) * ROUNDING
-        assert high <= largest_lift("alpha", m.alpha_lift(p, alpha).max(), rare, alpha) * ROUNDING
+        assert (
+            high
+            <= largest_lift("alpha", m.alpha_lift(p, alpha).max(), rare, alpha)
+            * ROUNDING
+        )
     for rare in (p_s.min(), p_s[np.unravel_index(np.argmin(lifts), lifts.shape)[0]]):
         low = lifts.min()
-        assert low * ROUNDING + 1e-12 >= smallest_lift("l1", m.l1_lift_inverse(p).max(), rare)
-        assert low * ROUNDING + 1e-12 >= smallest_lift("chi2", m.chi2_lift_inverse(p).max(), rare)
+        assert low * ROUNDING + 1e-12 >= smallest_lift(
+            "l1", m.l1_lift_inverse(p).max(), rare
+        )
+        assert low * ROUNDING + 1e-12 >= smallest_lift(
+            "chi2", m.chi2_lift_inverse(p).max(), rare
+        )
         assert low * ROUNDING + 1e-12 >= smallest_lift(
             "alpha", m.alpha_lift_inverse(p, alpha).max(), rare, alpha
         )
@@ -124,7 +139,11 @@ def test_proposition_4_and_6_are_reached():
     lifts = m.lift(p)[:, 1]
     assert 0.6 * abs(lifts[1] - 1.0) * 2.0 == pytest.approx(m.l1_lift(p)[1])
     assert lifts[1] == pytest.approx(largest_lift("l1", m.l1_lift(p)[1], 0.6))
-    assert smallest_lift("l1", math.inf, 0.1) == smallest_lift("alpha", math.inf, 0.1, 2.0) == 0.0
+    assert (
+        smallest_lift("l1", math.inf, 0.1)
+        == smallest_lift("alpha", math.inf, 0.1, 2.0)
+        == 0.0
+    )
 
 
 @given(joint_distributions(), st.floats(0.01, 0.99))
@@ -176,7 +195,9 @@ def test_alip_does_not_imply_l1_or_chi2_privacy_at_the_same_budgets():
 
 @settings(max_examples=60)
 @given(st.integers(0, 10**6), st.floats(0.3, 4.0), st.floats(0.1, 0.9))
-def test_proposition_2_before_repair_ldp_keeps_at_least_what_alip_keeps(seed, epsilon, lam):
+def test_proposition_2_before_repair_ldp_keeps_at_least_what_alip_keeps(
+    seed, epsilon, lam
+):
     """X_H of eps-LDP is within that of every ALIP(lam eps, (1 - lam) eps); equality happens; repair can reverse it."""
     joint = Joint.from_counts(np.random.default_rng(seed).integers(1, 60, (4, 8)))
     ldp = complete_merging(joint, LDP(epsilon), as_published=True)
@@ -194,7 +215,9 @@ def test_theorem_1_no_response_within_the_risky_set_leaks_less_than_merging_it(s
     response = rng.dirichlet(np.full(3, 0.4), 4)
     merged = given_s.sum(axis=1)
     outputs = given_s @ response
-    assert (outputs.max(axis=0) / outputs.min(axis=0)).max() >= merged.max() / merged.min() / ROUNDING
+    assert (
+        outputs.max(axis=0) / outputs.min(axis=0)
+    ).max() >= merged.max() / merged.min() / ROUNDING
 
 
 def test_a_finer_partition_keeps_at_least_as_much(adult):
@@ -203,20 +226,31 @@ def test_a_finer_partition_keeps_at_least_as_much(adult):
     fine = [[0, 1], [2, 3], [4, 5], *([x] for x in range(6, 15))]
     free = ALIP(700.0, math.inf)
     kept = [
-        audit(partition_channel(groups, Rules(adult, ALIP(math.inf, 700.0))).channel, adult, free)
+        audit(
+            partition_channel(groups, Rules(adult, ALIP(math.inf, 700.0))).channel,
+            adult,
+            free,
+        )
         for groups in (coarse, fine)
     ]
     assert kept[0].achieved.eps_u <= kept[1].achieved.eps_u
     p = adult.p_x
-    lost = [sum(float(-p[g].sum() * math.log(p[g].sum())) for g in groups) for groups in (coarse, fine)]
+    lost = [
+        sum(float(-p[g].sum() * math.log(p[g].sum())) for g in groups)
+        for groups in (coarse, fine)
+    ]
     assert lost[0] < lost[1]
 
 
 def test_the_utility_formula_of_equation_11(adult):
     """I(X;Y) = H(X) - sum over X_H of P(x) log(P(X_H) / P(x))."""
     found = complete_merging(adult, ALIP.from_epsilon(1.0))
-    group = np.flatnonzero((found.channel.matrix.sum(axis=0) > 1.5) @ found.channel.matrix.T > 0.5)
+    group = np.flatnonzero(
+        (found.channel.matrix.sum(axis=0) > 1.5) @ found.channel.matrix.T > 0.5
+    )
     p = np.array([float(Fraction(c, adult.total)) for c in adult.useful_counts])
     mass = p[group].sum()
-    expected = found.entropy - sum(float(p[x]) * math.log(mass / float(p[x])) for x in group)
+    expected = found.entropy - sum(
+        float(p[x]) * math.log(mass / float(p[x])) for x in group
+    )
     assert found.mutual_information == pytest.approx(expected, abs=1e-12)

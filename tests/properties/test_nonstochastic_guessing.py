@@ -36,14 +36,18 @@ from tests.oracles.spaces import from_function
 
 CLOSE = 1e-12
 
-relations = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=12).map(sorted)
+relations = st.sets(
+    st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=12
+).map(sorted)
 joints = relations.map(JointRange.from_pairs)
 
 
 def features(symbols):
     """Every feature of X up to the names of its values: all partitions, as tables."""
     for labels in product(range(len(symbols)), repeat=len(symbols)):
-        if all(label <= max(labels[:k], default=-1) + 1 for k, label in enumerate(labels)):
+        if all(
+            label <= max(labels[:k], default=-1) + 1 for k, label in enumerate(labels)
+        ):
             yield dict(zip(symbols, labels, strict=True))
 
 
@@ -67,9 +71,13 @@ def test_proposition_1_data_processing(joint, labels, further):
 @given(joints, st.lists(st.integers(0, 2), min_size=5, max_size=5))
 def test_proposition_2_leakage_is_non_negative_and_zero_if_unrelated(joint, labels):
     expected = math.log2(np.divide(*guesses(joint.pairs(), dict(enumerate(labels)))))
-    assert brute_force_leakage(joint, labels.__getitem__) == pytest.approx(expected, abs=CLOSE)
+    assert brute_force_leakage(joint, labels.__getitem__) == pytest.approx(
+        expected, abs=CLOSE
+    )
     assert expected >= 0
-    unrelated = JointRange.from_columns(*zip(*product(joint.x_symbols, "ab"), strict=True))
+    unrelated = JointRange.from_columns(
+        *zip(*product(joint.x_symbols, "ab"), strict=True)
+    )
     assert brute_force_leakage(unrelated, labels.__getitem__) == 0
 
 
@@ -101,7 +109,9 @@ def test_proposition_3_e_as_corrected(first, second):
 def test_proposition_4_over_all_features(joint):
     """L* = log2(|X| - min |X|y| + 1) is the largest leakage of any feature; Remark 1 attains it."""
     pairs = joint.pairs()
-    largest = max(np.divide(*guesses(pairs, feature)) for feature in features(joint.x_symbols))
+    largest = max(
+        np.divide(*guesses(pairs, feature)) for feature in features(joint.x_symbols)
+    )
     assert maximal_leakage(joint) == pytest.approx(math.log2(largest), abs=CLOSE)
     worst = worst_attribute(joint)
     merged = brute_force_leakage(joint, lambda x: () if x in worst.merged else (x,))
@@ -120,7 +130,9 @@ def test_corollary_6(joint, epsilon):
     if is_identifiable(joint, epsilon):
         assert maximal_leakage(joint) <= identifiable_bound(n, epsilon)
     assert is_identifiable(joint, identifiable_epsilon(joint))
-    assert identifiable_epsilon(joint) == pytest.approx(math.log2(n / fewest), abs=CLOSE)
+    assert identifiable_epsilon(joint) == pytest.approx(
+        math.log2(n / fewest), abs=CLOSE
+    )
 
 
 @settings(max_examples=60)
@@ -146,11 +158,18 @@ def test_proposition_8_as_corrected(joint, random):
     supremum = max(len(set(choice)) for choice in announced)
     assert largest_stochastic_leakage(joint) == math.log2(supremum)
     assert supremum <= min(joint.shape)
-    assert maximal_leakage(joint) <= math.log2(supremum) + range_report(joint).conditional_entropy + CLOSE
+    assert (
+        maximal_leakage(joint)
+        <= math.log2(supremum) + range_report(joint).conditional_entropy + CLOSE
+    )
     weights = {pair: random.random() + 1e-9 for pair in pairs}
-    rows = [[weights.get((x, y), 0.0) for y in joint.y_symbols] for x in joint.x_symbols]
+    rows = [
+        [weights.get((x, y), 0.0) for y in joint.y_symbols] for x in joint.x_symbols
+    ]
     channel = [[w / math.fsum(row) for w in row] for row in rows]
-    assert stochastic_maximal_leakage(channel) <= largest_stochastic_leakage(joint) + CLOSE
+    assert (
+        stochastic_maximal_leakage(channel) <= largest_stochastic_leakage(joint) + CLOSE
+    )
 
 
 @given(joints)
@@ -159,5 +178,7 @@ def test_chain_of_leakages(joint):
     assert maximin_information(joint) <= maximal_leakage(joint) + CLOSE
     assert (
         maximal_leakage(joint)
-        <= range_report(joint.reverse).entropy + range_report(joint).conditional_entropy + CLOSE
+        <= range_report(joint.reverse).entropy
+        + range_report(joint).conditional_entropy
+        + CLOSE
     )

@@ -36,7 +36,9 @@ CLOSE = 1e-12
 outputs = st.sets(st.integers(0, 5), min_size=1).map(frozenset)
 problems = st.builds(TestingProblem, outputs, outputs)
 segments = st.lists(
-    st.tuples(st.integers(0, 8), st.integers(1, 4)).map(lambda s: (s[0], s[0] + s[1])), min_size=1, max_size=3
+    st.tuples(st.integers(0, 8), st.integers(1, 4)).map(lambda s: (s[0], s[0] + s[1])),
+    min_size=1,
+    max_size=3,
 ).map(lambda pairs: Boxes.union([[pair] for pair in pairs]))
 ratios = st.fractions(min_value=Fraction(1, 8), max_value=8, max_denominator=8)
 
@@ -56,11 +58,15 @@ def test_theorems_1_and_2_over_all_tests(pairs, holds):
     best = -math.inf
     for answers in product([True, False], repeat=len(ys)):
         accepted = frozenset(y for y, answer in zip(ys, answers, strict=True) if answer)
-        right = {y for y, answer in zip(ys, answers, strict=True) if possible[y] == {answer}}
+        right = {
+            y for y, answer in zip(ys, answers, strict=True) if possible[y] == {answer}
+        }
         assert correct(problem, accepted) == right
         reached = math.log2(len(right)) if right else -math.inf
         assert performance(problem, accepted) == reached
-        consistent = all(answer in possible[y] for y, answer in zip(ys, answers, strict=True))
+        consistent = all(
+            answer in possible[y] for y, answer in zip(ys, answers, strict=True)
+        )
         assert is_consistent(problem, accepted) == consistent
         assert reached <= problem.performance_bound
         if consistent:
@@ -102,24 +108,35 @@ def test_proposition_1_as_corrected(problem):
 @given(st.sets(st.integers(0, 9), min_size=1), st.integers(1, 9))
 def test_proposition_1_as_corrected_is_attained(overlap, extra):
     """Whenever one hypothesis is possible everywhere."""
-    problem = TestingProblem(frozenset(overlap) | {("only", k) for k in range(extra)}, frozenset(overlap))
-    assert problem.leakage == pytest.approx(leakage_bound(problem.epsilon, "bits"), abs=CLOSE)
+    problem = TestingProblem(
+        frozenset(overlap) | {("only", k) for k in range(extra)}, frozenset(overlap)
+    )
+    assert problem.leakage == pytest.approx(
+        leakage_bound(problem.epsilon, "bits"), abs=CLOSE
+    )
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=6), st.floats(0, 1))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=6),
+    st.floats(0, 1),
+)
 def test_theorem_3_for_every_prior(weights, prior):
     """Best accuracy >= (density / 2) |telling| for every prior; (1 + TV)/2 at equal ones."""
     p, q = (np.asarray(side, dtype=float) for side in zip(*weights, strict=True))
     assume(p.sum() > 0 and q.sum() > 0)
     p, q = p / p.sum(), q / q.sum()
-    problem = TestingProblem(frozenset(np.flatnonzero(p).tolist()), frozenset(np.flatnonzero(q).tolist()))
+    problem = TestingProblem(
+        frozenset(np.flatnonzero(p).tolist()), frozenset(np.flatnonzero(q).tolist())
+    )
     density = float(min(p[p > 0].min(), q[q > 0].min())) * (1 - CLOSE)
     published = density / 2 * len(problem.telling)
     guesses = [sum((prior * a if said else (1 - prior) * b) for a, b, said in zip(p, q, test, strict=True))
                for test in product([True, False], repeat=len(p))]  # fmt: skip
     assert best_accuracy(p, q, prior) == pytest.approx(max(guesses), abs=CLOSE)
     assert best_accuracy(p, q, prior) >= published - CLOSE
-    assert best_accuracy(p, q) == pytest.approx((1 + total_variation(p, q)) / 2, abs=CLOSE)
+    assert best_accuracy(p, q) == pytest.approx(
+        (1 + total_variation(p, q)) / 2, abs=CLOSE
+    )
     assert best_accuracy(p, q) >= least_accuracy(problem, density) - CLOSE
     assert least_accuracy(problem, density) >= published
 
@@ -127,7 +144,9 @@ def test_theorem_3_for_every_prior(weights, prior):
 @given(st.integers(1, 8), st.integers(-2, 10), st.integers(1, 4))
 def test_theorem_4_as_corrected_on_finite_grids(n, limit, radius):
     """Blurring x in {0..n} at `limit`: an x tells nothing iff it is moved and both sides are."""
-    policy = BlurringPolicy(boundary=lambda z: np.full(len(z), float(limit)), coordinate=0, rho=1 / radius)
+    policy = BlurringPolicy(
+        boundary=lambda z: np.full(len(z), float(limit)), coordinate=0, rho=1 / radius
+    )
     grid = np.arange(n + 1.0)[:, None]
     assume(0 < limit <= n)
     reports = policy.apply(grid)[:, 0]
@@ -142,7 +161,9 @@ def test_theorem_4_as_corrected_on_finite_grids(n, limit, radius):
 @given(st.floats(-1, 2), st.floats(-2, 2), st.floats(0.02, 0.8))
 def test_theorem_4_as_corrected_encloses_the_area(start, slope, radius):
     """A slanted boundary on the unit square, against a midpoint sum of the ambiguous fibres."""
-    policy = BlurringPolicy(boundary=lambda z: start + slope * z[:, 0], coordinate=0, rho=1 / radius)
+    policy = BlurringPolicy(
+        boundary=lambda z: start + slope * z[:, 0], coordinate=0, rho=1 / radius
+    )
     sign = 1 if slope >= 0 else -1
     measured = blurred_measure(policy, [(0, 1), (0, 1)], monotone=[sign], cells=400)
     n = 4000
@@ -152,7 +173,9 @@ def test_theorem_4_as_corrected_encloses_the_area(start, slope, radius):
         length = max(min(1, limit + radius) - max(0, limit - radius), 0)
         strip += length / n
         area += length / n if 0 < limit < 1 else 0
-    slack = 4 / n  # the midpoint sum itself may be off where a fibre starts or stops to count
+    slack = (
+        4 / n
+    )  # the midpoint sum itself may be off where a fibre starts or stops to count
     assert measured.ambiguous[0] - slack <= area <= measured.ambiguous[1] + slack
     assert measured.strip[0] - slack <= strip <= measured.strip[1] + slack
     assert measured.ambiguous[1] <= measured.strip[1] * (1 + CLOSE)
@@ -161,11 +184,16 @@ def test_theorem_4_as_corrected_encloses_the_area(start, slope, radius):
 
 def touched(low, high, levels):
     """Cells [k, k + 1) of [0, levels] that the closed interval touches, the last cell closed."""
-    return frozenset(min(k, levels - 1) for k in range(levels + 1) if k <= high and low < k + 1)
+    return frozenset(
+        min(k, levels - 1) for k in range(levels + 1) if k <= high and low < k + 1
+    )
 
 
 @settings(max_examples=80)
-@given(st.lists(st.integers(1, 6).map(Fraction), min_size=1, max_size=4), st.integers(1, 10))
+@given(
+    st.lists(st.integers(1, 6).map(Fraction), min_size=1, max_size=4),
+    st.integers(1, 10),
+)
 def test_box_difference_by_sliding_on_a_fine_grid(coefficients, levels):
     """All positions on a grid that contains every place where a cell is entered or left."""
     exact = box_difference(coefficients, (0, 1), levels)
@@ -193,7 +221,10 @@ def test_theorem_5_as_corrected_is_never_over_budget(coefficients, epsilon):
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(-6, 6), st.integers(2, 3)), min_size=1, max_size=3), st.integers(1, 9))
+@given(
+    st.lists(st.tuples(st.integers(-6, 6), st.integers(2, 3)), min_size=1, max_size=3),
+    st.integers(1, 9),
+)
 def test_finite_domains_by_enumeration(queries, levels):
     """finite_difference against the whole product, quantised in rational arithmetic."""
     coefficients, sizes = zip(*queries, strict=True)
@@ -207,10 +238,15 @@ def test_finite_domains_by_enumeration(queries, levels):
     answers = [query(*xs) for xs in product(*values.values())]
     low, width = min(answers), max(answers) - min(answers)
     space = UncertainSpace.from_product(
-        values, y=lambda *xs: min(math.floor(Fraction(levels * (query(*xs) - low), width)), levels - 1)
+        values,
+        y=lambda *xs: min(
+            math.floor(Fraction(levels * (query(*xs) - low), width)), levels - 1
+        ),
     )
     expected = max(largest_difference(space.joint(name, "y")).size for name in names)
-    individual, found = finite_difference(coefficients, [range(size) for size in sizes], levels)
+    individual, found = finite_difference(
+        coefficients, [range(size) for size in sizes], levels
+    )
     assert found.size == expected
     a, b = (space.joint(names[individual], "y").y_given(int(v)) for v in found.pair)
     assert len(a ^ b) == expected

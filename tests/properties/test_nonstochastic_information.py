@@ -23,13 +23,23 @@ from mechdesign.nonstochastic import (
 from mechdesign.nonstochastic.ranges import product as unrelated_product
 from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
 from tests.oracles.measured_ranges import MeasuredRange, boxes_of
-from tests.oracles.nonstochastic import chain, maximin_information, restrict_x, subrange_leakage, x_sets
+from tests.oracles.nonstochastic import (
+    chain,
+    maximin_information,
+    restrict_x,
+    subrange_leakage,
+    x_sets,
+)
 from tests.oracles.spaces import UncertainSpace
 
 CLOSE = 1e-12
 
-relations = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=16).map(sorted)
-intervals = st.tuples(st.integers(0, 4), st.integers(1, 4)).map(lambda s: (s[0], s[0] + s[1]))
+relations = st.sets(
+    st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=16
+).map(sorted)
+intervals = st.tuples(st.integers(0, 4), st.integers(1, 4)).map(
+    lambda s: (s[0], s[0] + s[1])
+)
 
 
 def conditionals(pairs):
@@ -44,12 +54,16 @@ def test_measures_are_those_of_their_definitions(pairs):
     sizes = [len(xs) for xs in conditionals(pairs).values()]
     assert range_report(joint).entropy == math.log2(n_x)
     assert range_report(joint).conditional_entropy == math.log2(max(sizes))
-    assert range_report(joint).information == pytest.approx(math.log2(n_x / max(sizes)), abs=CLOSE)
+    assert range_report(joint).information == pytest.approx(
+        math.log2(n_x / max(sizes)), abs=CLOSE
+    )
     assert range_leakage(joint) == pytest.approx(math.log2(n_x / min(sizes)), abs=CLOSE)
 
 
 @given(relations)
-def test_the_overlap_partition_is_the_finest_one_that_no_conditional_range_crosses(pairs):
+def test_the_overlap_partition_is_the_finest_one_that_no_conditional_range_crosses(
+    pairs,
+):
     """Nair 2013; and |[[X|Y]]_*| = |[[Y|X]]_*|."""
     joint = JointRange.from_pairs(pairs)
     classes: list[set[int]] = []
@@ -74,7 +88,9 @@ def test_leakage_of_unrelated_pairs_adds(first, second):
     """L0 of a product is the sum; I* too."""
     a, b = JointRange.from_pairs(first), JointRange.from_pairs(second)
     both = unrelated_product(a, b)
-    assert range_leakage(both) == pytest.approx(range_leakage(a) + range_leakage(b), abs=CLOSE)
+    assert range_leakage(both) == pytest.approx(
+        range_leakage(a) + range_leakage(b), abs=CLOSE
+    )
     assert maximin_information(both) == pytest.approx(
         maximin_information(a) + maximin_information(b), abs=CLOSE
     )
@@ -98,14 +114,19 @@ def test_what_is_chained_is_a_markov_chain(first, second):
 @given(st.sets(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=12))
 def test_unrelatedness_by_its_definition(outcomes):
     """X and Z are unrelated given Y iff [[X|z,y]] = [[X|y]] for all (z, y) that occur."""
-    space = UncertainSpace.from_columns(dict(zip("xyz", zip(*sorted(outcomes), strict=True), strict=True)))
+    space = UncertainSpace.from_columns(
+        dict(zip("xyz", zip(*sorted(outcomes), strict=True), strict=True))
+    )
     by_definition = all(
-        {a for a, b, c in outcomes if (b, c) == (y, z)} == {a for a, b, _ in outcomes if b == y}
+        {a for a, b, c in outcomes if (b, c) == (y, z)}
+        == {a for a, b, _ in outcomes if b == y}
         for _, y, z in outcomes
     )
     assert space.is_markov("x", "y", "z") == by_definition
     xs, zs = {o[0] for o in outcomes}, {o[2] for o in outcomes}
-    assert space.is_unrelated("x", "z") == ({(o[0], o[2]) for o in outcomes} == set(product(xs, zs)))
+    assert space.is_unrelated("x", "z") == (
+        {(o[0], o[2]) for o in outcomes} == set(product(xs, zs))
+    )
 
 
 def largest_code(pairs):
@@ -142,7 +163,10 @@ def test_zero_error_bounds_as_corrected(pairs):
     subranges = subrange_leakage(joint)
     assert math.log2(subranges) == pytest.approx(by_hand, abs=CLOSE)
     assert largest_code(pairs) <= cover <= subranges
-    assert math.log2(subranges) <= min(range_leakage(joint.reverse), maximal_leakage(joint)) + CLOSE
+    assert (
+        math.log2(subranges)
+        <= min(range_leakage(joint.reverse), maximal_leakage(joint)) + CLOSE
+    )
     bounds = capacity_bounds(joint)
     assert maximin_information(joint) <= bounds.lower + CLOSE
     assert bounds.lower <= bounds.upper
@@ -158,7 +182,11 @@ def test_theta_lies_between_code_and_cover(pairs):
 
 
 @settings(max_examples=25)
-@given(st.sets(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=9).map(sorted))
+@given(
+    st.sets(
+        st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=9
+    ).map(sorted)
+)
 def test_two_uses_obey_the_bound(pairs):
     joint = JointRange.from_pairs(pairs)
     twice = one_shot_code(joint, uses=2)
@@ -168,12 +196,23 @@ def test_two_uses_obey_the_bound(pairs):
 @given(st.lists(st.tuples(intervals, intervals), min_size=1, max_size=5))
 def test_boxes_with_whole_endpoints_are_sets_of_unit_cells(pieces):
     """A continuous range made of unit squares has the measures of the discrete range of squares."""
-    cells = {(x, y) for (a, b), (c, d) in pieces for x in range(a, b) for y in range(c, d)}
+    cells = {
+        (x, y) for (a, b), (c, d) in pieces for x in range(a, b) for y in range(c, d)
+    }
     discrete = JointRange.from_pairs(cells)
     continuous = MeasuredRange.from_boxes([([xs], [ys]) for xs, ys in pieces])
     expected, found = range_report(discrete), range_report(continuous)
-    for name in ("entropy", "conditional_entropy", "information", "leakage", "leakage_reverse", "maximin"):
-        assert getattr(found, name) == pytest.approx(getattr(expected, name) * math.log(2), abs=CLOSE)
+    for name in (
+        "entropy",
+        "conditional_entropy",
+        "information",
+        "leakage",
+        "leakage_reverse",
+        "maximin",
+    ):
+        assert getattr(found, name) == pytest.approx(
+            getattr(expected, name) * math.log(2), abs=CLOSE
+        )
     assert found.maximin <= found.symmetric_leakage + CLOSE
     assert Boxes.union([(xs, ys) for xs, ys in pieces]).measure == len(cells)
 
@@ -184,7 +223,9 @@ def test_boxes_with_whole_endpoints_are_sets_of_unit_cells(pieces):
 )
 def test_set_algebra_of_regions_is_that_of_sets(first, second):
     def squares(boxes):
-        return {(x, y) for (a, b), (c, d) in boxes for x in range(a, b) for y in range(c, d)}
+        return {
+            (x, y) for (a, b), (c, d) in boxes for x in range(a, b) for y in range(c, d)
+        }
 
     def region(boxes):
         return Boxes.union([*boxes, ((0, 0), (0, 0))])
@@ -198,5 +239,7 @@ def test_set_algebra_of_regions_is_that_of_sets(first, second):
     ):
         assert ours == region([((x, x + 1), (y, y + 1)) for x, y in theirs])
         assert ours.measure == len(theirs)
-        assert sum((Boxes.union([box]).measure for box in boxes_of(ours)), Fraction(0)) == len(theirs)
+        assert sum(
+            (Boxes.union([box]).measure for box in boxes_of(ours)), Fraction(0)
+        ) == len(theirs)
     assert (not (left - right).measure) == (a <= b)

@@ -40,12 +40,18 @@ class Exact:
     def minimum(self, prices: ArrayLike) -> arb:
         """min of cost - prices.v over the polytope: a concave function is least at a vertex."""
         y = [rational(t) for t in np.asarray(prices)]
-        values = [c - arb(_dot(point, y)) for point, c in zip(self.points, self.costs, strict=True)]
+        values = [
+            c - arb(_dot(point, y))
+            for point, c in zip(self.points, self.costs, strict=True)
+        ]
         return min(values, key=lambda ball: float(ball.mid()))
 
     def dual_bound(self, prices: ArrayLike, target: Sequence[float | fmpq]) -> arb:
         """prices.target + minimum: a lower bound of the envelope at the target, and the best for these prices."""
-        y, p = ([t if isinstance(t, fmpq) else rational(t) for t in a] for a in (prices, target))
+        y, p = (
+            [t if isinstance(t, fmpq) else rational(t) for t in a]
+            for a in (prices, target)
+        )
         return self.minimum(prices) + arb(_dot(y, p))
 
     def envelope(self, target: ArrayLike) -> float:
@@ -53,9 +59,14 @@ class Exact:
 
         The answer is the exact dual bound of the program's prices, thus never above the truth.
         """
-        options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+        options = {
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+        }
         costs = [float(c.mid()) for c in self.costs]
-        found = linprog(costs, A_eq=self.floats.T, b_eq=target, method="highs-ds", options=options)
+        found = linprog(
+            costs, A_eq=self.floats.T, b_eq=target, method="highs-ds", options=options
+        )
         assert found.status == 0, found.message
         low = float(self.dual_bound(found.eqlin.marginals, target).mid())
         assert found.fun - low < 1e-8 * (1.0 + abs(low)), "the oracle is not sharp here"
@@ -72,16 +83,25 @@ def exact(polytope: Polytope) -> Exact:
         rows = np.hstack([rows, polytope.auxiliary])
     a = [[rational(x) for x in row] for row in rows]
     ends = [
-        [rational(x) if np.isfinite(x) else None for x in side] for side in (polytope.lower, polytope.upper)
+        [rational(x) if np.isfinite(x) else None for x in side]
+        for side in (polytope.lower, polytope.upper)
     ]
-    sides = [list(dict.fromkeys(s for s in pair if s is not None)) for pair in zip(*ends, strict=True)]
+    sides = [
+        list(dict.fromkeys(s for s in pair if s is not None))
+        for pair in zip(*ends, strict=True)
+    ]
     width = rows.shape[1]
     ones = [fmpq(int(j < n)) for j in range(width)]
     bounded = [i for i in range(len(a)) if sides[i]]
     found: dict[tuple[tuple[int, int], ...], tuple[fmpq, ...]] = {}
     for k in range(1, min(width, len(bounded) + 1) + 1):
-        for columns, tight in product(combinations(range(width), k), combinations(bounded, k - 1)):
-            system = fmpq_mat([[a[i][j] for j in columns] for i in tight] + [[ones[j] for j in columns]])
+        for columns, tight in product(
+            combinations(range(width), k), combinations(bounded, k - 1)
+        ):
+            system = fmpq_mat(
+                [[a[i][j] for j in columns] for i in tight]
+                + [[ones[j] for j in columns]]
+            )
             if system.det() == 0:
                 continue
             inverse = system.inv()
@@ -91,7 +111,9 @@ def exact(polytope: Polytope) -> Exact:
                 for i, j in enumerate(columns):
                     point[j] = solution[i, 0]
                 if _member(a, ends[0], ends[1], point):
-                    found[tuple((int(x.p), int(x.q)) for x in point[:n])] = tuple(point[:n])
+                    found[tuple((int(x.p), int(x.q)) for x in point[:n])] = tuple(
+                        point[:n]
+                    )
     points = list(found.values())
     return Exact(points, [exact_cost(point) for point in points])
 
@@ -127,7 +149,12 @@ def _dot(u: Sequence[fmpq], v: Sequence[fmpq]) -> fmpq:
     return sum((a * b for a, b in zip(u, v, strict=True) if a != 0), fmpq(0))
 
 
-def _member(a: list[list[fmpq]], low: list[fmpq | None], high: list[fmpq | None], point: list[fmpq]) -> bool:
+def _member(
+    a: list[list[fmpq]],
+    low: list[fmpq | None],
+    high: list[fmpq | None],
+    point: list[fmpq],
+) -> bool:
     if any(x < 0 for x in point):
         return False
     for row, least, most in zip(a, low, high, strict=True):
@@ -144,7 +171,10 @@ def plain_minimum(polytope: Polytope, prices: ArrayLike, tolerance: float) -> fl
     """min of entropy - prices.v by the simplest branch and bound: chords on boxes and scipy's linprog."""
     y, p = np.asarray(prices), polytope.explicit
     up, down = np.isfinite(p.upper), np.isfinite(p.lower)
-    a_ub, b_ub = np.vstack([p.rows[up], -p.rows[down]]), np.concatenate([p.upper[up], -p.lower[down]])
+    a_ub, b_ub = (
+        np.vstack([p.rows[up], -p.rows[down]]),
+        np.concatenate([p.upper[up], -p.lower[down]]),
+    )
 
     def entropy(x: Array) -> Array:
         return np.where(x > 0.0, -x * np.log(np.where(x > 0.0, x, 1.0)), 0.0)
@@ -153,7 +183,9 @@ def plain_minimum(polytope: Polytope, prices: ArrayLike, tolerance: float) -> fl
     while open_boxes:
         low, high = open_boxes.pop()
         slope = np.where(
-            high > low, (entropy(high) - entropy(low)) / np.where(high > low, high - low, 1.0), 0.0
+            high > low,
+            (entropy(high) - entropy(low)) / np.where(high > low, high - low, 1.0),
+            0.0,
         )
         found = linprog(
             slope - y,
@@ -170,7 +202,13 @@ def plain_minimum(polytope: Polytope, prices: ArrayLike, tolerance: float) -> fl
         best = min(best, bound + float(error.sum()))
         if bound < best - tolerance:
             k = int(np.argmax(error))
-            middle = float(np.clip(found.x[k], 0.9 * low[k] + 0.1 * high[k], 0.1 * low[k] + 0.9 * high[k]))
+            middle = float(
+                np.clip(
+                    found.x[k],
+                    0.9 * low[k] + 0.1 * high[k],
+                    0.1 * low[k] + 0.9 * high[k],
+                )
+            )
             for side, end in ((0, high), (1, low)):
                 child = [low.copy(), high.copy()]
                 child[1 - side][k] = middle
@@ -181,7 +219,15 @@ def plain_minimum(polytope: Polytope, prices: ArrayLike, tolerance: float) -> fl
 
 # ------------------------------------------------------------------ instances
 
-TABLES = ("random", "sparse", "near-tied", "proportional", "small counts", "rare", "equal rows")
+TABLES = (
+    "random",
+    "sparse",
+    "near-tied",
+    "proportional",
+    "small counts",
+    "rare",
+    "equal rows",
+)
 NOTIONS = ("both", "upper", "lower", "ratio", "tiny", "touching")
 
 
@@ -222,8 +268,13 @@ def table_polytope(
     rows = lift_matrix(p)
     m = len(rows)
     if notion == "ratio":
-        return ratio_polytope(rows, float(np.exp(10.0 ** rng.uniform(-2.0, 0.8)))), p.sum(axis=0)
-    low, high = np.exp(-(10.0 ** rng.uniform(-2.0, 0.8))), np.exp(10.0 ** rng.uniform(-2.0, 0.8))
+        return ratio_polytope(
+            rows, float(np.exp(10.0 ** rng.uniform(-2.0, 0.8)))
+        ), p.sum(axis=0)
+    low, high = (
+        np.exp(-(10.0 ** rng.uniform(-2.0, 0.8))),
+        np.exp(10.0 ** rng.uniform(-2.0, 0.8)),
+    )
     if notion == "tiny":
         width = 10.0 ** rng.uniform(-9.0, -4.0)
         low, high = 1.0 - width, 1.0 + width
@@ -276,7 +327,9 @@ def hard_search() -> tuple[Polytope, Array]:
     """A search of very many nodes: at the prices of an envelope most of the set is nearly minimal."""
     p = random_table(np.random.default_rng(0), "random", 12, 60)
     polytope = Polytope(lift_matrix(p), np.full(12, 0.75), np.full(12, 1.3))
-    return polytope, lower_envelope(polytope, p.sum(axis=0), method="columns", gap=0.1).dual
+    return polytope, lower_envelope(
+        polytope, p.sum(axis=0), method="columns", gap=0.1
+    ).dual
 
 
 def random_prices(rng: np.random.Generator, n: int) -> Array:

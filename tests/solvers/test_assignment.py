@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers import EmptyPolytope, InvalidPolytope, Polytope
-from solvers.assignment import Assignment, Multipliers, assign, lower_bound, reduced_costs
+from solvers.assignment import (
+    Assignment,
+    Multipliers,
+    assign,
+    lower_bound,
+    reduced_costs,
+)
 from solvers.errors import BackendFailure
 
 MASSES = np.array([0.4, 0.3, 0.2, 0.1])
@@ -33,7 +39,9 @@ def _problem(spread: float = 0.3, **options: object) -> Assignment:
     st.lists(st.floats(-5.0, 5.0), min_size=4, max_size=4),
     st.booleans(),
 )
-def test_any_multipliers_give_a_bound(rows: list[float], masses: list[float], keep: bool) -> None:
+def test_any_multipliers_give_a_bound(
+    rows: list[float], masses: list[float], keep: bool
+) -> None:
     """lower_bound(nu, f) <= the optimum for all nu >= 0 and all f; and it never exceeds the same in fractions."""
     problem = _problem(keep=keep)
     found = Multipliers(np.array(rows).reshape(4, 4), np.array(masses))
@@ -46,7 +54,9 @@ def test_any_multipliers_give_a_bound(rows: list[float], masses: list[float], ke
             Fraction(TRUTH[x, y])
             - (Fraction(masses[y]) if keep else 0)
             - sum(
-                Fraction(found.rows[i, y]) * (Fraction(sides[i, x]) - Fraction(offset[i])) for i in range(4)
+                Fraction(found.rows[i, y])
+                * (Fraction(sides[i, x]) - Fraction(offset[i]))
+                for i in range(4)
             )
             for y in range(4)
         ]
@@ -62,14 +72,18 @@ def test_two_methods(keep: bool, floor: np.ndarray | None) -> None:
     allowed = np.ones((4, 4), dtype=bool)
     allowed[0, 3] = False
     problem = _problem(keep=keep, floor=floor, allowed=allowed)
-    simplex, interior = (assign(problem, method=method) for method in ("simplex", "interior"))
+    simplex, interior = (
+        assign(problem, method=method) for method in ("simplex", "interior")
+    )
     for found in (simplex, interior):
         assert found.cost - found.bound <= 1e-6
         np.testing.assert_allclose(found.shares.sum(axis=1), 1.0, atol=1e-12)
         assert found.shares[0, 3] == 0.0
         columns = (MASSES[:, None] * found.shares).T
         used = columns[columns.sum(axis=1) > 1e-6]
-        assert (problem.columns.residual(used / used.sum(axis=1)[:, None]) <= 1e-9).all()
+        assert (
+            problem.columns.residual(used / used.sum(axis=1)[:, None]) <= 1e-9
+        ).all()
         if keep:
             np.testing.assert_allclose(columns.sum(axis=1), MASSES, atol=1e-8)
         if floor is not None:
@@ -79,7 +93,12 @@ def test_two_methods(keep: bool, floor: np.ndarray | None) -> None:
 
 def test_a_limit_leaves_an_assignment_and_a_bound() -> None:
     seen: list[tuple[float, float, int]] = []
-    found = assign(_problem(), method="interior", time_limit=0.0, progress=lambda *at: seen.append(at))
+    found = assign(
+        _problem(),
+        method="interior",
+        time_limit=0.0,
+        progress=lambda *at: seen.append(at),
+    )
     best = assign(_problem(), method="simplex")
     assert found.bound <= best.cost <= found.cost
     assert len(seen) == 1
@@ -128,7 +147,8 @@ def test_few_pairs_of_each_column_find_the_optimum(
         "keep": {"keep": True},
         "floor": {"floor": np.full(60, 0.2)},
         "allowed": {
-            "allowed": np.eye(60, dtype=np.bool_) | (np.random.default_rng(2).random((60, 60)) < 0.8)
+            "allowed": np.eye(60, dtype=np.bool_)
+            | (np.random.default_rng(2).random((60, 60)) < 0.8)
         },
     }
     problem = _many(1, cost, **options[way])
@@ -137,7 +157,9 @@ def test_few_pairs_of_each_column_find_the_optimum(
     monkeypatch.setattr("solvers.assignment.FIRST", 4)
     monkeypatch.setattr("solvers.assignment.NEW", 4)
     bounds: list[tuple[float, float]] = []
-    found = assign(problem, method="interior", gap=1e-4, progress=lambda *at: bounds.append(at[:2]))
+    found = assign(
+        problem, method="interior", gap=1e-4, progress=lambda *at: bounds.append(at[:2])
+    )
     assert found.cost - found.bound <= 1e-4 * problem.spread()
     assert found.cost == pytest.approx(optimum, rel=2e-4)
     assert all(bound <= optimum + 1e-9 <= cost + 1e-6 for cost, bound in bounds)
@@ -146,7 +168,9 @@ def test_few_pairs_of_each_column_find_the_optimum(
     assert first.cost >= optimum - 1e-6
     columns = first.shares * problem.masses[:, None]
     used = columns.sum(axis=0) > 1e-6 * problem.masses
-    assert problem.columns.excess((columns / columns.sum(axis=0))[:, used].T).max() <= 1e-6
+    assert (
+        problem.columns.excess((columns / columns.sum(axis=0))[:, used].T).max() <= 1e-6
+    )
 
 
 def test_few_pairs_prove_that_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

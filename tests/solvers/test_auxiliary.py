@@ -56,7 +56,10 @@ def feasible_by_program(polytope: Polytope, v: np.ndarray) -> float:
     weights = np.vstack([polytope.auxiliary[has_upper], -polytope.auxiliary[has_lower]])
     w = polytope.rows @ v
     room = np.concatenate(
-        [polytope.upper[has_upper] - w[has_upper], w[has_lower] - polytope.lower[has_lower]]
+        [
+            polytope.upper[has_upper] - w[has_upper],
+            w[has_lower] - polytope.lower[has_lower],
+        ]
     )
     found = linprog(
         np.append(np.zeros(k), 1.0),
@@ -106,14 +109,23 @@ def test_elimination_describes_the_same_set(seed):
 
 def test_there_is_no_least_choice_where_a_row_trades_variables():
     """r1 - r2 <= v: raising r2 allows more r1."""
-    trading = Polytope(np.array([[1.0, 0.0]]), np.array([-np.inf]), np.array([0.5]), np.array([[-1.0, -1.0]]))
+    trading = Polytope(
+        np.array([[1.0, 0.0]]),
+        np.array([-np.inf]),
+        np.array([0.5]),
+        np.array([[-1.0, -1.0]]),
+    )
     assert trading.least is None
     assert trading.contains([1.0, 0.0]).all()  # enough r is always there
 
 
 def test_an_unbounded_auxiliary_variable_is_refused():
-    open_set = Polytope(np.array([[1.0, 0.0]]), np.array([-np.inf]), np.array([0.5]), np.array([[-1.0]]))
-    with pytest.raises(InvalidPolytope, match="auxiliary variable 0 is not bounded by any row"):
+    open_set = Polytope(
+        np.array([[1.0, 0.0]]), np.array([-np.inf]), np.array([0.5]), np.array([[-1.0]])
+    )
+    with pytest.raises(
+        InvalidPolytope, match="auxiliary variable 0 is not bounded by any row"
+    ):
         concave_minimum(open_set, np.zeros(2))
 
 
@@ -121,9 +133,13 @@ def test_a_shared_row_bounds_every_variable_of_it():
     """The minimum of the entropy over an l1 ball around the centre, against a scan of the simplex."""
     d = np.eye(3) - 1.0 / 3.0
     ball = l1_ball(d, 0.3)
-    grid = np.array([[i, j, 60 - i - j] for i in range(61) for j in range(61 - i)]) / 60.0
+    grid = (
+        np.array([[i, j, 60 - i - j] for i in range(61) for j in range(61 - i)]) / 60.0
+    )
     inside = grid[np.maximum(grid @ d.T, 0.0).sum(axis=1) <= 0.3 + 1e-12]
-    entropy = -np.where(inside > 0, inside * np.log(np.where(inside > 0, inside, 1.0)), 0.0).sum(axis=1)
+    entropy = -np.where(
+        inside > 0, inside * np.log(np.where(inside > 0, inside, 1.0)), 0.0
+    ).sum(axis=1)
     found = concave_minimum(ball, np.zeros(3), tolerance=1e-9)
     assert found.value <= entropy.min() + 1e-9
     assert found.bound == pytest.approx(found.value, abs=1e-8)
@@ -138,7 +154,9 @@ def test_points_outside_and_too_many_rows_are_said_so():
         lower_envelope(l1_ball(np.eye(6) - 1.0 / 6.0, 0.2), corner)
     centred = rng.normal(size=(12, 6))
     centred -= centred.mean(axis=1, keepdims=True)
-    with pytest.raises(TooManyVertices, match='too many to enumerate vertices; use method="columns"'):
+    with pytest.raises(
+        TooManyVertices, match='too many to enumerate vertices; use method="columns"'
+    ):
         lower_envelope(l1_ball(centred, 0.2), np.full(6, 1 / 6), method="vertices")
     assert lower_envelope(l1_ball(centred, 0.2), np.full(6, 1 / 6)).method == "columns"
     assert explicit_rows(wide) >= 2**12

@@ -38,14 +38,18 @@ from tests.solvers.reference import (
 )
 
 
-def assert_minimum(polytope: Polytope, truth: Exact, prices: np.ndarray, found: ConcaveMinimum) -> None:
+def assert_minimum(
+    polytope: Polytope, truth: Exact, prices: np.ndarray, found: ConcaveMinimum
+) -> None:
     """A member, worth what is said, and no bound above the truth."""
     least = truth.minimum(prices)
     size = max(1.0, float(np.abs(polytope.rows).max(initial=0.0)))
     assert found.bound <= found.value
     assert found.bound == -INF or bool(found.bound <= least)
     assert polytope.residual(found.point)[0] <= 1e-9 * size
-    assert found.value >= float(least.mid()) - 1e-6 * max(1.0, float(np.abs(prices).max()))
+    assert found.value >= float(least.mid()) - 1e-6 * max(
+        1.0, float(np.abs(prices).max())
+    )
     assert found.gap == found.value - found.bound
 
 
@@ -54,7 +58,9 @@ def assert_minimum(polytope: Polytope, truth: Exact, prices: np.ndarray, found: 
 def test_lift_tables(kind, notion):
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        polytope, _ = table_polytope(rng, kind, notion, int(rng.integers(2, 4)), int(rng.integers(2, 7)))
+        polytope, _ = table_polytope(
+            rng, kind, notion, int(rng.integers(2, 4)), int(rng.integers(2, 7))
+        )
         truth, prices = exact(polytope), random_prices(rng, polytope.n)
         found = concave_minimum(polytope, prices, tolerance=1e-7)
         assert_minimum(polytope, truth, prices, found)
@@ -93,7 +99,9 @@ def test_stopped_after_any_number_of_nodes(workers):
     prices = lower_envelope(polytope, target, method="columns", gap=1e-4).dual
     bounds = []
     for limit in range(0, 400):
-        found = concave_minimum(polytope, prices, tolerance=1e-9, node_limit=limit, workers=workers)
+        found = concave_minimum(
+            polytope, prices, tolerance=1e-9, node_limit=limit, workers=workers
+        )
         assert_minimum(polytope, truth, prices, found)
         bounds.append(found.bound)
         if found.status is SearchStatus.DONE:
@@ -121,15 +129,23 @@ def test_no_time_at_all():
 def test_memory_limit():
     """What is allowed at the least is the memory of 1000 boxes, and open nodes, of which a box may have many, count."""
     polytope, prices = hard_search()
-    found = concave_minimum(polytope, prices, tolerance=1e-9, memory_limit=1, time_limit=20.0)
+    found = concave_minimum(
+        polytope, prices, tolerance=1e-9, memory_limit=1, time_limit=20.0
+    )
     assert found.status is SearchStatus.MEMORY_LIMIT
     search = ConcaveSearch(polytope, memory_limit=1)
     how = {"cutoff": INF, "tolerance": 1e-9, "slack": 0.0, "column_cutoff": -INF}
     assert search.run(prices, **how).status is SearchStatus.MEMORY_LIMIT
-    (_, nodes, *_, boxes), box, node = search._kernels[0].state(), 10 * 60 + 2 * 13 + 64, 2 * 32
+    (_, nodes, *_, boxes), box, node = (
+        search._kernels[0].state(),
+        10 * 60 + 2 * 13 + 64,
+        2 * 32,
+    )
     assert nodes > 10 * boxes
     assert 0.9 * 1000 * box < boxes * box + nodes * node < 1.1 * 1000 * box
-    longer = concave_minimum(polytope, prices, tolerance=1e-9, node_limit=2 * found.counts.nodes)
+    longer = concave_minimum(
+        polytope, prices, tolerance=1e-9, node_limit=2 * found.counts.nodes
+    )
     assert found.bound < longer.value
     assert found.bound <= longer.bound
 
@@ -152,13 +168,19 @@ def test_the_same_twice():
         first = concave_minimum(polytope, prices, workers=workers)
         second = concave_minimum(polytope, prices, workers=workers)
         np.testing.assert_array_equal(first.point, second.point)
-        assert (first.value, first.bound, first.counts) == (second.value, second.bound, second.counts)
+        assert (first.value, first.bound, first.counts) == (
+            second.value,
+            second.bound,
+            second.counts,
+        )
 
 
 def test_two_workers_find_what_one_finds():
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        polytope, _ = table_polytope(rng, "random", str(rng.choice(["both", "ratio"])), 3, 6)
+        polytope, _ = table_polytope(
+            rng, "random", str(rng.choice(["both", "ratio"])), 3, 6
+        )
         truth, prices = exact(polytope), random_prices(rng, 6)
         found = concave_minimum(polytope, prices, workers=2, tolerance=1e-8)
         assert_minimum(polytope, truth, prices, found)
@@ -184,7 +206,13 @@ def test_points_of_local_searches_meet_their_rows():
     table = rng.dirichlet(np.full(1000, 0.3), 5)
     p = table.sum(axis=0) / 5.0
     polytope = Polytope(table / p, np.full(5, np.exp(-1.0)), np.full(5, np.exp(1.0)))
-    how = {"tolerance": 1e-3, "slack": 0.1, "cutoff": -INF, "column_cutoff": INF, "enough": 0}
+    how = {
+        "tolerance": 1e-3,
+        "slack": 0.1,
+        "cutoff": -INF,
+        "column_cutoff": INF,
+        "enough": 0,
+    }
     found = ConcaveSearch(polytope).run(np.zeros(1000), center=p, **how)
     assert len(found.points) > 500
     assert polytope.residual(found.points.toarray()).max() <= 1e-11
@@ -197,7 +225,13 @@ def test_walks_end_where_no_neighbour_is_cheaper(seed):
     rng = np.random.default_rng(seed)
     polytope, _ = table_polytope(rng, "random", "both", 3, 12)
     prices, corners = random_prices(rng, 12), vertices(polytope).points
-    how = {"tolerance": 1e-3, "slack": 0.1, "cutoff": -INF, "column_cutoff": INF, "enough": 0}
+    how = {
+        "tolerance": 1e-3,
+        "slack": 0.1,
+        "cutoff": -INF,
+        "column_cutoff": INF,
+        "enough": 0,
+    }
     search = ConcaveSearch(polytope)
 
     def cost(points: Points) -> float:
@@ -216,13 +250,27 @@ def test_walks_go_on_where_linearisation_ends():
     for _ in range(10):
         polytope, _ = table_polytope(rng, "random", "both", 3, 12)
         prices, corners = random_prices(rng, 12), vertices(polytope).points
-        how = {"tolerance": 1e-3, "slack": 0.1, "cutoff": -INF, "column_cutoff": INF, "enough": 0}
-        search, costs = ConcaveSearch(polytope), Points.from_dense(corners).entropies() - corners @ prices
+        how = {
+            "tolerance": 1e-3,
+            "slack": 0.1,
+            "cutoff": -INF,
+            "column_cutoff": INF,
+            "enough": 0,
+        }
+        search, costs = (
+            ConcaveSearch(polytope),
+            Points.from_dense(corners).entropies() - corners @ prices,
+        )
         slopes = -np.log(np.maximum(corners, 1e-9)) - prices
         ends = (slopes @ corners.T).min(axis=1) >= (slopes * corners).sum(axis=1) - 1e-9
         for place in np.flatnonzero(ends & (costs > costs.min() + 1e-6)):
-            found = search.run(prices, walk=Points.from_dense(corners[place]), **how).points
-            gained += float((found.entropies() - found.dot(prices)).min()) < costs[place] - 1e-6
+            found = search.run(
+                prices, walk=Points.from_dense(corners[place]), **how
+            ).points
+            gained += (
+                float((found.entropies() - found.dot(prices)).min())
+                < costs[place] - 1e-6
+            )
             stuck += 1
     assert stuck > 100
     assert gained > stuck // 2
@@ -238,7 +286,9 @@ def test_equal_columns_share_one_price():
     bonus = np.where(np.arange(20) % 3 == 0, 0.0, rng.random(20))
     best = np.array([bonus[order == j].min() for j in range(5)])
     copies = Polytope(polytope.rows[:, order], polytope.lower, polytope.upper)
-    found = concave_minimum(copies, prices[order] - (bonus - best[order]), tolerance=1e-10)
+    found = concave_minimum(
+        copies, prices[order] - (bonus - best[order]), tolerance=1e-10
+    )
     assert found.value == pytest.approx(alone.value, abs=1e-10)
     assert found.counts == alone.counts
     assert copies.residual(found.point)[0] < 1e-12
@@ -261,7 +311,11 @@ def test_scale_of_the_rows_is_no_matter(scale):
     prices = rng.random(6) * 2.0
     truth = exact(polytope).minimum(prices)
     scales = np.array([1.0, scale, 1.0])
-    scaled = Polytope(polytope.rows * scales[:, None], polytope.lower * scales, polytope.upper * scales)
+    scaled = Polytope(
+        polytope.rows * scales[:, None],
+        polytope.lower * scales,
+        polytope.upper * scales,
+    )
     found = concave_minimum(scaled, prices, tolerance=1e-9)
     assert found.status is SearchStatus.DONE
     assert found.value == pytest.approx(float(truth.mid()), abs=1e-8)
@@ -307,7 +361,11 @@ def test_a_segment():
 @pytest.mark.parametrize(
     ("lower", "upper", "message"),
     [
-        ([1.25], [2.0], r"row 0 cannot reach its interval \[1.25, 2.0\] for any v in the simplex"),
+        (
+            [1.25],
+            [2.0],
+            r"row 0 cannot reach its interval \[1.25, 2.0\] for any v in the simplex",
+        ),
         ([-1.0], [0.0625], r"row 0 cannot reach its interval"),
     ],
 )
@@ -318,14 +376,18 @@ def test_a_row_out_of_reach(lower, upper, message):
 
 def test_rows_that_contradict_each_other():
     polytope = Polytope([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [0.6, 0.6], [1.0, 1.0])
-    with pytest.raises(EmptyPolytope, match="no point satisfies v >= 0, sum v = 1 and the rows"):
+    with pytest.raises(
+        EmptyPolytope, match="no point satisfies v >= 0, sum v = 1 and the rows"
+    ):
         concave_minimum(polytope, np.zeros(3))
 
 
 @pytest.mark.parametrize("gap", [1e-14, 1e-12, 1e-9, 1e-6])
 def test_empty_by_a_hair(gap):
     """v_0 <= 1/2 and v_0 >= 1/2 + gap, said in two rows: empty, or else no more than rounding."""
-    polytope = Polytope([[1.0, 0.0, 0.0], [0.5, 0.0, 0.0]], [-INF, 0.25 + gap / 2], [0.5, INF])
+    polytope = Polytope(
+        [[1.0, 0.0, 0.0], [0.5, 0.0, 0.0]], [-INF, 0.25 + gap / 2], [0.5, INF]
+    )
     assert not exact(polytope).points
     try:
         found = concave_minimum(polytope, np.zeros(3))
@@ -343,7 +405,9 @@ def test_proven_empty_only_by_the_search():
         rows = rng.standard_normal((2, 4))
         v = rng.dirichlet(np.ones(4))
         w = rows @ v
-        polytope = Polytope(np.vstack([rows, rows.sum(axis=0)]), [*w, w.sum() + 1e-12], [*w, INF])
+        polytope = Polytope(
+            np.vstack([rows, rows.sum(axis=0)]), [*w, w.sum() + 1e-12], [*w, INF]
+        )
         try:
             found = concave_minimum(polytope, np.zeros(4))
         except EmptyPolytope:
@@ -393,13 +457,19 @@ def test_prices_that_are_none(prices, message):
 
 def test_unbounded_auxiliary_variable():
     polytope = Polytope([[1.0, 0.0]], [0.0], [INF], [[1.0]])
-    with pytest.raises(InvalidPolytope, match="auxiliary variable 0 is not bounded by any row"):
+    with pytest.raises(
+        InvalidPolytope, match="auxiliary variable 0 is not bounded by any row"
+    ):
         concave_minimum(polytope, np.zeros(2))
 
 
 def test_more_coordinates_than_the_kernel_numbers():
     polytope = Polytope(np.linspace(0.0, 1.0, 32800)[None, :], [0.1], [0.9])
-    with pytest.raises(InvalidPolytope, match="32800 different columns and 2 rows are too many"):
+    with pytest.raises(
+        InvalidPolytope, match="32800 different columns and 2 rows are too many"
+    ):
         concave_minimum(polytope, np.zeros(32800))
-    tied = Polytope(np.repeat([[0.0, 1.0]], 16400, axis=0).T.reshape(1, -1), [0.1], [0.9])
+    tied = Polytope(
+        np.repeat([[0.0, 1.0]], 16400, axis=0).T.reshape(1, -1), [0.1], [0.9]
+    )
     assert concave_minimum(tied, np.zeros(32800)).is_optimal(1e-6)

@@ -24,7 +24,11 @@ def box(rows, low: float, high: float) -> Polytope:
 def lift_box(s: int, n: int, epsilon: float, seed: int = 0) -> Polytope:
     p = np.random.default_rng(seed).random((s, n))
     p /= p.sum()
-    return box(p / p.sum(axis=0) / p.sum(axis=1, keepdims=True), np.exp(-epsilon), np.exp(epsilon))
+    return box(
+        p / p.sum(axis=0) / p.sum(axis=1, keepdims=True),
+        np.exp(-epsilon),
+        np.exp(epsilon),
+    )
 
 
 # ---------------------------------------------------------------- sets whose vertices are obvious
@@ -40,7 +44,9 @@ def test_simplex(method, n):
 @pytest.mark.parametrize("method", FLOAT_METHODS)
 def test_loose_bounds_leave_the_unit_vectors(method):
     rows = np.random.default_rng(0).random((3, 6))
-    np.testing.assert_array_equal(vertices(box(rows, -5.0, 5.0), method).points, np.eye(6)[::-1])
+    np.testing.assert_array_equal(
+        vertices(box(rows, -5.0, 5.0), method).points, np.eye(6)[::-1]
+    )
     touching = vertices(box(rows, rows.min(), rows.max()), method).points
     np.testing.assert_allclose(touching, np.eye(6)[::-1], atol=1e-14)
 
@@ -54,18 +60,24 @@ def test_one_coordinate(method):
 def test_a_cut_triangle(method):
     """v_1 <= 1/2 cuts one corner off, into two."""
     points = vertices(Polytope([[1.0, 0.0, 0.0]], [-INF], [0.5]), method).points
-    np.testing.assert_allclose(points, [[0, 0, 1], [0, 1, 0], [0.5, 0, 0.5], [0.5, 0.5, 0]], atol=1e-15)
+    np.testing.assert_allclose(
+        points, [[0, 0, 1], [0, 1, 0], [0.5, 0, 0.5], [0.5, 0.5, 0]], atol=1e-15
+    )
 
 
 @pytest.mark.parametrize("method", FLOAT_METHODS)
 def test_a_single_point(method):
-    points = vertices(Polytope(np.eye(3), [0.25, 0.25, 0.5], [0.25, 0.25, 0.5]), method).points
+    points = vertices(
+        Polytope(np.eye(3), [0.25, 0.25, 0.5], [0.25, 0.25, 0.5]), method
+    ).points
     np.testing.assert_allclose(points, [[0.25, 0.25, 0.5]], atol=1e-12)
 
 
 def test_equalities():
     """Rows that are equalities, one of them implied by the others and the sum."""
-    rows = np.array([[1, 0, 2, 1, 0.5], [1, 2, 0, 1, 1.5]])  # they sum to 2 on the simplex
+    rows = np.array(
+        [[1, 0, 2, 1, 0.5], [1, 2, 0, 1, 1.5]]
+    )  # they sum to 2 on the simplex
     polytope = Polytope(rows, [1.0, 1.0], [1.0, 1.0])
     points = vertices(polytope, "pivot").points
     assert same_points(points, exact_vertices(rows, [1.0, 1.0], [1.0, 1.0]))
@@ -86,7 +98,9 @@ def test_nearly_an_affine_slice(epsilon):
 @pytest.mark.parametrize("method", FLOAT_METHODS)
 @pytest.mark.parametrize("bounds", [(4.0, 5.0), (-5.0, -1.0), (1.0, 1.0)])
 def test_empty(method, bounds):
-    with pytest.raises(EmptyPolytope, match="no point satisfies the constraints: the polytope is empty"):
+    with pytest.raises(
+        EmptyPolytope, match="no point satisfies the constraints: the polytope is empty"
+    ):
         vertices(box([[1.5, 2.0, 3.0], [1.0, 2.5, 2.0]], *bounds), method)
 
 
@@ -100,8 +114,12 @@ def test_rows_of_any_scale():
     """Scaling a row and its bounds changes nothing."""
     polytope = lift_box(3, 7, 0.4)
     scale = np.array([1e-200, 1.0, 1e200])
-    other = Polytope(polytope.rows * scale[:, None], polytope.lower * scale, polytope.upper * scale)
-    assert same_points(vertices(polytope).points, vertices(other, "pivot").points, tolerance=1e-12)
+    other = Polytope(
+        polytope.rows * scale[:, None], polytope.lower * scale, polytope.upper * scale
+    )
+    assert same_points(
+        vertices(polytope).points, vertices(other, "pivot").points, tolerance=1e-12
+    )
 
 
 # ---------------------------------------------------------------- the result
@@ -148,7 +166,9 @@ def test_ordered_merges_repeats_and_keeps_the_smaller_support():
 @pytest.mark.parametrize("point", [[0.7, 0.3], [0.5, 0.6], [1.1, -0.1]])
 def test_a_point_outside_is_never_returned(point):
     polytope = Polytope([[1.0, 0.0]], [-INF], [0.6])
-    with pytest.raises(BackendFailure, match='"test" returned a point outside the polytope'):
+    with pytest.raises(
+        BackendFailure, match='"test" returned a point outside the polytope'
+    ):
         finished_vertices(np.array([[0.5, 0.5], point]), polytope, "test")
 
 
@@ -156,7 +176,9 @@ def test_a_point_outside_is_never_returned(point):
 
 
 def test_unknown_method_before_any_work():
-    with pytest.raises(InvalidOption, match="method 'qhull' is not known; use one of auto, pivot, cdd"):
+    with pytest.raises(
+        InvalidOption, match="method 'qhull' is not known; use one of auto, pivot, cdd"
+    ):
         vertices(None, "qhull")  # type: ignore[arg-type]
 
 
@@ -164,7 +186,8 @@ def test_unknown_method_before_any_work():
 @pytest.mark.parametrize("value", [0, -1, 2.5, True, "9"])
 def test_limits_must_be_positive_whole_numbers(name, value):
     with pytest.raises(
-        InvalidOption, match=rf"{name} \(.*\) must be a whole number of (vertices|bytes), at least 1"
+        InvalidOption,
+        match=rf"{name} \(.*\) must be a whole number of (vertices|bytes), at least 1",
     ):
         vertices(lift_box(2, 3, 1.0), **{name: value})
 

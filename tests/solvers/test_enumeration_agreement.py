@@ -49,13 +49,20 @@ def lift_matrix(p: np.ndarray) -> np.ndarray:
     return p / p.sum(axis=0) / p.sum(axis=1, keepdims=True)
 
 
-def lift_polytope(rng: np.random.Generator, kind: str, sides: str, s: int, n: int) -> Polytope:
+def lift_polytope(
+    rng: np.random.Generator, kind: str, sides: str, s: int, n: int
+) -> Polytope:
     """Bounds around 1 on a lift matrix, so that the marginal is a member; tight to loose."""
     rows = lift_matrix(random_table(rng, kind, s, n))
     m = len(rows)
-    low, high = np.exp(-(10 ** rng.uniform(-2.0, 0.8))), np.exp(10 ** rng.uniform(-2.0, 0.8))
+    low, high = (
+        np.exp(-(10 ** rng.uniform(-2.0, 0.8))),
+        np.exp(10 ** rng.uniform(-2.0, 0.8)),
+    )
     lower = {"upper": -INF, "lower zero": 0.0}.get(sides, low)
-    return Polytope(rows, np.full(m, lower), np.full(m, INF if sides == "lower" else high))
+    return Polytope(
+        rows, np.full(m, lower), np.full(m, INF if sides == "lower" else high)
+    )
 
 
 def truth(polytope: Polytope) -> np.ndarray:
@@ -93,7 +100,11 @@ def test_degenerate_rows_against_exact_arithmetic(seed, m, n):
     assert same_points(found(polytope, "pivot"), truth(polytope))
 
 
-@given(seed=st.integers(0, 10**6), n=st.integers(2, 6), ratio=st.sampled_from([1.25, 1.5, 2.0, 4.0]))
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(2, 6),
+    ratio=st.sampled_from([1.25, 1.5, 2.0, 4.0]),
+)
 @settings(max_examples=40)
 def test_exactly_representable_ratio_rows_against_exact_arithmetic(seed, n, ratio):
     """Homogeneous pairwise rows meet in degenerate rays; eighths keep their products exact."""
@@ -102,7 +113,11 @@ def test_exactly_representable_ratio_rows_against_exact_arithmetic(seed, n, rati
     assert same_points(found(polytope, "pivot"), truth(polytope))
 
 
-@given(seed=st.integers(0, 10**6), n=st.integers(2, 6), limit=st.sampled_from([0.125, 0.25, 0.5, 1.0]))
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(2, 6),
+    limit=st.sampled_from([0.125, 0.25, 0.5, 1.0]),
+)
 @settings(max_examples=30)
 def test_deviation_rows_against_exact_arithmetic(seed, n, limit):
     """27 rows after the elimination, most of them redundant, many meeting where some w_s = 1."""
@@ -111,7 +126,12 @@ def test_deviation_rows_against_exact_arithmetic(seed, n, limit):
     assert same_points(found(polytope, "pivot"), truth(polytope))
 
 
-@given(seed=st.integers(0, 10**6), s=st.integers(2, 5), n=st.integers(2, 9), kind=st.sampled_from(TABLES))
+@given(
+    seed=st.integers(0, 10**6),
+    s=st.integers(2, 5),
+    n=st.integers(2, 9),
+    kind=st.sampled_from(TABLES),
+)
 @settings(max_examples=40)
 def test_pivot_and_support_agree(seed, s, n, kind):
     rng = np.random.default_rng(seed)
@@ -119,12 +139,18 @@ def test_pivot_and_support_agree(seed, s, n, kind):
     assert same_points(found(polytope, "pivot"), found(polytope, "support"))
 
 
-@given(seed=st.integers(0, 10**6), s=st.integers(2, 4), n=st.integers(2, 8), epsilon=st.floats(0.1, 4.0))
+@given(
+    seed=st.integers(0, 10**6),
+    s=st.integers(2, 4),
+    n=st.integers(2, 8),
+    epsilon=st.floats(0.1, 4.0),
+)
 @settings(max_examples=25)
 def test_pivot_and_support_agree_on_ratio_rows(seed, s, n, epsilon):
     rng = np.random.default_rng(seed)
     polytope = ratio_polytope(
-        lift_matrix(random_table(rng, str(rng.choice(TABLES[:4])), s, n)), np.exp(epsilon)
+        lift_matrix(random_table(rng, str(rng.choice(TABLES[:4])), s, n)),
+        np.exp(epsilon),
     )
     if count_systems(polytope) < MOST_SYSTEMS / 100:
         assert same_points(found(polytope, "pivot"), found(polytope, "support"))
@@ -138,9 +164,14 @@ def test_float_cddlib_agrees_on_random_tables(seed, s, n):
     assert same_points(found(polytope, "cdd"), found(polytope, "pivot"))
 
 
-@pytest.mark.skipif(not exact_available(), reason="the full pycddlib with GMP is not installed")
+@pytest.mark.skipif(
+    not exact_available(), reason="the full pycddlib with GMP is not installed"
+)
 @given(
-    seed=st.integers(0, 10**6), s=st.integers(2, 4), n=st.integers(2, 10), kind=st.sampled_from(TABLES[:4])
+    seed=st.integers(0, 10**6),
+    s=st.integers(2, 4),
+    n=st.integers(2, 10),
+    kind=st.sampled_from(TABLES[:4]),
 )
 @settings(max_examples=40)
 def test_exact_cddlib_agrees(seed, s, n, kind):
@@ -158,7 +189,9 @@ def test_near_tied_tables_lose_nothing():
         p = base[:, rng.integers(0, 3, 7)] * (
             1.0 + 10 ** rng.uniform(-14.0, -8.0) * rng.standard_normal((4, 7))
         )
-        polytope = Polytope(lift_matrix(p / p.sum()), np.full(4, np.exp(-0.3)), np.full(4, np.exp(0.3)))
+        polytope = Polytope(
+            lift_matrix(p / p.sum()), np.full(4, np.exp(-0.3)), np.full(4, np.exp(0.3))
+        )
         expected = truth(polytope)
         assert same_points(found(polytope, "pivot"), expected)
         assert same_points(found(polytope, "support"), expected)
@@ -202,7 +235,10 @@ def test_sixty_linear_programs_see_the_same_minimum(kind, ratio):
         polytope = ratio_polytope(polytope.rows, 2.5)
     points, p = vertices(polytope).points, polytope.explicit
     up, down = np.isfinite(p.upper), np.isfinite(p.lower)
-    a, b = np.vstack([p.rows[up], -p.rows[down]]), np.concatenate([p.upper[up], -p.lower[down]])
+    a, b = (
+        np.vstack([p.rows[up], -p.rows[down]]),
+        np.concatenate([p.upper[up], -p.lower[down]]),
+    )
     for cost in rng.normal(size=(60, 12)):
         best = linprog(cost, A_ub=a, b_ub=b, A_eq=np.ones((1, 12)), b_eq=[1.0]).fun
         assert (points @ cost).min() == pytest.approx(best, abs=1e-8)
@@ -211,7 +247,9 @@ def test_sixty_linear_programs_see_the_same_minimum(kind, ratio):
 def test_published_counts():
     """Seen by cddlib, too: |S| = 5 and 50 symbols, uniform draws, both budgets 1 (half a minute there)."""
     p = np.random.default_rng(0).random((5, 50))
-    polytope = Polytope(lift_matrix(p / p.sum()), np.full(5, np.exp(-1.0)), np.full(5, np.exp(1.0)))
+    polytope = Polytope(
+        lift_matrix(p / p.sum()), np.full(5, np.exp(-1.0)), np.full(5, np.exp(1.0))
+    )
     result = vertices(polytope, "pivot")
     assert (len(result), result.bases, result.degenerate) == (9160, 9160, 0)
 
@@ -219,7 +257,9 @@ def test_published_counts():
 def test_three_algorithms_agree_on_adult(adult):
     rows = np.asarray(adult.lift)
     for epsilon in (1.0, 4.0):
-        polytope = Polytope(rows, np.full(5, np.exp(-epsilon / 2)), np.full(5, np.exp(epsilon / 2)))
+        polytope = Polytope(
+            rows, np.full(5, np.exp(-epsilon / 2)), np.full(5, np.exp(epsilon / 2))
+        )
         pivot = found(polytope, "pivot")
         assert same_points(pivot, found(polytope, "support"))
         assert same_points(pivot, found(polytope, "cdd"))

@@ -25,19 +25,26 @@ from tests.solvers.test_enumeration import box, lift_box
 
 def test_cdd_absent(monkeypatch):
     monkeypatch.setattr(cdd_module, "find_spec", lambda name: None)
-    with pytest.raises(BackendFailure, match='method="cdd" needs pycddlib; install pycddlib-standalone'):
+    with pytest.raises(
+        BackendFailure, match='method="cdd" needs pycddlib; install pycddlib-standalone'
+    ):
         vertices(lift_box(2, 3, 1.0), "cdd")
 
 
 def test_exact_cdd_absent(monkeypatch):
     monkeypatch.setattr(cdd_module, "exact_available", lambda: False)
-    with pytest.raises(BackendFailure, match="full pycddlib with GMP, which is not installed: pip uninstall"):
+    with pytest.raises(
+        BackendFailure,
+        match="full pycddlib with GMP, which is not installed: pip uninstall",
+    ):
         vertices(lift_box(2, 3, 1.0), "cdd-exact")
 
 
 def test_exact_is_found_without_importing(monkeypatch):
     monkeypatch.setattr(
-        cdd_module, "find_spec", lambda name: SimpleNamespace() if name == "cdd.gmp" else None
+        cdd_module,
+        "find_spec",
+        lambda name: SimpleNamespace() if name == "cdd.gmp" else None,
     )
     assert cdd_module.exact_available()
 
@@ -59,7 +66,9 @@ class _RationalsByFloats:
     def matrix_from_array(self, array, **options):
         assert all(isinstance(x, Fraction) for row in array for x in row)
         self.rows = len(array)
-        return self.plain.matrix_from_array([[float(x) for x in row] for row in array], **options)
+        return self.plain.matrix_from_array(
+            [[float(x) for x in row] for row in array], **options
+        )
 
     def polyhedron_from_matrix(self, matrix):
         return self.plain.polyhedron_from_matrix(matrix)
@@ -67,11 +76,14 @@ class _RationalsByFloats:
     def copy_generators(self, polyhedron):
         found = self.plain.copy_generators(polyhedron)
         return SimpleNamespace(
-            lin_set=found.lin_set, array=[[Fraction(x) for x in row] for row in found.array]
+            lin_set=found.lin_set,
+            array=[[Fraction(x) for x in row] for row in found.array],
         )
 
 
-@pytest.mark.parametrize("polytope", [lift_box(3, 6, 0.4), ratio_polytope(lift_box(3, 6, 0.4).rows, 1.5)])
+@pytest.mark.parametrize(
+    "polytope", [lift_box(3, 6, 0.4), ratio_polytope(lift_box(3, 6, 0.4).rows, 1.5)]
+)
 def test_exact_cdd_goes_through_rationals(monkeypatch, polytope):
     import cdd
 
@@ -110,8 +122,14 @@ def test_cdd_numerical_inconsistency_names_a_way_out():
 @pytest.mark.parametrize(
     ("generators", "reason"),
     [
-        (SimpleNamespace(lin_set=set(), array=[[0.0, 1.0, 0.0]]), "it finds rays, and a polytope has none"),
-        (SimpleNamespace(lin_set=set(), array=[]), "it finds no vertex of a polytope that has some"),
+        (
+            SimpleNamespace(lin_set=set(), array=[[0.0, 1.0, 0.0]]),
+            "it finds rays, and a polytope has none",
+        ),
+        (
+            SimpleNamespace(lin_set=set(), array=[]),
+            "it finds no vertex of a polytope that has some",
+        ),
     ],
 )
 def test_cdd_nonsense_is_recognised(monkeypatch, generators, reason):
@@ -119,14 +137,17 @@ def test_cdd_nonsense_is_recognised(monkeypatch, generators, reason):
 
     monkeypatch.setattr(cdd, "copy_generators", lambda polyhedron: generators)
     with pytest.raises(
-        BackendFailure, match=rf'cddlib gave up \(method="cdd": {reason}\); use method="pivot"'
+        BackendFailure,
+        match=rf'cddlib gave up \(method="cdd": {reason}\); use method="pivot"',
     ):
         vertices(box([[1.0, 2.0]], 1.0, 1.5), "cdd")
 
 
 def contradiction(monkeypatch):
     def give_up(polytope, **options):
-        raise BackendFailure("pivoting met 1 decisions that rounding makes contradictory")
+        raise BackendFailure(
+            "pivoting met 1 decisions that rounding makes contradictory"
+        )
 
     monkeypatch.setattr("solvers.enumeration.pivot.attempt", give_up)
 
@@ -148,7 +169,8 @@ def test_contradictory_rounding_is_said(monkeypatch):
     told = pivot_module.Walk(3, bytearray(), [0], 5, 0, 2)
     monkeypatch.setattr(pivot_module, "walk", lambda *_, **__: told)
     with pytest.raises(
-        BackendFailure, match='2 decisions that rounding makes contradictory; use method="cdd-exact"'
+        BackendFailure,
+        match='2 decisions that rounding makes contradictory; use method="cdd-exact"',
     ):
         vertices(lift_box(2, 3, 1.0), "pivot")
 
@@ -157,7 +179,8 @@ def test_contradictory_rounding_is_said(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change", [{"n": 3}, {"lower": 3}, {"upper": 1}, {"magnitude": 1}, {"bases": 0}, {"most": 0}]
+    "change",
+    [{"n": 3}, {"lower": 3}, {"upper": 1}, {"magnitude": 1}, {"bases": 0}, {"most": 0}],
 )
 def test_kernel_refuses_shapes_that_do_not_fit(change):
     rows = np.ones((2, 4))
@@ -181,7 +204,10 @@ def test_kernel_runs_in_threads():
     polytope = lift_box(5, 25, 0.5)
     expected = vertices(polytope).points
     found: list[np.ndarray] = []
-    threads = [threading.Thread(target=lambda: found.append(vertices(polytope).points)) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: found.append(vertices(polytope).points))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -191,7 +217,9 @@ def test_kernel_runs_in_threads():
         np.testing.assert_array_equal(points, expected)
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer on this platform")
+@pytest.mark.skipif(
+    not hasattr(signal, "setitimer"), reason="no interval timer on this platform"
+)
 def test_kernel_can_be_interrupted():
     """Ctrl-C, or any signal handler that raises, stops a long walk."""
 

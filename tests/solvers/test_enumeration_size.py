@@ -20,7 +20,9 @@ WITHIN = 2.0
 """The factor promised for tables of up to six rows: seen, 0.5 to 1.5 on nearly all of them."""
 
 
-@pytest.mark.parametrize(("s", "n"), [(2, 60), (3, 40), (4, 30), (5, 30), (5, 50), (6, 25)])
+@pytest.mark.parametrize(
+    ("s", "n"), [(2, 60), (3, 40), (4, 30), (5, 30), (5, 50), (6, 25)]
+)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_estimate_is_near_the_count(s, n, epsilon):
     polytope = lift_box(s, n, epsilon, seed=3)
@@ -44,11 +46,18 @@ def test_the_mean_over_seeds_is_unbiased():
     ratios = []
     for seed in range(40):
         polytope = lift_box(3, 30, 0.7, seed)
-        ratios.append(estimate(polytope).vertices / sum(walk(polytope, most_bases=10**6).sizes))
+        ratios.append(
+            estimate(polytope).vertices / sum(walk(polytope, most_bases=10**6).sizes)
+        )
     assert abs(np.mean(ratios) - 1.0) < 0.05
 
 
-@given(seed=st.integers(0, 10_000), s=st.integers(1, 5), n=st.integers(1, 20), epsilon=st.floats(0.3, 5.0))
+@given(
+    seed=st.integers(0, 10_000),
+    s=st.integers(1, 5),
+    n=st.integers(1, 20),
+    epsilon=st.floats(0.3, 5.0),
+)
 @settings(max_examples=40)
 def test_small_polytopes_are_counted(seed, s, n, epsilon):
     polytope = lift_box(s, n, epsilon, seed)
@@ -99,12 +108,17 @@ def test_rows_are_counted_without_forming_them():
         ratio_polytope(rng.random((4, 5)), 2.0),
         with_deviation(rng.random((3, 5)), np.full(3, 1 / 3), 0.5),
     ):
-        assert polytope.explicit.m <= pivot.explicit_rows(polytope) <= polytope.explicit.m + 2
+        assert (
+            polytope.explicit.m
+            <= pivot.explicit_rows(polytope)
+            <= polytope.explicit.m + 2
+        )
     many = with_deviation(rng.random((15, 5000)), np.full(15, 1 / 15), 0.5)  # 3^15 rows
     assert pivot.explicit_rows(many) == pivot.MOST_ROWS + 1
     assert estimate(many).vertices == np.inf
     with pytest.raises(
-        TooManyVertices, match="without its auxiliary variables the polytope has more than 4096 rows"
+        TooManyVertices,
+        match="without its auxiliary variables the polytope has more than 4096 rows",
     ):
         vertices(many)
 
@@ -115,10 +129,14 @@ def test_too_many_is_refused_before_it_is_tried(monkeypatch):
 
     monkeypatch.setattr(enumeration, "TRIAL", 0)
     monkeypatch.setattr(pivot, "attempt", forbidden)
-    with pytest.raises(TooManyVertices, match=r"about .*e\+\d+ vertices, too many for max_vertices=2000000"):
+    with pytest.raises(
+        TooManyVertices,
+        match=r"about .*e\+\d+ vertices, too many for max_vertices=2000000",
+    ):
         vertices(lift_box(15, 200, 1.0))
     with pytest.raises(
-        TooManyVertices, match='use method="columns", which needs no enumeration, or raise the limit'
+        TooManyVertices,
+        match='use method="columns", which needs no enumeration, or raise the limit',
     ):
         vertices(lift_box(5, 100, 1.0), max_vertices=1000)
     with pytest.raises(TooManyVertices, match="memory_limit=1000000 bytes"):
@@ -129,7 +147,10 @@ def test_the_limit_holds_during_the_enumeration(monkeypatch):
     polytope = lift_box(5, 50, 1.0)  # 9,160 vertices
     nothing = pivot.Estimate(vertices=1.0, spread=1.0, at_least=True, memory=0.0)
     monkeypatch.setattr(enumeration, "estimate", lambda polytope: nothing)
-    with pytest.raises(TooManyVertices, match=r"exceeded its budget after \d+ bases \(max_vertices=5000, "):
+    with pytest.raises(
+        TooManyVertices,
+        match=r"exceeded its budget after \d+ bases \(max_vertices=5000, ",
+    ):
         vertices(polytope, max_vertices=5000)
     with pytest.raises(TooManyVertices, match="memory_limit=2000000"):
         vertices(polytope, memory_limit=2_000_000)

@@ -46,7 +46,9 @@ def assert_envelope(found: Envelope, polytope: Polytope, target: np.ndarray) -> 
     assert found.weights.min() > 0.0
     assert found.weights.sum() == pytest.approx(1.0, abs=1e-8)
     np.testing.assert_allclose(found.weights @ dense, target, atol=1e-8)
-    assert polytope.residual(dense).max() <= 1e-9 * max(1.0, float(np.abs(polytope.rows).max(initial=0.0)))
+    assert polytope.residual(dense).max() <= 1e-9 * max(
+        1.0, float(np.abs(polytope.rows).max(initial=0.0))
+    )
     assert found.value == pytest.approx(exact_value(found.weights, dense), abs=1e-12)
     assert found.bound <= found.value + 1e-8
     assert found.gap == found.value - found.bound
@@ -54,7 +56,9 @@ def assert_envelope(found: Envelope, polytope: Polytope, target: np.ndarray) -> 
 
 def lifts(s: int, n: int, epsilon: float, seed: int = 0) -> tuple[Polytope, np.ndarray]:
     p = random_table(np.random.default_rng(seed), "random", s, n)
-    return Polytope(lift_matrix(p), np.full(s, np.exp(-epsilon)), np.full(s, np.exp(epsilon))), p.sum(axis=0)
+    return Polytope(
+        lift_matrix(p), np.full(s, np.exp(-epsilon)), np.full(s, np.exp(epsilon))
+    ), p.sum(axis=0)
 
 
 @pytest.mark.parametrize("method", ["auto", "vertices", "columns"])
@@ -69,7 +73,11 @@ def test_methods_agree_with_every_vertex(method):
         assert found.value == pytest.approx(truth.envelope(target), abs=1.1e-7)
         assert bool(arb(found.bound) <= truth.dual_bound(found.dual, target))
         if method == "columns":
-            assert (found.method, found.vertices, found.enumeration) == ("columns", 0, None)
+            assert (found.method, found.vertices, found.enumeration) == (
+                "columns",
+                0,
+                None,
+            )
         else:
             assert (found.method, found.vertices) == ("vertices", len(truth.points))
 
@@ -87,7 +95,8 @@ def test_too_many_rows_without_the_auxiliary_variables():
     p = random_table(np.random.default_rng(0), "random", 14, 6)
     polytope, target = with_deviation(lift_matrix(p), p.sum(axis=1), 0.2), p.sum(axis=0)
     with pytest.raises(
-        TooManyVertices, match=f"the polytope has more than {MOST_ROWS} rows without its auxiliary"
+        TooManyVertices,
+        match=f"the polytope has more than {MOST_ROWS} rows without its auxiliary",
     ):
         lower_envelope(polytope, target, method="vertices")
     found = lower_envelope(polytope, target, gap=1e-5)
@@ -111,15 +120,21 @@ def test_the_bound_is_one_for_the_relaxation():
     for method in ("columns", "vertices"):
         narrow, target = lifts(3, 8, 0.4)
         wide, _ = lifts(3, 8, 0.5)
-        found = lower_envelope(narrow, target, relaxation=wide, method=method, gap=1e-7, time_limit=5.0)
+        found = lower_envelope(
+            narrow, target, relaxation=wide, method=method, gap=1e-7, time_limit=5.0
+        )
         own = lower_envelope(narrow, target, method=method, gap=1e-7)
         wider = lower_envelope(wide, target, method=method, gap=1e-7)
         assert_envelope(found, narrow, target)
         assert own.value - wider.value > 0.01
         assert found.bound <= wider.value
         assert own.value - 1e-9 <= found.value
-        nearly = Polytope(narrow.rows, narrow.lower * (1.0 - 1e-9), narrow.upper * (1.0 + 1e-9))
-        close = lower_envelope(narrow, target, relaxation=nearly, method=method, gap=1e-6)
+        nearly = Polytope(
+            narrow.rows, narrow.lower * (1.0 - 1e-9), narrow.upper * (1.0 + 1e-9)
+        )
+        close = lower_envelope(
+            narrow, target, relaxation=nearly, method=method, gap=1e-6
+        )
         assert close.gap <= 1e-6
         assert close.value == pytest.approx(own.value, abs=1e-6)
 
@@ -127,19 +142,33 @@ def test_the_bound_is_one_for_the_relaxation():
 def test_everything_allowed_publishes_the_symbols():
     target = np.array([0.5, 0.3, 0.2])
     for method in ("auto", "columns"):
-        found = lower_envelope(Polytope(np.eye(2, 3), [0.0, 0.0], [1.0, 1.0]), target, method=method)
-        assert (found.status, found.value, found.bound) == (EnvelopeStatus.OPTIMAL, 0.0, 0.0)
+        found = lower_envelope(
+            Polytope(np.eye(2, 3), [0.0, 0.0], [1.0, 1.0]), target, method=method
+        )
+        assert (found.status, found.value, found.bound) == (
+            EnvelopeStatus.OPTIMAL,
+            0.0,
+            0.0,
+        )
         np.testing.assert_allclose(found.points.combine(found.weights), target)
 
 
 def test_no_rows_at_all():
     found = lower_envelope(Polytope(np.zeros((0, 3)), [], []), [0.5, 0.3, 0.2])
-    assert (found.status, found.value, found.bound) == (EnvelopeStatus.OPTIMAL, 0.0, 0.0)
+    assert (found.status, found.value, found.bound) == (
+        EnvelopeStatus.OPTIMAL,
+        0.0,
+        0.0,
+    )
 
 
 def test_one_symbol():
     found = lower_envelope(Polytope([[2.0]], [1.0], [3.0]), [1.0])
-    assert (found.status, found.value, found.bound) == (EnvelopeStatus.OPTIMAL, 0.0, 0.0)
+    assert (found.status, found.value, found.bound) == (
+        EnvelopeStatus.OPTIMAL,
+        0.0,
+        0.0,
+    )
     assert found.weights.tolist() == [1.0]
 
 
@@ -156,10 +185,14 @@ def test_a_set_of_one_point_releases_nothing(method):
 
 def test_a_symbol_without_mass():
     polytope, target = lifts(3, 6, 0.4)
-    wider = Polytope(np.column_stack([polytope.rows, np.ones(3)]), polytope.lower, polytope.upper)
+    wider = Polytope(
+        np.column_stack([polytope.rows, np.ones(3)]), polytope.lower, polytope.upper
+    )
     found = lower_envelope(wider, np.append(target, 0.0), gap=1e-7)
     assert_envelope(found, wider, np.append(target, 0.0))
-    assert found.value == pytest.approx(lower_envelope(polytope, target, gap=1e-7).value, abs=2e-7)
+    assert found.value == pytest.approx(
+        lower_envelope(polytope, target, gap=1e-7).value, abs=2e-7
+    )
 
 
 # ------------------------------------------------------------------ warm starts and back-ends
@@ -170,8 +203,17 @@ def test_a_warm_start_reaches_the_same_optimum_with_less_branching():
     neighbour, _ = lifts(5, 40, 0.55)
     before = lower_envelope(neighbour, target, method="columns", gap=1e-6)
     cold = lower_envelope(polytope, target, method="columns", gap=1e-6)
-    warm = lower_envelope(polytope, target, method="columns", gap=1e-6, start=before.pool, dual=before.dual)
-    again = lower_envelope(polytope, target, method="columns", gap=1e-6, start=cold.pool, dual=cold.dual)
+    warm = lower_envelope(
+        polytope,
+        target,
+        method="columns",
+        gap=1e-6,
+        start=before.pool,
+        dual=before.dual,
+    )
+    again = lower_envelope(
+        polytope, target, method="columns", gap=1e-6, start=cold.pool, dual=cold.dual
+    )
     for found in (warm, again):
         assert_envelope(found, polytope, target)
         assert found.gap <= 1e-6
@@ -185,10 +227,18 @@ def test_a_bad_start_is_harmless():
     cold = lower_envelope(polytope, target, method="columns", gap=1e-7)
     member = cold.points.toarray()[0]
     bad = Points.from_dense(
-        [[1.0, 0, 0, 0, 0, 0, 0], 0.5 * member, 0.0 * member, [-1.0, 2.0, 0, 0, 0, 0, 0], member]
+        [
+            [1.0, 0, 0, 0, 0, 0, 0],
+            0.5 * member,
+            0.0 * member,
+            [-1.0, 2.0, 0, 0, 0, 0, 0],
+            member,
+        ]
     )
     for dual in (np.full(7, 1e6), np.full(7, -50.0), np.arange(7.0)):
-        found = lower_envelope(polytope, target, method="columns", gap=1e-7, start=bad, dual=dual)
+        found = lower_envelope(
+            polytope, target, method="columns", gap=1e-7, start=bad, dual=dual
+        )
         assert_envelope(found, polytope, target)
         assert found.gap <= 1e-7
         assert found.value == pytest.approx(cold.value, abs=1e-7)
@@ -225,9 +275,16 @@ def test_the_same_twice_and_with_two_workers():
     polytope, target = lifts(5, 40, 0.5)
     for workers in (1, 2):
         first, second = (
-            lower_envelope(polytope, target, method="columns", gap=1e-5, workers=workers) for _ in range(2)
+            lower_envelope(
+                polytope, target, method="columns", gap=1e-5, workers=workers
+            )
+            for _ in range(2)
         )
-        assert (first.value, first.bound, first.counts) == (second.value, second.bound, second.counts)
+        assert (first.value, first.bound, first.counts) == (
+            second.value,
+            second.bound,
+            second.counts,
+        )
         np.testing.assert_array_equal(first.dual, second.dual)
         np.testing.assert_array_equal(first.weights, second.weights)
         assert_envelope(first, polytope, target)
@@ -240,7 +297,9 @@ def test_a_gap_below_double_precision_ends_soon(method, gap):
     """Columns that gain 1e-15 would go round for ever; the answer is the best of doubles, and says so."""
     for seed in (0, 3, 5):
         polytope, target = lifts(4, 8, 0.3, seed)
-        found = lower_envelope(polytope, target, method=method, gap=gap, time_limit=60.0)
+        found = lower_envelope(
+            polytope, target, method=method, gap=gap, time_limit=60.0
+        )
         assert_envelope(found, polytope, target)
         assert found.status is EnvelopeStatus.STALLED
         assert found.gap <= 1e-10
@@ -251,9 +310,13 @@ def test_progress_never_goes_back():
     """The bound rises, the value falls, and the first never passes the second."""
     polytope, target = lifts(8, 60, 0.4)
     seen: list[Progress] = []
-    found = lower_envelope(polytope, target, method="columns", gap=1e-3, progress=seen.append)
+    found = lower_envelope(
+        polytope, target, method="columns", gap=1e-3, progress=seen.append
+    )
     assert len(seen) > 3
-    assert all(a.bound <= b.bound and a.value >= b.value for a, b in itertools.pairwise(seen))
+    assert all(
+        a.bound <= b.bound and a.value >= b.value for a, b in itertools.pairwise(seen)
+    )
     assert all(p.bound <= found.value and p.value >= found.bound for p in seen)
     assert seen[-1].rounds <= found.rounds
     assert seen[-1].columns <= found.columns
@@ -266,13 +329,19 @@ def test_progress_never_goes_back():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "simplex"}, "method 'simplex' is not known; use one of auto, vertices, columns"),
+        (
+            {"method": "simplex"},
+            "method 'simplex' is not known; use one of auto, vertices, columns",
+        ),
         ({"gap": 0.0}, r"gap \(0.0\) must be a positive number"),
         ({"gap": np.nan}, r"gap \(nan\) must be a positive number"),
         ({"time_limit": -1.0}, r"time_limit \(-1.0\) must be zero or more seconds"),
         ({"time_limit": np.nan}, r"time_limit \(nan\) must be zero or more seconds"),
         ({"workers": 0}, r"workers \(0\) must be at least 1"),
-        ({"memory_limit": -1}, r"memory_limit \(-1\) must be a positive number of bytes"),
+        (
+            {"memory_limit": -1},
+            r"memory_limit \(-1\) must be a positive number of bytes",
+        ),
     ],
 )
 @pytest.mark.parametrize("s", [2, 3])
@@ -299,8 +368,14 @@ def test_points_that_are_none(point, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dual": [0.0, 0.0]}, r"dual must have one entry per coordinate \(5\), not shape \(2,\)"),
-        ({"dual": [0.0, 0.0, np.nan, 0.0, 0.0]}, "dual has a NaN or infinite entry at 2"),
+        (
+            {"dual": [0.0, 0.0]},
+            r"dual must have one entry per coordinate \(5\), not shape \(2,\)",
+        ),
+        (
+            {"dual": [0.0, 0.0, np.nan, 0.0, 0.0]},
+            "dual has a NaN or infinite entry at 2",
+        ),
         ({"start": Points.units([0], 4)}, "start has points of length 4, not 5"),
     ],
 )
@@ -314,20 +389,32 @@ def test_starts_of_another_problem(s, options, message):
 def test_relaxations_that_are_none(s):
     polytope, target = lifts(s, 5, 0.4)
     other = Polytope(polytope.rows * 1.001, polytope.lower * 0.9, polytope.upper * 1.1)
-    with pytest.raises(InvalidPolytope, match="relaxation must have the same rows and auxiliary columns"):
+    with pytest.raises(
+        InvalidPolytope,
+        match="relaxation must have the same rows and auxiliary columns",
+    ):
         lower_envelope(polytope, target, relaxation=other)
     described = Polytope(polytope.rows, polytope.lower, polytope.upper, np.ones((s, 1)))
-    with pytest.raises(InvalidPolytope, match="relaxation must have the same rows and auxiliary columns"):
+    with pytest.raises(
+        InvalidPolytope,
+        match="relaxation must have the same rows and auxiliary columns",
+    ):
         lower_envelope(polytope, target, relaxation=described)
     for lower, upper in ((1.0 + 1e-15, 1.0), (1.0, 1.0 - 1e-15)):
-        narrower = Polytope(polytope.rows, polytope.lower * lower, polytope.upper * upper)
-        with pytest.raises(InvalidPolytope, match="relaxation must contain the polytope"):
+        narrower = Polytope(
+            polytope.rows, polytope.lower * lower, polytope.upper * upper
+        )
+        with pytest.raises(
+            InvalidPolytope, match="relaxation must contain the polytope"
+        ):
             lower_envelope(polytope, target, relaxation=narrower)
 
 
 def test_empty_polytope():
     polytope = Polytope([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [0.6, 0.6], [1.0, 1.0])
-    with pytest.raises(EmptyPolytope, match="no point satisfies v >= 0, sum v = 1 and the rows"):
+    with pytest.raises(
+        EmptyPolytope, match="no point satisfies v >= 0, sum v = 1 and the rows"
+    ):
         lower_envelope(polytope, np.full(3, 1 / 3))
     with pytest.raises(EmptyPolytope, match="row 0 cannot reach its interval"):
         lower_envelope(Polytope([[1.0, 0.0]], [1.5], [2.0]), [0.5, 0.5])
@@ -346,7 +433,9 @@ def test_a_point_outside_comes_with_an_inequality_that_separates():
         point = np.eye(6)[int(rng.integers(6))]
         if polytope.contains(point)[0]:
             continue
-        with pytest.raises(OutsidePolytope, match="point is not in the polytope, so it has no") as caught:
+        with pytest.raises(
+            OutsidePolytope, match="point is not in the polytope, so it has no"
+        ) as caught:
             lower_envelope(polytope, point)
         separates(caught.value, polytope, point)
 
@@ -356,12 +445,17 @@ def test_a_point_outside_a_set_with_auxiliary_variables():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         rows = lift_matrix(random_table(rng, "random", 3, 6))
-        for polytope in (ratio_polytope(rows, 1.3), with_deviation(rows, np.full(3, 1 / 3), 0.1)):
+        for polytope in (
+            ratio_polytope(rows, 1.3),
+            with_deviation(rows, np.full(3, 1 / 3), 0.1),
+        ):
             point = rng.dirichlet(np.full(6, 0.2))
             if polytope.contains(point)[0]:
                 continue
             outside += 1
-            with pytest.raises(OutsidePolytope, match="point is not in the polytope") as caught:
+            with pytest.raises(
+                OutsidePolytope, match="point is not in the polytope"
+            ) as caught:
                 lower_envelope(polytope, point)
             separates(caught.value, polytope, point)
     assert outside > 10
@@ -389,7 +483,12 @@ def test_never_above_a_known_decomposition(limit):
     poor = (np.ones(1), Points.from_dense(target))
     known = [poor, (good.weights, good.points)]
     found = lower_envelope(
-        polytope, target, method="columns", gap=1e-3, time_limit=limit, incumbents=lambda: known
+        polytope,
+        target,
+        method="columns",
+        gap=1e-3,
+        time_limit=limit,
+        incumbents=lambda: known,
     )
     assert_envelope(found, polytope, target)
     assert found.value <= good.value + 1e-12
@@ -400,11 +499,16 @@ def test_what_is_no_decomposition_is_no_incumbent():
     polytope, target = lifts(3, 7, 0.4)
     outside = (target, Points.units(np.arange(7), 7))
     half = (np.full(1, 0.5), Points.from_dense(target))
-    found = lower_envelope(polytope, target, time_limit=0.0, incumbents=lambda: [outside, half])
+    found = lower_envelope(
+        polytope, target, time_limit=0.0, incumbents=lambda: [outside, half]
+    )
     assert_envelope(found, polytope, target)
     with pytest.raises(InvalidPolytope, match="start has points of length 2, not 7"):
         lower_envelope(
-            polytope, target, method="columns", incumbents=lambda: [(np.ones(1), Points.units([0], 2))]
+            polytope,
+            target,
+            method="columns",
+            incumbents=lambda: [(np.ones(1), Points.units([0], 2))],
         )
 
 
@@ -425,10 +529,14 @@ def test_what_completes_a_decomposition_has_the_point_inside(seed, m, n):
 def test_completions_are_members_up_to_the_rounding_of_each_row(scale, seed, m, n):
     """a.v <= b + n 2^-52 |a|.v in rationals, however small the row is: no absolute tolerance lets a column out."""
     polytope, p = table_polytope(np.random.default_rng(seed), "random", "both", m, n)
-    polytope = Polytope(scale * polytope.rows, scale * polytope.lower, scale * polytope.upper)
+    polytope = Polytope(
+        scale * polytope.rows, scale * polytope.lower, scale * polytope.upper
+    )
     for v in _stars(polytope, p).toarray():
         exactly = [Fraction(x) for x in v]
-        for row, low, high in zip(polytope.rows, polytope.lower, polytope.upper, strict=True):
+        for row, low, high in zip(
+            polytope.rows, polytope.lower, polytope.upper, strict=True
+        ):
             terms = [Fraction(a) * x for a, x in zip(row, exactly, strict=True)]
             slack = n * Fraction(2) ** -52 * sum(map(abs, terms))
             assert low == -INF or sum(terms) >= Fraction(low) - slack

@@ -29,11 +29,15 @@ from tests.solvers.reference import Exact, exact, lift_matrix, not_above, random
 
 def problem(seed: int = 0) -> tuple[Polytope, np.ndarray, Exact]:
     p = random_table(np.random.default_rng(seed), "random", 3, 7)
-    polytope = Polytope(lift_matrix(p), np.full(3, np.exp(-0.4)), np.full(3, np.exp(0.4)))
+    polytope = Polytope(
+        lift_matrix(p), np.full(3, np.exp(-0.4)), np.full(3, np.exp(0.4))
+    )
     return polytope, p.sum(axis=0), exact(polytope)
 
 
-def assert_envelope(found: Envelope, polytope: Polytope, target: np.ndarray, truth: Exact) -> None:
+def assert_envelope(
+    found: Envelope, polytope: Polytope, target: np.ndarray, truth: Exact
+) -> None:
     """A true decomposition of members, and a bound that is one."""
     dense = found.points.toarray()
     np.testing.assert_allclose(found.weights @ dense, target, atol=1e-7)
@@ -50,10 +54,16 @@ def lying(monkeypatch, lie, *, after: int = 0):
     class Liar(HighsMaster):
         calls = 0
 
-        def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
+        def solve(
+            self, time_limit: float, box: PriceBox | None = None
+        ) -> MasterSolution:
             Liar.calls += 1
             honest = super().solve(time_limit, box)
-            return lie(honest, box, np.random.default_rng(Liar.calls)) if Liar.calls > after else honest
+            return (
+                lie(honest, box, np.random.default_rng(Liar.calls))
+                if Liar.calls > after
+                else honest
+            )
 
     monkeypatch.setattr(generation, "HighsMaster", Liar)
     return Liar
@@ -61,13 +71,23 @@ def lying(monkeypatch, lie, *, after: int = 0):
 
 LIES = {
     "half the weights": lambda s, box, rng: replace(s, weights=0.5 * s.weights),
-    "no weights": lambda s, box, rng: replace(s, weights=np.zeros_like(s.weights), residual=0.0),
-    "all on the first column": lambda s, box, rng: replace(s, weights=np.eye(1, len(s.weights), 1)[0]),
+    "no weights": lambda s, box, rng: replace(
+        s, weights=np.zeros_like(s.weights), residual=0.0
+    ),
+    "all on the first column": lambda s, box, rng: replace(
+        s, weights=np.eye(1, len(s.weights), 1)[0]
+    ),
     "negative weights": lambda s, box, rng: replace(s, weights=s.weights - 0.1),
     "too few weights": lambda s, box, rng: replace(s, weights=s.weights[:-1]),
-    "too many weights": lambda s, box, rng: replace(s, weights=np.append(s.weights, 0.0)),
-    "weights of other columns": lambda s, box, rng: replace(s, weights=rng.permutation(s.weights)),
-    "not a number in weights": lambda s, box, rng: replace(s, weights=s.weights * np.nan),
+    "too many weights": lambda s, box, rng: replace(
+        s, weights=np.append(s.weights, 0.0)
+    ),
+    "weights of other columns": lambda s, box, rng: replace(
+        s, weights=rng.permutation(s.weights)
+    ),
+    "not a number in weights": lambda s, box, rng: replace(
+        s, weights=s.weights * np.nan
+    ),
     "not a number in prices": lambda s, box, rng: replace(s, dual=s.dual * np.nan),
     "infinite prices": lambda s, box, rng: replace(s, dual=s.dual + np.inf),
     "too few prices": lambda s, box, rng: replace(s, dual=s.dual[:-1]),
@@ -77,7 +97,9 @@ LIES = {
     "random prices": lambda s, box, rng: replace(s, dual=rng.random(len(s.dual)) * 3.0),
     "prices of a better world": lambda s, box, rng: replace(s, dual=s.dual + 0.05),
     "prices too low": lambda s, box, rng: replace(s, dual=s.dual - 0.05),
-    "noise on prices": lambda s, box, rng: replace(s, dual=s.dual + 1e-4 * rng.standard_normal(len(s.dual))),
+    "noise on prices": lambda s, box, rng: replace(
+        s, dual=s.dual + 1e-4 * rng.standard_normal(len(s.dual))
+    ),
     "a value of nothing": lambda s, box, rng: replace(s, value=0.0),
     "a value of minus infinity": lambda s, box, rng: replace(s, value=-np.inf),
     "no slack": lambda s, box, rng: replace(s, slack=0.0),
@@ -109,7 +131,10 @@ def test_a_back_end_that_lies(monkeypatch, lie, after, method):
     liar = lying(monkeypatch, LIES[lie], after=after)
     options = {"method": method, "gap": 1e-6, "time_limit": 60.0}
     if after == 0 and lie in UNUSABLE:
-        with pytest.raises(BackendFailure, match="HiGHS failed on the first master program; try method="):
+        with pytest.raises(
+            BackendFailure,
+            match="HiGHS failed on the first master program; try method=",
+        ):
             lower_envelope(polytope, target, **options)
         return
     found = lower_envelope(polytope, target, **options)
@@ -125,7 +150,9 @@ def test_a_back_end_that_fails_now_and_then(monkeypatch):
     polytope, target, truth = problem()
     lying(
         monkeypatch,
-        lambda s, box, rng: s if rng.random() < 0.7 else replace(s, status=MasterStatus.FAILED),
+        lambda s, box, rng: (
+            s if rng.random() < 0.7 else replace(s, status=MasterStatus.FAILED)
+        ),
         after=2,
     )
     found = lower_envelope(polytope, target, method="columns", gap=1e-6)
@@ -135,7 +162,9 @@ def test_a_back_end_that_fails_now_and_then(monkeypatch):
 
 def test_a_back_end_that_raises(monkeypatch):
     class Broken(HighsMaster):
-        def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
+        def solve(
+            self, time_limit: float, box: PriceBox | None = None
+        ) -> MasterSolution:
             raise RuntimeError("licence expired")
 
     monkeypatch.setattr(generation, "HighsMaster", Broken)
@@ -147,9 +176,16 @@ def test_a_back_end_that_raises(monkeypatch):
 def test_a_failing_exact_master_is_replaced_by_a_boxed_one(monkeypatch):
     """Some numerical trouble goes away when prices are kept in bounds."""
     polytope, target, truth = problem()
-    lying(monkeypatch, lambda s, box, rng: s if box is not None else replace(s, status=MasterStatus.FAILED))
+    lying(
+        monkeypatch,
+        lambda s, box, rng: (
+            s if box is not None else replace(s, status=MasterStatus.FAILED)
+        ),
+    )
     for method in ("vertices", "columns"):
-        found = lower_envelope(polytope, target, method=method, gap=1e-6, time_limit=60.0)
+        found = lower_envelope(
+            polytope, target, method=method, gap=1e-6, time_limit=60.0
+        )
         assert_envelope(found, polytope, target, truth)
         assert found.status is EnvelopeStatus.OPTIMAL
         assert found.gap <= 1e-6
@@ -165,13 +201,17 @@ def test_columns_that_the_master_never_takes(monkeypatch):
             Forgetful.adds += 1
             super().add(points, costs + (0.0 if Forgetful.adds == 1 else 100.0))
 
-        def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
+        def solve(
+            self, time_limit: float, box: PriceBox | None = None
+        ) -> MasterSolution:
             Forgetful.calls += 1
             return super().solve(time_limit, box)
 
     monkeypatch.setattr(generation, "HighsMaster", Forgetful)
     polytope, target, truth = problem()
-    found = lower_envelope(polytope, target, method="columns", gap=1e-6, time_limit=60.0)
+    found = lower_envelope(
+        polytope, target, method="columns", gap=1e-6, time_limit=60.0
+    )
     assert_envelope(found, polytope, target, truth)
     assert found.status is EnvelopeStatus.STALLED
     assert Forgetful.calls < 5 * IDLE_ROUNDS
@@ -227,7 +267,9 @@ def test_lowered_prices_prove_what_they_are_said_to(seed, share, monkeypatch):
     truth, target = exact(polytope), table.sum(axis=0)
     monkeypatch.setattr(results, "LOWERING_SHARE", share)
     tree, first = ConcaveSearch(polytope), Points.from_dense(target)
-    run = Generation(target=target, pricer=tree.run, initial=first, gap=1e-6, time_limit=60.0)
+    run = Generation(
+        target=target, pricer=tree.run, initial=first, gap=1e-6, time_limit=60.0
+    )
     prices = lower_envelope(polytope, target, method="columns", gap=1e-6).dual
     # What the master does not know: a price of a rare symbol that is far too high.
     blunt = prices + 1e-10 / target

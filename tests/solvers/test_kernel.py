@@ -54,7 +54,9 @@ def points_of(search: Search, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def least_dot(points: list[tuple[fmpq, ...]], cost: np.ndarray) -> fmpq:
     c = [rational(x) for x in cost]
-    return min(sum((a * b for a, b in zip(point, c, strict=True)), fmpq(0)) for point in points)
+    return min(
+        sum((a * b for a, b in zip(point, c, strict=True)), fmpq(0)) for point in points
+    )
 
 
 @given(
@@ -64,9 +66,13 @@ def least_dot(points: list[tuple[fmpq, ...]], cost: np.ndarray) -> fmpq:
     size=st.sampled_from([1e-9, 1.0, 1e6]),
 )
 @settings(max_examples=150)
-def test_bound_of_a_linear_program_is_not_above_its_rational_minimum(seed, kind, notion, size):
+def test_bound_of_a_linear_program_is_not_above_its_rational_minimum(
+    seed, kind, notion, size
+):
     rng = np.random.default_rng(seed)
-    polytope, _ = table_polytope(rng, kind, notion, int(rng.integers(2, 4)), int(rng.integers(2, 6)))
+    polytope, _ = table_polytope(
+        rng, kind, notion, int(rng.integers(2, 4)), int(rng.integers(2, 6))
+    )
     points, cost = exact(polytope).points, size * rng.standard_normal(polytope.n)
     status, bound, _ = kernel(polytope).linear(cost)
     least = least_dot(points, cost)
@@ -78,7 +84,11 @@ def test_bound_of_a_linear_program_is_not_above_its_rational_minimum(seed, kind,
 def test_upper_bounds_of_coordinates_hold_and_are_sharp():
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        kind = str(rng.choice(["random", "sparse", "near-tied", "proportional", "small counts"]))
+        kind = str(
+            rng.choice(
+                ["random", "sparse", "near-tied", "proportional", "small counts"]
+            )
+        )
         polytope, _ = table_polytope(rng, kind, "both", 3, 6)
         points = exact(polytope).points
         following, raw = kernel(polytope).tighten(0, 10.0)
@@ -148,7 +158,9 @@ def test_columns_are_members_below_the_cutoff_each_once():
     assert polytope.residual(dense).max() < 1e-11
     np.testing.assert_allclose(
         costs,
-        -(np.where(dense > 0, dense * np.log(np.where(dense > 0, dense, 1.0)), 0.0)).sum(axis=1)
+        -(
+            np.where(dense > 0, dense * np.log(np.where(dense > 0, dense, 1.0)), 0.0)
+        ).sum(axis=1)
         - dense @ prices,
     )
     assert costs.max() < -0.5
@@ -201,10 +213,22 @@ def test_an_empty_box_is_infeasible_with_a_proof():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"matrix": np.zeros((2, 2))}, "matrix must be a contiguous array of 6 float64"),
-        ({"matrix": np.zeros((2, 3), dtype=np.float32)}, "matrix must be a contiguous array of 6 float64"),
-        ({"outer_upper": np.zeros(3)}, "outer_upper must be a contiguous array of 2 float64"),
-        ({"inner_lower": np.zeros(2, dtype=np.int64)}, "inner_lower must be a contiguous array of 2 float64"),
+        (
+            {"matrix": np.zeros((2, 2))},
+            "matrix must be a contiguous array of 6 float64",
+        ),
+        (
+            {"matrix": np.zeros((2, 3), dtype=np.float32)},
+            "matrix must be a contiguous array of 6 float64",
+        ),
+        (
+            {"outer_upper": np.zeros(3)},
+            "outer_upper must be a contiguous array of 2 float64",
+        ),
+        (
+            {"inner_lower": np.zeros(2, dtype=np.int64)},
+            "inner_lower must be a contiguous array of 2 float64",
+        ),
         ({"n": 4}, "wrong sizes"),
         ({"n": 0}, "wrong sizes"),
         ({"outer_lower": np.zeros(0)}, "wrong sizes"),
@@ -234,9 +258,13 @@ def test_refuses_what_is_no_array():
         start(search, np.zeros(4))
     with pytest.raises((ValueError, BufferError)):
         search.linear(np.zeros((3, 2))[:, 0])
-    with pytest.raises(ValueError, match="center must be a contiguous array of 3 float64"):
+    with pytest.raises(
+        ValueError, match="center must be a contiguous array of 3 float64"
+    ):
         search.descend(np.zeros(2), 0.5, 0, 1, 1.0)
-    with pytest.raises(ValueError, match="first must be at least 0 and step at least 1"):
+    with pytest.raises(
+        ValueError, match="first must be at least 0 and step at least 1"
+    ):
         search.descend(np.zeros(3), 0.5, 0, 0, 1.0)
     with pytest.raises(ValueError, match="first must be at least 0"):
         search.tighten(-1, 1.0)
@@ -245,10 +273,16 @@ def test_refuses_what_is_no_array():
 def test_one_thread_at_a_time():
     """What Ctrl-C leaves at work in a thread must not be touched from another."""
     n = 3000
-    search = kernel(Polytope(np.random.default_rng(0).random((12, n)), np.full(12, 0.3), np.full(12, 0.6)))
+    search = kernel(
+        Polytope(
+            np.random.default_rng(0).random((12, n)), np.full(12, 0.3), np.full(12, 0.6)
+        )
+    )
     start(search, np.full(n, 3.0))
     center, outcomes = np.full(n, 1.0 / n), []
-    worker = threading.Thread(target=lambda: outcomes.append(search.descend(center, 0.5, 0, 1, 0.5)))
+    worker = threading.Thread(
+        target=lambda: outcomes.append(search.descend(center, 0.5, 0, 1, 0.5))
+    )
     worker.start()
     time.sleep(0.1)
     calls = [
@@ -261,7 +295,9 @@ def test_one_thread_at_a_time():
         search.state,
     ]
     for call in calls:
-        with pytest.raises(RuntimeError, match="this search is still at work in another thread"):
+        with pytest.raises(
+            RuntimeError, match="this search is still at work in another thread"
+        ):
             call()
     worker.join()
     assert 0 < outcomes[0] < n

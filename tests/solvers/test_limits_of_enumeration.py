@@ -14,14 +14,18 @@ from tests.solvers.reference import lift_matrix, random_table, table_polytope
 
 def many_vertices() -> tuple[Polytope, np.ndarray]:
     p = random_table(np.random.default_rng(0), "random", 6, 70)
-    return Polytope(lift_matrix(p), np.full(6, np.exp(-0.5)), np.full(6, np.exp(0.5))), p.sum(axis=0)
+    return Polytope(
+        lift_matrix(p), np.full(6, np.exp(-0.5)), np.full(6, np.exp(0.5))
+    ), p.sum(axis=0)
 
 
 @pytest.mark.parametrize("method", ["auto", "pivot"])
 def test_a_walk_stops_at_its_limit(method):
     """Half a million vertices take many seconds; the limit does not wait for them."""
     started = time.monotonic()
-    with pytest.raises(OutOfTime, match="the vertices were not enumerated in time; allow more seconds"):
+    with pytest.raises(
+        OutOfTime, match="the vertices were not enumerated in time; allow more seconds"
+    ):
         vertices(many_vertices()[0], method, time_limit=0.2)
     assert time.monotonic() - started < 30.0
 

@@ -30,7 +30,9 @@ def line(polytope: Polytope, relaxation: Polytope | None = None) -> LineSearch:
 
 
 def price(search: LineSearch, prices: np.ndarray, **options):
-    return search.run(prices, cutoff=0.0, tolerance=0.0, slack=0.0, column_cutoff=np.inf, **options)
+    return search.run(
+        prices, cutoff=0.0, tolerance=0.0, slack=0.0, column_cutoff=np.inf, **options
+    )
 
 
 @given(
@@ -52,7 +54,9 @@ def test_two_rows_against_every_vertex_in_rationals(seed, kind, notion, n):
     least = truth.minimum(prices)
     assert found.status is SearchStatus.DONE
     assert bool(arb(found.bound) <= least)
-    assert float(least.mid()) - found.bound < 1e-9 * max(1.0, float(np.abs(prices).max()))
+    assert float(least.mid()) - found.bound < 1e-9 * max(
+        1.0, float(np.abs(prices).max())
+    )
     values = found.points.entropies() - found.points.dot(prices)
     assert values.min() == pytest.approx(float(least.mid()), abs=1e-7)
     assert values.tolist() == sorted(values)
@@ -75,7 +79,9 @@ def test_any_number_of_rows_that_follow_one(seed, m, n):
     truth, prices = exact(polytope), random_prices(rng, n)
     found = price(line(polytope), prices)
     assert bool(arb(found.bound) <= truth.minimum(prices))
-    assert polytope.residual(found.points.toarray()).max() < 1e-12 * (1.0 + np.abs(rows).max())
+    assert polytope.residual(found.points.toarray()).max() < 1e-12 * (
+        1.0 + np.abs(rows).max()
+    )
     searched = concave_minimum(polytope, prices, tolerance=1e-9)
     assert found.bound == pytest.approx(searched.value, abs=1e-7)
 
@@ -93,7 +99,9 @@ def test_agrees_with_branch_and_bound_on_many_symbols():
 
 def test_points_lie_in_the_polytope_and_bounds_hold_for_the_relaxation():
     rows = lift_matrix(random_table(np.random.default_rng(0), "random", 2, 8))
-    polytope, wide = (Polytope(rows, np.full(2, 1.0 - w), np.full(2, 1.0 + w)) for w in (0.05, 0.1))
+    polytope, wide = (
+        Polytope(rows, np.full(2, 1.0 - w), np.full(2, 1.0 + w)) for w in (0.05, 0.1)
+    )
     prices = np.linspace(0.0, 0.1, 8)
     found = price(line(polytope, wide), prices)
     inner, outer = (price(line(p), prices) for p in (polytope, wide))
@@ -106,7 +114,9 @@ def test_points_lie_in_the_polytope_and_bounds_hold_for_the_relaxation():
 def test_columns_below_the_cutoff_only():
     polytope, _ = table_polytope(np.random.default_rng(1), "random", "both", 2, 30)
     search, prices = line(polytope), np.full(30, 0.5)
-    everything = search.run(prices, cutoff=0.0, tolerance=0.0, slack=0.0, column_cutoff=np.inf)
+    everything = search.run(
+        prices, cutoff=0.0, tolerance=0.0, slack=0.0, column_cutoff=np.inf
+    )
     some = search.run(prices, cutoff=0.0, tolerance=0.0, slack=0.0, column_cutoff=-0.2)
     values = some.points.entropies() - some.points.dot(prices)
     assert 0 < len(some.points) < len(everything.points)
@@ -129,8 +139,18 @@ def test_time_limit():
         (Polytope(np.zeros((0, 3)), [], []), None),
         (Polytope([[1.0, 1.0, 1.0]], [0.5], [1.5]), None),
         (Polytope([[0.0, 1.0, 3.0]], [0.5], [1.5]), 0),
-        (Polytope([[0.0, 1.0, 3.0], [2.0, 4.0, 8.0], [5.0, 5.0, 5.0]], [0.5, -9.0, 0.0], [1.5, 9.0, 9.0]), 1),
-        (Polytope([[0.0, 1.0, 3.0], [0.0, 1.0, 3.0 + 1e-9]], [0.5, 0.5], [1.5, 1.5]), None),
+        (
+            Polytope(
+                [[0.0, 1.0, 3.0], [2.0, 4.0, 8.0], [5.0, 5.0, 5.0]],
+                [0.5, -9.0, 0.0],
+                [1.5, 9.0, 9.0],
+            ),
+            1,
+        ),
+        (
+            Polytope([[0.0, 1.0, 3.0], [0.0, 1.0, 3.0 + 1e-9]], [0.5, 0.5], [1.5, 1.5]),
+            None,
+        ),
         # A tiny row of its own must not pass for the rounding of a huge one.
         (Polytope([[0.0, 1e6, 3e6], [1e-7, 0.0, 0.0]], [0.0, 0.0], [2e6, 1e-8]), None),
         (ratio_polytope(np.array([[0.5, 1.5], [1.5, 0.5]]), 2.0), None),
@@ -147,7 +167,9 @@ def test_a_rare_sensitive_symbol_leaves_the_bound_sharp():
         p = random_table(rng, "random", 2, 8)
         p[0] *= 10.0**-exponent * (np.arange(8) < 3)
         p /= p.sum()
-        polytope = Polytope(lift_matrix(p), np.full(2, np.exp(-1.0)), np.full(2, np.exp(1.0)))
+        polytope = Polytope(
+            lift_matrix(p), np.full(2, np.exp(-1.0)), np.full(2, np.exp(1.0))
+        )
         truth = exact(polytope)
         for prices in (np.zeros(8), rng.random(8), np.full(8, 1.5)):
             found = price(line(polytope), prices)
@@ -163,5 +185,11 @@ def test_many_symbols_need_no_kernel():
     n = 40_000
     polytope = Polytope([np.linspace(0.0, 2.0, n)], [0.5], [1.5])
     found = lower_envelope(polytope, np.full(n, 1.0 / n), time_limit=0.0)
-    assert (found.method, found.status, found.bound) == ("line", EnvelopeStatus.TIME_LIMIT, 0.0)
-    assert found.value <= np.log(2.0)  # without time, pairs of symbols that meet at their mean
+    assert (found.method, found.status, found.bound) == (
+        "line",
+        EnvelopeStatus.TIME_LIMIT,
+        0.0,
+    )
+    assert found.value <= np.log(
+        2.0
+    )  # without time, pairs of symbols that meet at their mean

@@ -46,9 +46,13 @@ def test_small_tables_begin_with_every_pair(seed, kind, notion, n):
     if leading_row(polytope) is None:
         return
     _, columns = begin(polytope, p)
-    assert polytope.residual(columns.toarray()).max(initial=0.0) < 1e-12 * (1.0 + np.abs(polytope.rows).max())
+    assert polytope.residual(columns.toarray()).max(initial=0.0) < 1e-12 * (
+        1.0 + np.abs(polytope.rows).max()
+    )
     found = lower_envelope(polytope, p, gap=1e-8)
-    assert found.value == pytest.approx(lower_envelope(polytope, p, method="vertices").value, abs=1e-6)
+    assert found.value == pytest.approx(
+        lower_envelope(polytope, p, method="vertices").value, abs=1e-6
+    )
 
 
 @given(
@@ -59,7 +63,9 @@ def test_small_tables_begin_with_every_pair(seed, kind, notion, n):
     empty=st.integers(0, 5),
 )
 @settings(max_examples=60)
-def test_merged_symbols_lead_to_the_optimum_of_all_vertices(seed, kind, notion, n, empty):
+def test_merged_symbols_lead_to_the_optimum_of_all_vertices(
+    seed, kind, notion, n, empty
+):
     """One-sided limits, ratios, ties, symbols of no mass, in levels of six symbols: each proves the other."""
     rng = np.random.default_rng(seed)
     polytope, p = table_polytope(rng, kind, notion, 2, n)
@@ -68,7 +74,10 @@ def test_merged_symbols_lead_to_the_optimum_of_all_vertices(seed, kind, notion, 
         return
     if empty:
         rows = np.hstack([polytope.rows, polytope.rows[:, rng.integers(0, n, empty)]])
-        polytope, p = Polytope(rows, polytope.lower, polytope.upper), np.append(p, np.zeros(empty))
+        polytope, p = (
+            Polytope(rows, polytope.lower, polytope.upper),
+            np.append(p, np.zeros(empty)),
+        )
     with patch.object(line, "FEWEST", 6):
         found = lower_envelope(polytope, p, gap=1e-7)
     listed = lower_envelope(polytope, p, method="vertices", gap=1e-7)
@@ -84,8 +93,12 @@ def test_columns_of_merged_symbols_decompose_the_point(seed):
     polytope, p = skewed(np.random.default_rng(seed), 2 * FEWEST)
     search, columns = begin(polytope, p)
     assert polytope.residual(columns.toarray()).max() < 1e-12
-    whole = Points.concatenate([Points.units(np.flatnonzero(search.units), search.n), columns])
-    assert nnls(whole.toarray().T / p[:, None], np.ones(len(p)), maxiter=10**5)[1] < 1e-6
+    whole = Points.concatenate(
+        [Points.units(np.flatnonzero(search.units), search.n), columns]
+    )
+    assert (
+        nnls(whole.toarray().T / p[:, None], np.ones(len(p)), maxiter=10**5)[1] < 1e-6
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -105,7 +118,9 @@ def test_symbols_of_no_mass_and_of_equal_numbers():
     mass = np.stack([p, np.zeros_like(p)], axis=1).ravel()
     found = lower_envelope(twice, mass, gap=1e-5)
     assert found.status is EnvelopeStatus.OPTIMAL
-    assert found.value == pytest.approx(lower_envelope(polytope, p, gap=1e-5).value, abs=3e-5)
+    assert found.value == pytest.approx(
+        lower_envelope(polytope, p, gap=1e-5).value, abs=3e-5
+    )
 
 
 @pytest.mark.parametrize("n", [2, 50, 2000])
@@ -118,5 +133,12 @@ def test_pairs_at_the_mean_decompose_the_point(n):
     weights, points = at_mean(search, p)
     assert weights.min() > 0.0
     assert np.abs(points.combine(weights) / p - 1.0).max() < 1e-9
-    assert np.abs(points.dot(search.a) - float(search.a @ p)).max() < 1e-12 * polytope.rows.max()
-    assert lower_envelope(polytope, p, time_limit=0.0).value <= weights @ points.entropies() <= np.log(2.0)
+    assert (
+        np.abs(points.dot(search.a) - float(search.a @ p)).max()
+        < 1e-12 * polytope.rows.max()
+    )
+    assert (
+        lower_envelope(polytope, p, time_limit=0.0).value
+        <= weights @ points.entropies()
+        <= np.log(2.0)
+    )

@@ -11,19 +11,33 @@ from solvers import Polytope, SearchStatus
 from solvers._plane import pairs, triples
 from solvers.concave import ConcaveSearch
 from solvers.plane import PlaneSearch, plane_search
-from tests.solvers.reference import INF, NOTIONS, TABLES, exact, random_prices, random_table, table_polytope
+from tests.solvers.reference import (
+    INF,
+    NOTIONS,
+    TABLES,
+    exact,
+    random_prices,
+    random_table,
+    table_polytope,
+)
 
 OPTIONS = {"cutoff": -INF, "tolerance": 1e-9, "slack": 0.0}
 
 
-def searched(polytope: Polytope, relaxation: Polytope | None = None) -> PlaneSearch | None:
+def searched(
+    polytope: Polytope, relaxation: Polytope | None = None
+) -> PlaneSearch | None:
     outer = relaxation or polytope
     return plane_search(polytope, outer, ConcaveSearch(polytope, relaxation=outer))
 
 
 def large(n: int, seed: int = 0) -> Polytope:
     p = random_table(np.random.default_rng(seed), "random", 3, n)
-    return Polytope(p / p.sum(axis=0) / p.sum(axis=1, keepdims=True), np.full(3, 0.7), np.full(3, 1.4))
+    return Polytope(
+        p / p.sum(axis=0) / p.sum(axis=1, keepdims=True),
+        np.full(3, 0.7),
+        np.full(3, 1.4),
+    )
 
 
 @given(
@@ -33,7 +47,9 @@ def large(n: int, seed: int = 0) -> Polytope:
     level=st.sampled_from([-1e-6, INF]),
 )
 @settings(max_examples=300)
-def test_bound_is_never_above_the_least_vertex_and_the_best_column_is_there(seed, kind, notion, level):
+def test_bound_is_never_above_the_least_vertex_and_the_best_column_is_there(
+    seed, kind, notion, level
+):
     rng = np.random.default_rng(seed)
     polytope, _ = table_polytope(rng, kind, notion, 3, int(rng.integers(3, 8)))
     search = searched(polytope)
@@ -47,7 +63,9 @@ def test_bound_is_never_above_the_least_vertex_and_the_best_column_is_there(seed
     assert found.bound >= min(least, level) - 2e-6 * size
     dense = found.points.toarray()
     if len(dense):
-        assert polytope.residual(dense).max() <= 1e-9 * max(1.0, float(np.abs(polytope.rows).max()))
+        assert polytope.residual(dense).max() <= 1e-9 * max(
+            1.0, float(np.abs(polytope.rows).max())
+        )
         logs = np.log(np.where(dense > 0.0, dense, 1.0))
         best = float((-(dense * logs).sum(axis=1) - dense @ prices).min())
         assert best >= least - 1e-6 * size
@@ -76,13 +94,20 @@ def test_the_relaxation_bounds_and_the_polytope_holds_the_columns():
     prices = np.random.default_rng(2).uniform(0.5, 0.9, 30)
     found = search.run(prices, column_cutoff=-1e-6, **OPTIONS)
     assert inner.residual(found.points.toarray()).max() < 1e-12
-    assert found.bound <= searched(outer).run(prices, column_cutoff=-1e-6, **OPTIONS).bound + 1e-12
-    assert found.bound <= searched(inner).run(prices, column_cutoff=-1e-6, **OPTIONS).bound
+    assert (
+        found.bound
+        <= searched(outer).run(prices, column_cutoff=-1e-6, **OPTIONS).bound + 1e-12
+    )
+    assert (
+        found.bound <= searched(inner).run(prices, column_cutoff=-1e-6, **OPTIONS).bound
+    )
 
 
 def test_identical_symbols_share_one_price():
     polytope = large(12)
-    twice = Polytope(np.repeat(polytope.rows, 2, axis=1), polytope.lower, polytope.upper)
+    twice = Polytope(
+        np.repeat(polytope.rows, 2, axis=1), polytope.lower, polytope.upper
+    )
     prices = np.random.default_rng(3).uniform(0.5, 0.9, 12)
     worse = np.column_stack([prices, prices - 0.25]).ravel()
     alone = searched(polytope).run(prices, column_cutoff=-1e-6, **OPTIONS)
@@ -92,7 +117,9 @@ def test_identical_symbols_share_one_price():
 
 
 def test_no_time_proves_nothing():
-    found = searched(large(30)).run(np.full(30, 0.8), column_cutoff=-1e-6, time_limit=0.0, **OPTIONS)
+    found = searched(large(30)).run(
+        np.full(30, 0.8), column_cutoff=-1e-6, time_limit=0.0, **OPTIONS
+    )
     assert (found.status, found.bound) == (SearchStatus.TIME_LIMIT, -INF)
 
 
@@ -108,13 +135,22 @@ def test_what_is_no_plane_is_left_to_the_tree():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"f": np.zeros(2)}, "f must be a contiguous array of|g must be a contiguous array of 2"),
-        ({"best": np.zeros(3, dtype=np.float32)}, "best must be a contiguous array of 3 items of format d"),
+        (
+            {"f": np.zeros(2)},
+            "f must be a contiguous array of|g must be a contiguous array of 2",
+        ),
+        (
+            {"best": np.zeros(3, dtype=np.float32)},
+            "best must be a contiguous array of 3 items of format d",
+        ),
         (
             {"support": np.zeros((2, 3), dtype=np.int32)},
             "support must be a contiguous array of 9 items of format i",
         ),
-        ({"candidates": np.array([3], dtype=np.int32)}, "candidates must be indices of points"),
+        (
+            {"candidates": np.array([3], dtype=np.int32)},
+            "candidates must be indices of points",
+        ),
     ],
 )
 def test_refuses_arrays_of_other_sizes(change, message):
@@ -128,10 +164,17 @@ def test_refuses_arrays_of_other_sizes(change, message):
         **change,
     }
     with pytest.raises(ValueError, match=message):
-        triples(*given_arrays.values(), 1.0, 1.0, 1.0, 1e-15, 0.0, 0.5, INF, -1.0, 0, 1.0)
+        triples(
+            *given_arrays.values(), 1.0, 1.0, 1.0, 1e-15, 0.0, 0.5, INF, -1.0, 0, 1.0
+        )
 
 
 def test_refuses_a_line_that_is_none():
-    arrays = (np.zeros((1, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3), dtype=np.int32))
+    arrays = (
+        np.zeros((1, 3)),
+        np.zeros(3),
+        np.zeros(3),
+        np.zeros((3, 3), dtype=np.int32),
+    )
     with pytest.raises(ValueError, match="line and first must be indices"):
         pairs(*arrays, 1, 1e-15, 1e-9, 1.0, 0.0, 0.5, INF, -1.0, 0, 1.0)

@@ -22,35 +22,54 @@ def random_dense(seed: int, k: int, n: int) -> np.ndarray:
 def test_products_and_sums_are_those_of_the_dense_array(seed, k, n):
     dense = random_dense(seed, k, n)
     rng = np.random.default_rng(seed)
-    points, vector, rows, weights = Points.from_dense(dense), rng.random(n), rng.random((3, n)), rng.random(k)
+    points, vector, rows, weights = (
+        Points.from_dense(dense),
+        rng.random(n),
+        rng.random((3, n)),
+        rng.random(k),
+    )
     assert len(points) == k
     assert points.shape == (k, n)
     np.testing.assert_array_equal(points.toarray(), dense)
     np.testing.assert_allclose(points.dot(vector), dense @ vector, atol=1e-14)
     np.testing.assert_allclose(points.images(rows), dense @ rows.T, atol=1e-14)
     np.testing.assert_allclose(points.combine(weights), weights @ dense, atol=1e-14)
-    np.testing.assert_allclose(points.sums(points.data**2), (dense**2).sum(axis=1), atol=1e-14)
+    np.testing.assert_allclose(
+        points.sums(points.data**2), (dense**2).sum(axis=1), atol=1e-14
+    )
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 6), n=st.integers(1, 6))
 def test_selection_is_that_of_the_dense_array(seed, k, n):
     dense = random_dense(seed, k, n)
     rng = np.random.default_rng(seed)
-    points, mask, order = Points.from_dense(dense), rng.random(k) < 0.5, rng.integers(0, k, 4)
+    points, mask, order = (
+        Points.from_dense(dense),
+        rng.random(k) < 0.5,
+        rng.integers(0, k, 4),
+    )
     np.testing.assert_array_equal(points.take(mask).toarray(), dense[mask])
     np.testing.assert_array_equal(points.take(order).toarray(), dense[order])
-    joined = Points.concatenate([points.take(mask), Points.units([], n), points.take(order)])
-    np.testing.assert_array_equal(joined.toarray(), np.vstack([dense[mask], dense[order]]))
+    joined = Points.concatenate(
+        [points.take(mask), Points.units([], n), points.take(order)]
+    )
+    np.testing.assert_array_equal(
+        joined.toarray(), np.vstack([dense[mask], dense[order]])
+    )
 
 
 def test_units_and_blocks():
-    np.testing.assert_array_equal(Points.units([2, 0], 3).toarray(), [[0, 0, 1], [1, 0, 0]])
+    np.testing.assert_array_equal(
+        Points.units([2, 0], 3).toarray(), [[0, 0, 1], [1, 0, 0]]
+    )
     blocks = Points.blocks([[2, 0], [1]], [0.3, 0.6, 0.1])
     np.testing.assert_allclose(blocks.toarray(), [[0.75, 0, 0.25], [0, 1, 0]])
 
 
 def test_one_point_may_be_a_vector():
-    np.testing.assert_array_equal(Points.from_dense([0.0, 0.5, 0.5]).toarray(), [[0.0, 0.5, 0.5]])
+    np.testing.assert_array_equal(
+        Points.from_dense([0.0, 0.5, 0.5]).toarray(), [[0.0, 0.5, 0.5]]
+    )
 
 
 def test_no_points():
@@ -64,7 +83,8 @@ def test_no_points():
 
 def test_different_lengths_do_not_mix():
     with pytest.raises(
-        InvalidPolytope, match=r"points of different lengths cannot stand in one list: \[2, 3\]"
+        InvalidPolytope,
+        match=r"points of different lengths cannot stand in one list: \[2, 3\]",
     ):
         Points.concatenate([Points.units([], 3), Points.units([], 2)])
 

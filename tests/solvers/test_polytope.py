@@ -33,14 +33,26 @@ def test_dimensions_and_frozen_arrays():
         (([[1.0]], [[0.0]], [1.0]), r"lower must have 1 dimension\(s\), not 2"),
         (([[np.nan]], [0.0], [1.0]), "rows contains NaN; every entry must be a number"),
         (([[1.0]], [0.0], [np.nan]), "upper contains NaN"),
-        (([[INF]], [0.0], [1.0]), "rows contains an infinity; only the bounds may be infinite"),
+        (
+            ([[INF]], [0.0], [1.0]),
+            "rows contains an infinity; only the bounds may be infinite",
+        ),
         ((np.zeros((1, 0)), [0.0], [1.0]), "at least one column"),
         (([[1.0]], [0.0, 0.0], [1.0]), r"one entry per row \(1\), not 2 and 1"),
-        (([[1.0], [1.0]], [0.0, 2.0], [1.0, 1.0]), r"row 1 has an empty interval \[2.0, 1.0\]"),
+        (
+            ([[1.0], [1.0]], [0.0, 2.0], [1.0, 1.0]),
+            r"row 1 has an empty interval \[2.0, 1.0\]",
+        ),
         (([[1.0]], [INF], [INF]), "row 0 has an empty interval"),
         (([[1.0]], [-INF], [-INF]), "row 0 has an empty interval"),
-        (([[1.0]], [0.0], [1.0], [[1.0], [2.0]]), "auxiliary must have 1 rows of finite numbers"),
-        (([[1.0]], [0.0], [1.0], [[INF]]), "auxiliary must have 1 rows of finite numbers"),
+        (
+            ([[1.0]], [0.0], [1.0], [[1.0], [2.0]]),
+            "auxiliary must have 1 rows of finite numbers",
+        ),
+        (
+            ([[1.0]], [0.0], [1.0], [[INF]]),
+            "auxiliary must have 1 rows of finite numbers",
+        ),
     ],
 )
 def test_refuses(arguments, message):
@@ -54,9 +66,19 @@ def test_no_auxiliary_columns_is_none():
 
 def test_residual_names_the_largest_violation():
     polytope = Polytope([[1.0, 0.0, 0.0], [0.0, 1.0, 2.0]], [0.2, -INF], [0.6, 1.0])
-    points = np.array([[0.3, 0.5, 0.2], [0.7, 0.3, 0.0], [0.1, 0.8, 0.1], [0.3, 0.3, 0.3], [0.5, -0.1, 0.6]])
+    points = np.array(
+        [
+            [0.3, 0.5, 0.2],
+            [0.7, 0.3, 0.0],
+            [0.1, 0.8, 0.1],
+            [0.3, 0.3, 0.3],
+            [0.5, -0.1, 0.6],
+        ]
+    )
     # inside by 0.1; 0.1 above the first row; 0.1 below it; sum short by 0.1; negative, and 0.1 above the second
-    np.testing.assert_allclose(polytope.residual(points), [0.0, 0.1, 0.1, 0.1, 0.1], atol=1e-15)
+    np.testing.assert_allclose(
+        polytope.residual(points), [0.0, 0.1, 0.1, 0.1, 0.1], atol=1e-15
+    )
     assert polytope.contains(points).tolist() == [True, False, False, False, False]
     assert polytope.contains(points[1], tolerance=0.1 + 1e-12).all()
     assert polytope.residual(points[0]).shape == (1,)
@@ -125,11 +147,21 @@ def test_elimination_is_the_projection(seed):
         # least total violation of the rows, over the auxiliary values and one slack for each side
         cost = np.concatenate([np.zeros(2), np.ones(8)])
         up, down = np.isfinite(polytope.upper), np.isfinite(polytope.lower)
-        slack = np.hstack([-np.eye(4), np.zeros((4, 4))]), np.hstack([np.zeros((4, 4)), -np.eye(4)])
+        slack = (
+            np.hstack([-np.eye(4), np.zeros((4, 4))]),
+            np.hstack([np.zeros((4, 4)), -np.eye(4)]),
+        )
         found = linprog(
             cost,
-            A_ub=np.vstack([np.hstack([auxiliary, slack[0]])[up], np.hstack([-auxiliary, slack[1]])[down]]),
-            b_ub=np.concatenate([(polytope.upper - rows @ v)[up], (rows @ v - polytope.lower)[down]]),
+            A_ub=np.vstack(
+                [
+                    np.hstack([auxiliary, slack[0]])[up],
+                    np.hstack([-auxiliary, slack[1]])[down],
+                ]
+            ),
+            b_ub=np.concatenate(
+                [(polytope.upper - rows @ v)[up], (rows @ v - polytope.lower)[down]]
+            ),
         )
         if not 1e-9 < found.fun < 1e-6:
             assert polytope.contains(v)[0] == (found.fun <= 1e-9)

@@ -37,7 +37,9 @@ def plain(points: Points, costs: np.ndarray, target: np.ndarray) -> float:
     return linprog(costs, A_eq=points.toarray().T, b_eq=target).fun
 
 
-def boxed(points: Points, costs: np.ndarray, target: np.ndarray, box: PriceBox) -> float:
+def boxed(
+    points: Points, costs: np.ndarray, target: np.ndarray, box: PriceBox
+) -> float:
     """max y.target with y.v <= cost for every column and y in the box."""
     ends = np.column_stack([box.lower, box.upper])
     return -linprog(-target, A_ub=points.toarray(), b_ub=costs, bounds=ends).fun
@@ -92,11 +94,17 @@ def test_grows_by_columns_with_and_without_a_box(Master):
             found = master.solve(60.0, box)
             assert found.is_optimal
             if box is None:
-                assert found.value == pytest.approx(plain(seen, costs[:known], target), abs=1e-7)
+                assert found.value == pytest.approx(
+                    plain(seen, costs[:known], target), abs=1e-7
+                )
                 assert found.slack == pytest.approx(0.0, abs=1e-7)
-                np.testing.assert_allclose(seen.combine(found.weights), target, atol=1e-7)
+                np.testing.assert_allclose(
+                    seen.combine(found.weights), target, atol=1e-7
+                )
             else:
-                assert found.value == pytest.approx(boxed(seen, costs[:known], target, box), abs=1e-6)
+                assert found.value == pytest.approx(
+                    boxed(seen, costs[:known], target, box), abs=1e-6
+                )
                 assert (found.dual >= box.lower - 1e-6).all()
                 assert (found.dual <= box.upper + 1e-6).all()
                 missing = np.abs(target - seen.combine(found.weights)).sum()
@@ -130,7 +138,14 @@ def test_no_time(Master):
 def test_rare_coordinates_are_not_dropped():
     """HiGHS would ignore entries below 1e-9 by default, and with them the rarest symbols."""
     target = np.array([1e-9, 0.5, 0.5 - 1e-9])
-    dense = np.array([[2e-10, 0.4, 0.6 - 2e-10], [5e-10, 0.9, 0.1 - 5e-10], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    dense = np.array(
+        [
+            [2e-10, 0.4, 0.6 - 2e-10],
+            [5e-10, 0.9, 0.1 - 5e-10],
+            [1.0, 0.0, 0.0],
+            [0.0, 0.0, 1.0],
+        ]
+    )
     points = Points.from_dense(dense)
     master = HighsMaster(target)
     master.add(points, np.array([0.1, 0.2, 0.0, 0.0]))
@@ -147,7 +162,9 @@ def test_a_nearly_singular_basis_still_gives_a_decomposition():
         direction = rng.standard_normal(5)
         dense = rng.dirichlet(np.ones(5), size=40)
         shift = (dense - target) @ direction
-        dense = np.abs(dense - np.outer(shift * (1.0 - 1e-9), direction) / (direction @ direction))
+        dense = np.abs(
+            dense - np.outer(shift * (1.0 - 1e-9), direction) / (direction @ direction)
+        )
         points = Points.from_dense(np.vstack([target, dense]))
         costs = np.concatenate([[2.0], rng.random(40)])
         master = HighsMaster(target)
@@ -190,7 +207,9 @@ SPOILED = {
 @pytest.mark.parametrize("spoiled", SPOILED.values(), ids=SPOILED)
 @pytest.mark.parametrize("boxed", [False, True])
 @pytest.mark.parametrize("failures", range(len(OTHER_WAYS) + 2))
-def test_every_other_way_is_taken_where_those_before_it_fail(monkeypatch, failures, boxed, spoiled):
+def test_every_other_way_is_taken_where_those_before_it_fail(
+    monkeypatch, failures, boxed, spoiled
+):
     """A way is tried from nothing, with its options; the next solve has the usual ones; at the end it is admitted."""
     points, costs, target = columns(3, 6, 40)
     master = HighsMaster(target)

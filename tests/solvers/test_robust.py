@@ -33,7 +33,9 @@ def _vertices(lower: Array, upper: Array) -> list[Array]:
     found: list[Array] = []
     n = len(lower)
     for free in range(n):
-        for ends in product(*((0.0,) if x == free else (lower[x], upper[x]) for x in range(n))):
+        for ends in product(
+            *((0.0,) if x == free else (lower[x], upper[x]) for x in range(n))
+        ):
             p = np.array(ends)
             p[free] = 1.0 - p.sum()
             if lower[free] - 1e-12 <= p[free] <= upper[free] + 1e-12:
@@ -41,7 +43,9 @@ def _vertices(lower: Array, upper: Array) -> list[Array]:
     return found
 
 
-def _random(seed: int, size: int, n: int, width: float) -> tuple[Array, Array, Array, Array, Array]:
+def _random(
+    seed: int, size: int, n: int, width: float
+) -> tuple[Array, Array, Array, Array, Array]:
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.ones(n), size)
     shares = rng.dirichlet(np.full(size, 5.0))
@@ -57,7 +61,9 @@ def _random(seed: int, size: int, n: int, width: float) -> tuple[Array, Array, A
 
 def _explicit(uncertain: UncertainSet) -> Polytope:
     """Every inequality of the set, one row for each choice of vertices."""
-    boxes = [_vertices(a, b) for a, b in zip(uncertain.lower, uncertain.upper, strict=True)]
+    boxes = [
+        _vertices(a, b) for a, b in zip(uncertain.lower, uncertain.upper, strict=True)
+    ]
     size = len(boxes)
     rows: list[Array] = []
     if np.isfinite(uncertain.ratio):
@@ -113,15 +119,20 @@ def test_points_keep_the_margin_and_decompose_the_point(sides: str) -> None:
     uncertain = UncertainSet(*_random(5, 4, 12, 0.03), **SIDES[sides])
     found = robust_envelope(uncertain, margin=1e-6, gap=1e-3)
     assert uncertain.excess_of(found.points).max() <= -1e-6 + 1e-11
-    assert found.points.combine(found.weights) == pytest.approx(uncertain.point, abs=1e-9)
+    assert found.points.combine(found.weights) == pytest.approx(
+        uncertain.point, abs=1e-9
+    )
     assert found.gap <= 1e-3
 
 
 def test_a_wider_set_of_coefficients_costs_more() -> None:
     point, lower, upper, a, b = _random(1, 3, 8, 0.05)
-    narrow = robust_envelope(UncertainSet(point, lower, upper, a, b, ratio=2.0), gap=1e-4)
+    narrow = robust_envelope(
+        UncertainSet(point, lower, upper, a, b, ratio=2.0), gap=1e-4
+    )
     wide = robust_envelope(
-        UncertainSet(point, lower * 0.8, np.minimum(upper * 1.2, 1.0), a, b, ratio=2.0), gap=1e-4
+        UncertainSet(point, lower * 0.8, np.minimum(upper * 1.2, 1.0), a, b, ratio=2.0),
+        gap=1e-4,
     )
     assert wide.value >= narrow.bound - 1e-9
 
@@ -130,11 +141,20 @@ def test_nothing_known_is_the_staircase_of_local_differential_privacy() -> None:
     """Boxes [0, 1]: the set is max w <= e^eps min w, of which k-ary randomised response is a member."""
     n, e = 4, np.e
     uncertain = UncertainSet(
-        np.full(n, 0.25), np.zeros((2, n)), np.ones((2, n)), np.zeros(2), np.ones(2), ratio=e
+        np.full(n, 0.25),
+        np.zeros((2, n)),
+        np.ones((2, n)),
+        np.zeros(2),
+        np.ones(2),
+        ratio=e,
     )
-    rows = [np.eye(n)[x] - e * np.eye(n)[z] for x in range(n) for z in range(n) if x != z]
+    rows = [
+        np.eye(n)[x] - e * np.eye(n)[z] for x in range(n) for z in range(n) if x != z
+    ]
     listed = lower_envelope(
-        Polytope(np.array(rows), np.full(12, -np.inf), np.zeros(12)), np.full(n, 0.25), gap=1e-6
+        Polytope(np.array(rows), np.full(12, -np.inf), np.zeros(12)),
+        np.full(n, 0.25),
+        gap=1e-6,
     )
     found = robust_envelope(uncertain, gap=1e-6)
     assert found.value == pytest.approx(listed.value, abs=3e-6)
@@ -157,7 +177,9 @@ def test_limits_leave_a_valid_answer() -> None:
     uncertain = UncertainSet(*_random(3, 4, 40, 0.01), most=1.1, least=0.9)
     found = robust_envelope(uncertain, gap=1e-6, time_limit=0.0)
     assert found.bound <= found.value
-    assert found.points.combine(found.weights) == pytest.approx(uncertain.point, abs=1e-9)
+    assert found.points.combine(found.weights) == pytest.approx(
+        uncertain.point, abs=1e-9
+    )
 
 
 def test_randomised_responses_are_members_and_decompose() -> None:
@@ -168,9 +190,13 @@ def test_randomised_responses_are_members_and_decompose() -> None:
     assert (np.diag(units) > uncertain.point).all()
 
 
-@pytest.mark.parametrize("kinds", [{"ratio": 1.5}, {"most": 1.4, "least": 0.5}, {"ratio": 1.6, "least": 0.7}])
+@pytest.mark.parametrize(
+    "kinds", [{"ratio": 1.5}, {"most": 1.4, "least": 0.5}, {"ratio": 1.6, "least": 0.7}]
+)
 @pytest.mark.parametrize("margin", [0.0, 1e-8])
-def test_randomised_responses_are_as_far_as_they_can_be(kinds: dict[str, float], margin: float) -> None:
+def test_randomised_responses_are_as_far_as_they_can_be(
+    kinds: dict[str, float], margin: float
+) -> None:
     """As bisection finds them, on the whole set and on a face, where inequalities are not linear on the way."""
     whole = UncertainSet(*_random(5, 3, 7, 0.02), **kinds)
     for uncertain in (whole, whole.face(np.arange(6))):
@@ -178,7 +204,12 @@ def test_randomised_responses_are_as_far_as_they_can_be(kinds: dict[str, float],
         low, high = np.zeros(uncertain.n), np.ones(uncertain.n)
         for _ in range(40):
             middle = 0.5 * (low + high)
-            fine = uncertain.excess((1.0 - middle)[:, None] * uncertain.point + np.diag(middle)) <= -margin
+            fine = (
+                uncertain.excess(
+                    (1.0 - middle)[:, None] * uncertain.point + np.diag(middle)
+                )
+                <= -margin
+            )
             low, high = np.where(fine, middle, low), np.where(fine, high, middle)
         farthest = (1.0 - low)[:, None] * uncertain.point + np.diag(low)
         assert uncertain.pulled(margin) == pytest.approx(farthest, abs=1e-9)
@@ -191,7 +222,9 @@ def test_a_linear_minimum_is_that_of_all_rows() -> None:
     from scipy.optimize import linprog
 
     rows = _explicit(uncertain).rows
-    best = linprog(direction, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=np.ones((1, 4)), b_eq=[1.0])
+    best = linprog(
+        direction, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=np.ones((1, 4)), b_eq=[1.0]
+    )
     assert direction @ v == pytest.approx(best.fun, abs=1e-7)
 
 
@@ -199,7 +232,14 @@ def test_a_coordinate_beyond_the_point_counts_as_one() -> None:
     """A last column of the boxes has w = 1: the same as a coordinate whose w is the mean of the others."""
     point, lower, upper, a, b = _random(7, 2, 3, 0.1)
     rest = np.full((2, 1), 0.2)
-    wide = UncertainSet(point, np.hstack([lower * 0.8, 0 * rest]), np.hstack([upper, rest]), a, b, ratio=2.0)
+    wide = UncertainSet(
+        point,
+        np.hstack([lower * 0.8, 0 * rest]),
+        np.hstack([upper, rest]),
+        a,
+        b,
+        ratio=2.0,
+    )
     h, g = wide.extremes(point)
     assert h == pytest.approx(1.0)
     assert g == pytest.approx(1.0)
@@ -215,7 +255,10 @@ def test_a_coordinate_beyond_the_point_counts_as_one() -> None:
         ({"lower": np.full((2, 3), np.nan)}, "lower contains NaN"),
         ({"lower": np.ones((2, 2))}, "must have 3 columns"),
         ({"share_lower": np.zeros(3)}, "one entry per box"),
-        ({"upper": np.full((2, 3), 0.1), "lower": np.zeros((2, 3))}, "holds no probability vector"),
+        (
+            {"upper": np.full((2, 3), 0.1), "lower": np.zeros((2, 3))},
+            "holds no probability vector",
+        ),
     ],
 )
 def test_bad_sets_are_refused(change: dict[str, object], message: str) -> None:
@@ -237,12 +280,16 @@ def test_no_points_have_no_excess() -> None:
     assert uncertain.excess_of(Points.units([], 3)).shape == (0,)
 
 
-def test_a_program_that_fails_takes_nothing_that_was_proven_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_fails_takes_nothing_that_was_proven_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The bound is that of the last round before, though the assignment may be an older one."""
     uncertain = UncertainSet(*_random(2, 3, 6, 0.05), ratio=1.6)
     n, solve, rounds = uncertain.n, assignment_simplex.Program.solve, []
     cost = np.random.default_rng(2).random((n, n)) * (1.0 - np.eye(n))
-    problem = Assignment(cost, uncertain.point, Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0)))
+    problem = Assignment(
+        cost, uncertain.point, Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
+    )
 
     def failing(program: assignment_simplex.Program, end: float) -> object:
         if len(rounds) == 3:
@@ -250,6 +297,8 @@ def test_a_program_that_fails_takes_nothing_that_was_proven_away(monkeypatch: py
         return solve(program, end)
 
     monkeypatch.setattr(assignment_simplex.Program, "solve", failing)
-    found = assignment_simplex.assign_uncertain(problem, uncertain, progress=lambda *at: rounds.append(at))
+    found = assignment_simplex.assign_uncertain(
+        problem, uncertain, progress=lambda *at: rounds.append(at)
+    )
     assert rounds[1][0] == rounds[2][0] == found.cost
     assert rounds[1][1] < rounds[2][1] == found.bound

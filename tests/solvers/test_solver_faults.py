@@ -18,7 +18,9 @@ from tests.solvers.reference import exact, hard_search, lift_matrix, random_tabl
 
 def lifts(s: int, n: int, epsilon: float) -> tuple[Polytope, np.ndarray]:
     p = random_table(np.random.default_rng(0), "random", s, n)
-    return Polytope(lift_matrix(p), np.full(s, np.exp(-epsilon)), np.full(s, np.exp(epsilon))), p.sum(axis=0)
+    return Polytope(
+        lift_matrix(p), np.full(s, np.exp(-epsilon)), np.full(s, np.exp(epsilon))
+    ), p.sum(axis=0)
 
 
 def assert_envelope(found: Envelope, polytope: Polytope, target: np.ndarray) -> None:
@@ -54,7 +56,9 @@ def test_ctrl_c_at_a_report(k, workers):
         seen.append(at)
         interrupt(at)
 
-    found = lower_envelope(polytope, target, method="columns", gap=1e-9, workers=workers, progress=report)
+    found = lower_envelope(
+        polytope, target, method="columns", gap=1e-9, workers=workers, progress=report
+    )
     assert found.status is EnvelopeStatus.INTERRUPTED
     assert_envelope(found, polytope, target)
     assert len(seen) == k
@@ -80,7 +84,9 @@ def test_ctrl_c_by_the_keyboard():
     for delay in (0.02, 0.5):
         timer = threading.Timer(delay, signal.pthread_kill, (main, signal.SIGINT))
         timer.start()
-        found = lower_envelope(polytope, target, method="columns", gap=1e-9, time_limit=60.0)
+        found = lower_envelope(
+            polytope, target, method="columns", gap=1e-9, time_limit=60.0
+        )
         timer.join()
         assert found.status is EnvelopeStatus.INTERRUPTED
         assert found.seconds < 30.0
@@ -119,7 +125,8 @@ def test_time_limits(method, limit):
 
 
 @pytest.mark.parametrize(
-    ("s", "n"), [pytest.param(2, 20_000, marks=pytest.mark.slow), (2, 5000), (8, 3000), (30, 3000)]
+    ("s", "n"),
+    [pytest.param(2, 20_000, marks=pytest.mark.slow), (2, 5000), (8, 3000), (30, 3000)],
 )
 def test_a_small_limit_on_a_large_instance(s, n):
     """Nothing that takes long runs before the clock is looked at; an unlimited one would take minutes."""
@@ -128,7 +135,9 @@ def test_a_small_limit_on_a_large_instance(s, n):
         started = time.monotonic()
         found = lower_envelope(polytope, target, gap=1e-6, time_limit=limit)
         assert found.status is EnvelopeStatus.TIME_LIMIT
-        assert time.monotonic() - started < 20.0  # a fortieth of what it takes would be too long
+        assert (
+            time.monotonic() - started < 20.0
+        )  # a fortieth of what it takes would be too long
         assert_envelope(found, polytope, target)
 
 
@@ -137,7 +146,9 @@ def test_memory_limit():
     polytope, _ = hard_search()
     p = random_table(np.random.default_rng(0), "random", 12, 60)
     target = p.sum(axis=0)
-    small = lower_envelope(polytope, target, method="columns", gap=1e-4, memory_limit=1, time_limit=3.0)
+    small = lower_envelope(
+        polytope, target, method="columns", gap=1e-4, memory_limit=1, time_limit=3.0
+    )
     assert small.status in (EnvelopeStatus.MEMORY_LIMIT, EnvelopeStatus.TIME_LIMIT)
     assert small.counts.boxes <= 1002
     assert_envelope(small, polytope, target)
@@ -154,7 +165,12 @@ def test_a_search_goes_on_after_ctrl_c():
     def stop(_: float) -> None:
         raise KeyboardInterrupt
 
-    options = {"cutoff": np.inf, "tolerance": 1e-6, "slack": 0.0, "column_cutoff": np.inf}
+    options = {
+        "cutoff": np.inf,
+        "tolerance": 1e-6,
+        "slack": 0.0,
+        "column_cutoff": np.inf,
+    }
     # The search of the first slice may already be the whole one; then there was no report.
     with contextlib.suppress(KeyboardInterrupt):
         search.run(prices * 0.9, **options, progress=stop)

@@ -21,7 +21,10 @@ def channel():
 def records():
     rng = np.random.default_rng(0)
     symbols = rng.choice(["a", "b", "c"], RECORDS, p=[1 / 3, 1 / 3, 1 / 3]).tolist()
-    return [[str(i), symbol, f"0{i % 7}", "x, y" if i % 3 else ""] for i, symbol in enumerate(symbols)]
+    return [
+        [str(i), symbol, f"0{i % 7}", "x, y" if i % 3 else ""]
+        for i, symbol in enumerate(symbols)
+    ]
 
 
 @pytest.fixture
@@ -42,11 +45,16 @@ def parquet(tmp_path, channel, records):
             "x": pa.array(columns[1]).dictionary_encode(),
             "zip": pa.array(columns[2]),
             "score": pa.array(
-                [float("nan") if i % 5 == 0 else None if i % 7 == 0 else i / 8 for i in range(RECORDS)]
+                [
+                    float("nan") if i % 5 == 0 else None if i % 7 == 0 else i / 8
+                    for i in range(RECORDS)
+                ]
             ),
             "parts": pa.array([[i, i + 1] for i in range(RECORDS)]),
         }
     )
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=1000)
-    sanitise_file(channel, tmp_path / "in.parquet", tmp_path / "out.parquet", insecure_seed=1)
+    sanitise_file(
+        channel, tmp_path / "in.parquet", tmp_path / "out.parquet", insecure_seed=1
+    )
     return tmp_path / "in.parquet", tmp_path / "out.parquet"

@@ -43,8 +43,12 @@ def test_a_faithful_parquet_release_is_plausible(parquet, channel):
 
 def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
     original, released = parquet
-    pq.write_table(pq.read_table(released), tmp_path / "again.parquet", row_group_size=77)
-    assert md.check_release(tmp_path / "again.parquet", channel, original=original).plausible
+    pq.write_table(
+        pq.read_table(released), tmp_path / "again.parquet", row_group_size=77
+    )
+    assert md.check_release(
+        tmp_path / "again.parquet", channel, original=original
+    ).plausible
 
 
 def test_the_counts_are_those_of_a_plain_count(files, channel):
@@ -71,7 +75,10 @@ def test_an_unsanitised_column_is_found(files, channel):
     assert not check.plausible
     assert kinds(check) == ["label"]
     first = read_csv(original)[0][1]
-    assert check.findings[0].text == f"{original}, line 2: '{first}' is nothing that the channel can give"
+    assert (
+        check.findings[0].text
+        == f"{original}, line 2: '{first}' is nothing that the channel can give"
+    )
     assert check.findings[0].records == RECORDS
     assert not md.check_release(original, channel).plausible
 
@@ -84,7 +91,9 @@ def changed(path, target, edit):
 
 def test_an_impossible_pair_is_named(files, channel, tmp_path):
     original, released = files
-    at = next(i for i, row in enumerate(read_csv(original)) if row[1] == "c" and i > 100)
+    at = next(
+        i for i, row in enumerate(read_csv(original)) if row[1] == "c" and i > 100
+    )
 
     def edit(rows):
         rows[at][1] = "y0"
@@ -92,9 +101,14 @@ def test_an_impossible_pair_is_named(files, channel, tmp_path):
     wrong = changed(released, tmp_path / "wrong.csv", edit)
     check = md.check_release(wrong, channel, original=original)
     assert kinds(check) == ["pair"]
-    assert check.findings[0].text == f"{wrong}, line {at + 2}: the channel never gives 'y0' for 'c'"
+    assert (
+        check.findings[0].text
+        == f"{wrong}, line {at + 2}: the channel never gives 'y0' for 'c'"
+    )
     assert not check.plausible
-    assert md.check_release(wrong, channel).plausible  # nobody can see it without the original
+    assert md.check_release(
+        wrong, channel
+    ).plausible  # nobody can see it without the original
 
 
 def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_path):
@@ -118,7 +132,10 @@ def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_pa
 
 def test_lost_and_doubled_rows_are_found(files, channel, tmp_path):
     original, released = files
-    for edit, count in ((lambda rows: rows.pop(1500), 2999), (lambda rows: rows.insert(0, rows[0]), 3001)):
+    for edit, count in (
+        (lambda rows: rows.pop(1500), 2999),
+        (lambda rows: rows.insert(0, rows[0]), 3001),
+    ):
         wrong = changed(released, tmp_path / "wrong.csv", edit)
         check = md.check_release(wrong, channel, original=original)
         assert kinds(check)[0] == "rows"
@@ -134,7 +151,9 @@ def test_rows_in_another_order_are_found(files, channel, tmp_path):
     check = md.check_release(wrong, channel, original=original)
     assert "cells" in kinds(check)
     text = next(f.text for f in check.findings if f.kind == "cells")
-    assert text.startswith(f"{wrong}, line 2: the column 'id' holds '2999', but the original '0'")
+    assert text.startswith(
+        f"{wrong}, line 2: the column 'id' holds '2999', but the original '0'"
+    )
 
 
 def test_a_changed_cell_is_named(files, channel, tmp_path):
@@ -144,10 +163,17 @@ def test_a_changed_cell_is_named(files, channel, tmp_path):
         rows[20][2] = "9"
         rows[30][3] = "other"
 
-    check = md.check_release(changed(released, tmp_path / "wrong.csv", edit), channel, original=original)
+    check = md.check_release(
+        changed(released, tmp_path / "wrong.csv", edit), channel, original=original
+    )
     assert kinds(check) == ["cells"]
-    assert "line 22: the column 'zip' holds '9', but the original '06'" in check.findings[0].text
-    ignored = md.check_release(tmp_path / "wrong.csv", channel, original=original, ignored=["zip", "note"])
+    assert (
+        "line 22: the column 'zip' holds '9', but the original '06'"
+        in check.findings[0].text
+    )
+    ignored = md.check_release(
+        tmp_path / "wrong.csv", channel, original=original, ignored=["zip", "note"]
+    )
     assert ignored.plausible
 
 
@@ -162,30 +188,50 @@ def test_a_changed_value_type_or_null_of_parquet_is_found(parquet, channel, tmp_
     assert "row 2501: the column 'score' holds '4.0'" in check.findings[0].text
     scores[2500] = table["score"].to_pylist()[2500]
     scores[7] = 1.0  # was null
-    pq.write_table(table.set_column(3, "score", pa.array(scores)), tmp_path / "wrong.parquet")
+    pq.write_table(
+        table.set_column(3, "score", pa.array(scores)), tmp_path / "wrong.parquet"
+    )
     check = md.check_release(tmp_path / "wrong.parquet", channel, original=original)
-    assert "row 8: the column 'score' holds '1.0', but the original 'None'" in check.findings[0].text
+    assert (
+        "row 8: the column 'score' holds '1.0', but the original 'None'"
+        in check.findings[0].text
+    )
     parts = table["parts"].to_pylist()
     parts[3] = [3]
-    pq.write_table(table.set_column(4, "parts", pa.array(parts)), tmp_path / "wrong.parquet")
+    pq.write_table(
+        table.set_column(4, "parts", pa.array(parts)), tmp_path / "wrong.parquet"
+    )
     check = md.check_release(tmp_path / "wrong.parquet", channel, original=original)
     assert "row 4: the column 'parts'" in check.findings[0].text
     retyped = table.set_column(0, "id", table["id"].cast(pa.int64()))
     pq.write_table(retyped, tmp_path / "wrong.parquet")
     check = md.check_release(tmp_path / "wrong.parquet", channel, original=original)
     assert kinds(check) == ["columns"]
-    assert "the column 'id' has the type int64, but int32 in the original" in check.findings[0].text
+    assert (
+        "the column 'id' has the type int64, but int32 in the original"
+        in check.findings[0].text
+    )
 
 
 def test_columns_that_go_come_or_move_are_found(files, channel, tmp_path):
     original, released = files
     rows = read_csv(released)
     for header, keep, match in (
-        (["id", "x", "zip"], [0, 1, 2], "the column 'note' of the original is not there"),
-        (["id", "x", "zip", "note", "more"], [0, 1, 2, 3, 0], "the column 'more' is not in the original"),
+        (
+            ["id", "x", "zip"],
+            [0, 1, 2],
+            "the column 'note' of the original is not there",
+        ),
+        (
+            ["id", "x", "zip", "note", "more"],
+            [0, 1, 2, 3, 0],
+            "the column 'more' is not in the original",
+        ),
         (["zip", "x", "id", "note"], [2, 1, 0, 3], "the columns are in another order"),
     ):
-        wrong = write_csv(tmp_path / "wrong.csv", [[row[i] for i in keep] for row in rows], header)
+        wrong = write_csv(
+            tmp_path / "wrong.csv", [[row[i] for i in keep] for row in rows], header
+        )
         check = md.check_release(wrong, channel, original=original)
         assert kinds(check) == ["columns"]
         assert match in check.findings[0].text
@@ -197,27 +243,40 @@ def test_sensitive_and_correlated_columns_must_be_gone(files, channel, tmp_path)
     rows = [[*row, "s0"] for row in read_csv(released)]
     wrong = write_csv(tmp_path / "wrong.csv", rows, [*HEADER, "s"])
     check = md.check_release(wrong, channel)
-    assert [f.text for f in check.findings] == [f"{wrong}: the sensitive column 's' is in the released file"]
+    assert [f.text for f in check.findings] == [
+        f"{wrong}: the sensitive column 's' is in the released file"
+    ]
     assert md.check_release(wrong, channel, keep_sensitive=True).plausible
     renamed = write_csv(tmp_path / "renamed.csv", rows, [*HEADER, "secret"])
     assert md.check_release(renamed, channel).plausible
     assert not md.check_release(renamed, channel, columns={"s": "secret"}).plausible
-    alike = md.check_release(write_csv(tmp_path / "alike.csv", rows, [*HEADER, "S "]), channel)
+    alike = md.check_release(
+        write_csv(tmp_path / "alike.csv", rows, [*HEADER, "S "]), channel
+    )
     assert (
-        "the column 'S ', which looks like the sensitive column 's', is in the rel" in alike.findings[0].text
+        "the column 'S ', which looks like the sensitive column 's', is in the rel"
+        in alike.findings[0].text
     )
     assert not md.check_release(released, channel, correlated=["zip"]).plausible
 
 
 def test_the_useful_column_itself_must_be_gone(files, channel, tmp_path):
     original, _ = files
-    sanitise_file(channel, original, tmp_path / "added.csv", insecure_seed=1, into=[["y"]])
-    check = md.check_release(tmp_path / "added.csv", channel, original=original, released_columns=["y"])
+    sanitise_file(
+        channel, original, tmp_path / "added.csv", insecure_seed=1, into=[["y"]]
+    )
+    check = md.check_release(
+        tmp_path / "added.csv", channel, original=original, released_columns=["y"]
+    )
     assert [f.text.partition(": ")[2] for f in check.findings] == [
         "the useful column 'x' is in the released file"
     ]
     allowed = md.check_release(
-        tmp_path / "added.csv", channel, original=original, released_columns=["y"], ignored=["x"]
+        tmp_path / "added.csv",
+        channel,
+        original=original,
+        released_columns=["y"],
+        ignored=["x"],
     )
     assert allowed.plausible
 
@@ -239,7 +298,9 @@ def test_releases_of_other_channels_are_implausible(files, channel, tmp_path, na
     assert not check.frequencies.plausible
 
 
-def test_releases_by_the_sampler_itself_fail_no_more_often_than_the_level(channel, records):
+def test_releases_by_the_sampler_itself_fail_no_more_often_than_the_level(
+    channel, records
+):
     """Real draws, 300 times: rejections within four standard deviations of the level, and most labels vary."""
     from mechdesign.analysis.checking import check_pairs
 
@@ -259,7 +320,9 @@ def test_releases_by_the_sampler_itself_fail_no_more_often_than_the_level(channe
 def test_data_of_another_origin_are_allowed_when_asked_for(tmp_path, channel):
     rows = [[str(i), "a" if i % 10 else "c", "", ""] for i in range(RECORDS)]
     original = write_csv(tmp_path / "in.csv", rows)
-    sanitise_file(channel, original, tmp_path / "out.csv", insecure_seed=2, keep_order=True)
+    sanitise_file(
+        channel, original, tmp_path / "out.csv", insecure_seed=2, keep_order=True
+    )
     assert md.check_release(tmp_path / "out.csv", channel, original=original).plausible
     strict = md.check_release(tmp_path / "out.csv", channel)
     assert not strict.plausible
@@ -274,20 +337,28 @@ def test_a_public_channel_is_checked_as_far_as_it_goes(files, channel):
     public = dataclasses.replace(channel, joint=None, sensitive=None)
     check = md.check_release(released, public, original=original)
     assert check.plausible
-    assert any("does not say which columns are sensitive" in notice for notice in check.notices)
+    assert any(
+        "does not say which columns are sensitive" in notice for notice in check.notices
+    )
     alone = md.check_release(released, public)
     assert alone.plausible
     assert alone.frequencies.against == "any data"
     assert any("carries no table" in notice for notice in alone.notices)
-    with pytest.raises(InputError, match="posterior-draw needs the table that the channel was designed for"):
+    with pytest.raises(
+        InputError,
+        match="posterior-draw needs the table that the channel was designed for",
+    ):
         md.check_release(released, public, form="posterior-draw")
     with pytest.raises(
-        InputError, match="unknown=marginal needs the table that the channel was designed for"
+        InputError,
+        match="unknown=marginal needs the table that the channel was designed for",
     ):
         md.check_release(released, public, policy=Policy(unknown="marginal"))
 
 
-def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(tmp_path, monkeypatch):
+def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     channel, frame = records.mixing_channel(), records.people(400)
     frame.to_csv("in.csv", index=False)
@@ -295,7 +366,13 @@ def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(tmp_pa
     sanitise_file(channel, "in.csv", "out.csv", shuffle=True, **how)
     found = md.check_release(channel, "out.csv", original="in.csv")
     assert found.plausible
-    assert [text for text in found.notices if "in random order: it is checked without the original" in text]
-    released = Path("out.csv").read_text()  # another file, of which the manifest says nothing
+    assert [
+        text
+        for text in found.notices
+        if "in random order: it is checked without the original" in text
+    ]
+    released = Path(
+        "out.csv"
+    ).read_text()  # another file, of which the manifest says nothing
     Path("out.csv").write_text(released + released.splitlines()[-1] + "\n")
     assert not md.check_release(channel, "out.csv", original="in.csv").plausible

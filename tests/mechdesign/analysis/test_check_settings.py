@@ -21,13 +21,25 @@ from tests.cases.releases import channel_of
 
 def test_posterior_draws_are_checked_as_such(files, channel, tmp_path):
     original, released = files
-    sanitise_file(channel, original, tmp_path / "draws.csv", insecure_seed=1, form="posterior-draw")
+    sanitise_file(
+        channel,
+        original,
+        tmp_path / "draws.csv",
+        insecure_seed=1,
+        form="posterior-draw",
+    )
     assert md.check_release(
         tmp_path / "draws.csv", channel, original=original, form="posterior-draw"
     ).plausible
-    assert md.check_release(tmp_path / "draws.csv", channel, form="posterior-draw").plausible
-    assert not md.check_release(original, channel, original=original, form="posterior-draw").plausible
-    assert kinds(md.check_release(released, channel, form="posterior-draw")) == ["label"]
+    assert md.check_release(
+        tmp_path / "draws.csv", channel, form="posterior-draw"
+    ).plausible
+    assert not md.check_release(
+        original, channel, original=original, form="posterior-draw"
+    ).plausible
+    assert kinds(md.check_release(released, channel, form="posterior-draw")) == [
+        "label"
+    ]
 
 
 def test_policies_of_the_job_are_known_to_the_check(tmp_path, channel, records):
@@ -37,18 +49,40 @@ def test_policies_of_the_job_are_known_to_the_check(tmp_path, channel, records):
     ]
     original = write_csv(tmp_path / "in.csv", rows)
     policy = Policy(unknown="marginal", null="output:y1")
-    sanitise_file(channel, original, tmp_path / "out.csv", insecure_seed=1, policy=policy, keep_order=True)
-    check = md.check_release(tmp_path / "out.csv", channel, original=original, policy=policy)
+    sanitise_file(
+        channel,
+        original,
+        tmp_path / "out.csv",
+        insecure_seed=1,
+        policy=policy,
+        keep_order=True,
+    )
+    check = md.check_release(
+        tmp_path / "out.csv", channel, original=original, policy=policy
+    )
     assert check.plausible
     other = Policy(unknown="marginal", null="output:y0")
-    wrong = md.check_release(tmp_path / "out.csv", channel, original=original, policy=other)
+    wrong = md.check_release(
+        tmp_path / "out.csv", channel, original=original, policy=other
+    )
     assert kinds(wrong) == ["pair"]
     assert "never gives 'y1' for 'an empty cell'" in wrong.findings[0].text
-    with pytest.raises(InputError, match=r"in.csv, line 2: the column 'x' has an empty cell"):
+    with pytest.raises(
+        InputError, match=r"in.csv, line 2: the column 'x' has an empty cell"
+    ):
         md.check_release(tmp_path / "out.csv", channel, original=original)
-    with pytest.raises(InputError, match=r"in.csv, line 3: the channel does not know the symbol 'zz'"):
-        md.check_release(tmp_path / "out.csv", channel, original=original, policy=Policy(null="marginal"))
-    with pytest.raises(InputError, match=r"null=output:zz: 'zz' is no output of the channel"):
+    with pytest.raises(
+        InputError, match=r"in.csv, line 3: the channel does not know the symbol 'zz'"
+    ):
+        md.check_release(
+            tmp_path / "out.csv",
+            channel,
+            original=original,
+            policy=Policy(null="marginal"),
+        )
+    with pytest.raises(
+        InputError, match=r"null=output:zz: 'zz' is no output of the channel"
+    ):
         md.check_release(tmp_path / "out.csv", channel, policy=Policy(null="output:zz"))
     alone = md.check_release(tmp_path / "out.csv", channel, policy=policy)
     assert alone.frequencies.against == "any data"
@@ -60,8 +94,17 @@ def test_symbols_are_compared_in_the_declared_unicode_form(tmp_path):
     channel = channel_of(((1, 1), (1, 3)), names=(composed, "tea"))
     original = write_csv(tmp_path / "in.csv", [[decomposed], ["tea"]] * 50, ["x"])
     policy = Policy(normalise="NFC")
-    sanitise_file(channel, original, tmp_path / "out.csv", insecure_seed=1, policy=policy, keep_order=True)
-    assert md.check_release(tmp_path / "out.csv", channel, original=original, policy=policy).plausible
+    sanitise_file(
+        channel,
+        original,
+        tmp_path / "out.csv",
+        insecure_seed=1,
+        policy=policy,
+        keep_order=True,
+    )
+    assert md.check_release(
+        tmp_path / "out.csv", channel, original=original, policy=policy
+    ).plausible
     with pytest.raises(InputError, match="does not know the symbol"):
         md.check_release(tmp_path / "out.csv", channel, original=original)
 
@@ -75,21 +118,37 @@ def test_records_that_share_an_identifier_count_once(tmp_path, channel):
     p_values = []
     for seed in range(4):
         sanitise_file(
-            channel, original, tmp_path / "out.csv", insecure_seed=seed, identity=["id"], force=True
+            channel,
+            original,
+            tmp_path / "out.csv",
+            insecure_seed=seed,
+            identity=["id"],
+            force=True,
         )
-        once = md.check_release(tmp_path / "out.csv", channel, original=original, identity=["id"])
+        once = md.check_release(
+            tmp_path / "out.csv", channel, original=original, identity=["id"]
+        )
         assert once.plausible
         assert once.frequencies.records == 600
-        assert md.check_release(tmp_path / "out.csv", channel, identity=["id"]).frequencies.records == 600
+        assert (
+            md.check_release(
+                tmp_path / "out.csv", channel, identity=["id"]
+            ).frequencies.records
+            == 600
+        )
         p_values.append(
-            md.check_release(tmp_path / "out.csv", channel, original=original).frequencies.p_value
+            md.check_release(
+                tmp_path / "out.csv", channel, original=original
+            ).frequencies.p_value
         )
     assert min(p_values) < 0.01
 
 
 def test_an_identifier_with_two_draws_is_found(tmp_path, channel, files):
     original, released = files
-    doubled = write_csv(tmp_path / "in2.csv", [*read_csv(original), *read_csv(original)])
+    doubled = write_csv(
+        tmp_path / "in2.csv", [*read_csv(original), *read_csv(original)]
+    )
     twice = read_csv(released)
     again = [*twice, *([row[0], "y1", *row[2:]] for row in twice)]
     wrong = write_csv(tmp_path / "out2.csv", again)
@@ -100,13 +159,18 @@ def test_an_identifier_with_two_draws_is_found(tmp_path, channel, files):
         f"line {RECORDS + at + 2}: the identifier '{at}' had another symbol or label"
         in check.findings[0].text
     )
-    assert kinds(md.check_release(wrong, channel, original=doubled, identity=["id"])) == ["identity"]
+    assert kinds(
+        md.check_release(wrong, channel, original=doubled, identity=["id"])
+    ) == ["identity"]
 
 
 def test_crossed_columns(tmp_path):
     names = (("p", "a"), ("p", "b"), ("q", "a"))
     joint = md.Joint.from_counts(
-        [[30, 20, 10], [10, 20, 30]], useful_labels=names, useful=["city", "job"], sensitive="s"
+        [[30, 20, 10], [10, 20, 30]],
+        useful_labels=names,
+        useful=["city", "job"],
+        sensitive="s",
     )
     crossed = dataclasses.replace(channel_of(ROWS), useful=joint.useful, joint=joint)
     rng = np.random.default_rng(0)
@@ -114,11 +178,19 @@ def test_crossed_columns(tmp_path):
     original = write_csv(tmp_path / "in.csv", rows, ["id", "city", "job"])
     sanitise_file(crossed, original, tmp_path / "out.csv", insecure_seed=1)
     assert md.check_release(tmp_path / "out.csv", crossed, original=original).plausible
-    sanitise_file(crossed, original, tmp_path / "draws.csv", insecure_seed=1, form="posterior-draw")
+    sanitise_file(
+        crossed,
+        original,
+        tmp_path / "draws.csv",
+        insecure_seed=1,
+        form="posterior-draw",
+    )
     assert md.check_release(
         tmp_path / "draws.csv", crossed, original=original, form="posterior-draw"
     ).plausible
-    with pytest.raises(InputError, match=r"the channel releases 1 column\(s\), not 'y', 'z'"):
+    with pytest.raises(
+        InputError, match=r"the channel releases 1 column\(s\), not 'y', 'z'"
+    ):
         md.check_release(tmp_path / "out.csv", crossed, released_columns=["y", "z"])
 
 
@@ -127,8 +199,16 @@ def test_other_ways_to_write_a_csv(tmp_path, channel, records):
     with gzip.open(tmp_path / "in.csv.gz", "wt", encoding="cp1252") as stream:
         stream.write(rows + "\n")
     text = TextOptions(delimiter=";", encoding="cp1252")
-    sanitise_file(channel, tmp_path / "in.csv.gz", tmp_path / "out.csv.gz", insecure_seed=1, text=text)
-    check = md.check_release(tmp_path / "out.csv.gz", channel, original=tmp_path / "in.csv.gz", text=text)
+    sanitise_file(
+        channel,
+        tmp_path / "in.csv.gz",
+        tmp_path / "out.csv.gz",
+        insecure_seed=1,
+        text=text,
+    )
+    check = md.check_release(
+        tmp_path / "out.csv.gz", channel, original=tmp_path / "in.csv.gz", text=text
+    )
     assert check.plausible
     with pytest.raises(InputError, match="there is no column 'x'"):
         md.check_release(tmp_path / "out.csv.gz", channel)
@@ -136,17 +216,27 @@ def test_other_ways_to_write_a_csv(tmp_path, channel, records):
 
 def test_a_csv_and_a_parquet_file_are_compared_by_their_texts(tmp_path, channel):
     """1.50 in a CSV is 1.5 in Parquet and an empty cell a null; any other value is found."""
-    rows = [[str(i), "abc"[i % 3], "" if i % 7 == 0 else f"{i / 8:.4f}"] for i in range(60)]
+    rows = [
+        [str(i), "abc"[i % 3], "" if i % 7 == 0 else f"{i / 8:.4f}"] for i in range(60)
+    ]
     original = write_csv(tmp_path / "in.csv", rows, ["id", "x", "score"])
-    sanitise_file(channel, original, tmp_path / "out.csv", insecure_seed=1, keep_order=True)
+    sanitise_file(
+        channel, original, tmp_path / "out.csv", insecure_seed=1, keep_order=True
+    )
     released = pacsv.read_csv(tmp_path / "out.csv")
     pq.write_table(released, tmp_path / "out.parquet")
-    assert md.check_release(tmp_path / "out.parquet", channel, original=original).plausible
+    assert md.check_release(
+        tmp_path / "out.parquet", channel, original=original
+    ).plausible
     pq.write_table(pacsv.read_csv(original), tmp_path / "in.parquet")
-    assert md.check_release(tmp_path / "out.csv", channel, original=tmp_path / "in.parquet").plausible
+    assert md.check_release(
+        tmp_path / "out.csv", channel, original=tmp_path / "in.parquet"
+    ).plausible
     rows[9][2] = "9"
     changed = write_csv(tmp_path / "changed.csv", rows, ["id", "x", "score"])
-    (finding,) = md.check_release(tmp_path / "out.parquet", channel, original=changed).findings
+    (finding,) = md.check_release(
+        tmp_path / "out.parquet", channel, original=changed
+    ).findings
     assert "the column 'score' holds '1.125', but the original '9'" in finding.text
 
 

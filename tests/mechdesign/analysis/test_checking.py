@@ -26,7 +26,9 @@ SYMBOLS, LABELS = tuple("abcd"), tuple("wxyz")
 
 def release(rng, records, matrix=MATRIX, prior=PRIOR):
     symbols = rng.multinomial(records, prior)
-    return np.array([rng.multinomial(n, row) for n, row in zip(symbols, matrix, strict=True)])
+    return np.array(
+        [rng.multinomial(n, row) for n, row in zip(symbols, matrix, strict=True)]
+    )
 
 
 @pytest.mark.parametrize("records", [20, 300, 20_000])
@@ -38,7 +40,9 @@ def test_a_faithful_release_fails_no_more_often_than_the_level_says(records):
         if run % 2:
             counts = release(rng, records)
         else:  # the very records of the table
-            counts = np.array([rng.multinomial(n, row) for n, row in zip(fixed, MATRIX, strict=True)])
+            counts = np.array(
+                [rng.multinomial(n, row) for n, row in zip(fixed, MATRIX, strict=True)]
+            )
         labels = counts.sum(axis=0)
         failed += [
             not check_pairs(SYMBOLS, MATRIX, counts, LEVEL).plausible,
@@ -52,7 +56,10 @@ def test_p_values_with_the_original_are_not_needlessly_large():
     """Conservative by the factor 2 of two combinations and by discreteness, not by orders of magnitude."""
     rng = np.random.default_rng(5)
     p_values = np.array(
-        [check_pairs(SYMBOLS, MATRIX, release(rng, 20_000), LEVEL).p_value for _ in range(RUNS)]
+        [
+            check_pairs(SYMBOLS, MATRIX, release(rng, 20_000), LEVEL).p_value
+            for _ in range(RUNS)
+        ]
     )
     assert (p_values <= 0.2).mean() > 0.04
 
@@ -115,11 +122,16 @@ def test_a_pair_that_the_channel_never_gives_decides():
 
 def test_few_records_are_enumerated_and_many_are_not():
     counts = np.array([[8, 1, 1, 0], [100, 800, 50, 50], [0, 0, 0, 0], [1, 0, 0, 0]])
-    assert check_pairs(SYMBOLS, MATRIX, counts).methods == {"exact multinomial": 2, "exact binomials": 1}
+    assert check_pairs(SYMBOLS, MATRIX, counts).methods == {
+        "exact multinomial": 2,
+        "exact binomials": 1,
+    }
 
 
 def test_deterministic_rows_and_no_records_are_plausible():
-    assert check_pairs(("a",), np.array([[0.0, 1.0]]), np.array([[0, 50]])).p_value == 1.0
+    assert (
+        check_pairs(("a",), np.array([[0.0, 1.0]]), np.array([[0, 50]])).p_value == 1.0
+    )
     assert check_pairs(SYMBOLS, MATRIX, np.zeros((4, 4), dtype=int)).plausible
     assert check_table(LABELS, PRIOR @ MATRIX, np.zeros(4, dtype=int)).plausible
     assert check_any_data(LABELS, MATRIX, np.zeros(4, dtype=int)).plausible
@@ -161,7 +173,12 @@ def test_the_hull_is_seen_where_no_single_label_is_out_of_range():
 
 
 def test_a_channel_that_can_give_anything_is_never_refuted_without_the_original():
-    assert check_any_data(LABELS, np.eye(4)[[1, 0, 3, 2]], np.array([1, 0, 999, 7])).p_value == 1.0
+    assert (
+        check_any_data(
+            LABELS, np.eye(4)[[1, 0, 3, 2]], np.array([1, 0, 999, 7])
+        ).p_value
+        == 1.0
+    )
 
 
 @pytest.mark.parametrize("level", [0.0, 0.5, -1.0, 2.0])

@@ -47,7 +47,13 @@ def holds_its_level(p_values, chances):
     return bool((cumulated[last_of_ties] <= sorted_p[last_of_ties] + 1e-7).all())
 
 
-MASSES = [(0.5, 0.5), (0.9, 0.1), (0.6, 0.3, 0.1), (0.25, 0.25, 0.25, 0.25), (0.94, 0.03, 0.02, 0.01)]
+MASSES = [
+    (0.5, 0.5),
+    (0.9, 0.1),
+    (0.6, 0.3, 0.1),
+    (0.25, 0.25, 0.25, 0.25),
+    (0.94, 0.03, 0.02, 0.01),
+]
 
 
 @pytest.mark.parametrize("masses", MASSES)
@@ -59,7 +65,9 @@ def test_the_multinomial_test_is_valid_for_every_level(monkeypatch, masses, n, m
     monkeypatch.setattr(checking_statistics, "SPLIT_FROM", 1.0)
     all_counts = list(outcomes(n, len(masses)))
     parts = [multinomial_test(np.array(c), np.array(masses)) for c in all_counts]
-    assert {part.method for part in parts} == {"exact multinomial" if most else "exact binomials"}
+    assert {part.method for part in parts} == {
+        "exact multinomial" if most else "exact binomials"
+    }
     chances = [chance(c, masses) for c in all_counts]
     assert sum(chances) == pytest.approx(1.0)
     assert holds_its_level([part.p_value for part in parts], chances)
@@ -70,7 +78,9 @@ def test_a_test_that_is_too_bold_would_be_noticed():
     """The oracle of this file rejects the chi-square approximation for few records."""
     masses = np.array([0.94, 0.03, 0.02, 0.01])
     all_counts = list(outcomes(8, 4))
-    statistics = [((np.array(c) - 8 * masses) ** 2 / (8 * masses)).sum() for c in all_counts]
+    statistics = [
+        ((np.array(c) - 8 * masses) ** 2 / (8 * masses)).sum() for c in all_counts
+    ]
     bold = [float(chi2.sf(s, 3)) for s in statistics]
     assert not holds_its_level(bold, [chance(c, masses) for c in all_counts])
 
@@ -79,10 +89,16 @@ def test_the_enumerated_p_value_is_the_mass_of_outcomes_at_least_as_unlikely_a_r
     masses, observed, n = (0.5, 0.3, 0.2), (0, 1, 4), 5
 
     def ratio(counts):
-        return sum(c * log(c / (n * p)) for c, p in zip(counts, masses, strict=True) if c)
+        return sum(
+            c * log(c / (n * p)) for c, p in zip(counts, masses, strict=True) if c
+        )
 
-    expected = sum(chance(c, masses) for c in outcomes(n, 3) if ratio(c) >= ratio(observed) - 1e-12)
-    assert enumerated_test(np.array(observed), np.array(masses)) == pytest.approx(expected, rel=1e-12)
+    expected = sum(
+        chance(c, masses) for c in outcomes(n, 3) if ratio(c) >= ratio(observed) - 1e-12
+    )
+    assert enumerated_test(np.array(observed), np.array(masses)) == pytest.approx(
+        expected, rel=1e-12
+    )
     assert enumerated_test(np.array([5, 5]), np.array([0.5, 0.5])) == pytest.approx(1.0)
 
 
@@ -95,8 +111,12 @@ def test_two_labels_agree_with_the_symmetric_binomial_test():
 def test_the_number_of_outcomes_decides_the_method():
     assert comb(4 + 14, 14) <= checking_statistics.MOST_OUTCOMES < comb(5 + 14, 14)
     masses = np.full(15, 1 / 15)
-    assert multinomial_test(np.array([4] + [0] * 14), masses).method == "exact multinomial"
-    assert multinomial_test(np.array([5] + [0] * 14), masses).method == "exact binomials"
+    assert (
+        multinomial_test(np.array([4] + [0] * 14), masses).method == "exact multinomial"
+    )
+    assert (
+        multinomial_test(np.array([5] + [0] * 14), masses).method == "exact binomials"
+    )
 
 
 def test_nothing_to_test_is_plausible():
@@ -108,13 +128,19 @@ def test_nothing_to_test_is_plausible():
 def test_pieces_of_the_tree_do_not_depend_on_the_draw():
     rng = np.random.default_rng(0)
     masses = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.007, 0.003])
-    sizes = {len(tree_p_values(rng.multinomial(1000, masses), masses)) for _ in range(20)}
-    assert sizes == {5}  # the two rarest are not split (10 expected): six classes, five binomials
+    sizes = {
+        len(tree_p_values(rng.multinomial(1000, masses), masses)) for _ in range(20)
+    }
+    assert sizes == {
+        5
+    }  # the two rarest are not split (10 expected): six classes, five binomials
     assert len(tree_p_values(np.array([1, 0]), np.array([0.5, 0.5]))) == 1
 
 
 def test_two_sided_binomials_are_twice_the_smaller_tail():
-    values = binomial_p_values(np.array([0, 5, 10]), np.array([10, 10, 10]), np.array([0.5, 0.5, 0.5]))
+    values = binomial_p_values(
+        np.array([0, 5, 10]), np.array([10, 10, 10]), np.array([0.5, 0.5, 0.5])
+    )
     np.testing.assert_allclose(values, [2 / 1024, 1.0, 2 / 1024])
 
 
@@ -146,14 +172,18 @@ def poisson_binomial(chances):
 
 
 @pytest.mark.parametrize(
-    "chances", [(0.3,) * 12, (0.0, 1.0) * 6, (0.1, 0.2, 0.9, 0.5) * 4, (0.01,) * 20, (1.0,) * 9]
+    "chances",
+    [(0.3,) * 12, (0.0, 1.0) * 6, (0.1, 0.2, 0.9, 0.5) * 4, (0.01,) * 20, (1.0,) * 9],
 )
 def test_the_share_of_a_label_is_tested_validly_whatever_the_records_are(chances):
     """Records with different chances: the exact distribution of their count, by convolution."""
     masses, n, mean = poisson_binomial(chances), len(chances), float(np.mean(chances))
     p_values = [share_p_value(c, n, mean, mean) for c in range(n + 1)]
     assert holds_its_level(p_values, masses)
-    wider = [share_p_value(c, n, max(0.0, mean - 0.1), min(1.0, mean + 0.1)) for c in range(n + 1)]
+    wider = [
+        share_p_value(c, n, max(0.0, mean - 0.1), min(1.0, mean + 0.1))
+        for c in range(n + 1)
+    ]
     assert all(w >= p for w, p in zip(wider, p_values, strict=True))
 
 
@@ -165,7 +195,12 @@ def test_a_share_far_outside_its_range_is_found():
 
 
 @pytest.mark.parametrize(
-    "rows", [((0.5, 0.3, 0.2),), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((0.8, 0.2, 0), (0.1, 0.1, 0.8))]
+    "rows",
+    [
+        ((0.5, 0.3, 0.2),),
+        ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+        ((0.8, 0.2, 0), (0.1, 0.1, 0.8)),
+    ],
 )
 def test_the_bound_on_the_divergence_is_valid_for_records_of_any_kind(rows):
     """Six records with their own chances: enumeration of all outcomes against their mean distribution."""
@@ -181,7 +216,9 @@ def test_the_bound_on_the_divergence_is_valid_for_records_of_any_kind(rows):
             else np.inf
         )
         p_values.append(divergence_p_value(divergence, 3))
-        chances.append(float(np.prod([row[y] for row, y in zip(records, labels, strict=True)])))
+        chances.append(
+            float(np.prod([row[y] for row, y in zip(records, labels, strict=True)]))
+        )
     assert sum(chances) == pytest.approx(1.0)
     assert holds_its_level(p_values, chances)
 
@@ -190,7 +227,9 @@ def test_the_bound_on_the_divergence_is_the_chernoff_bound_of_a_gamma_variable()
     for shape, d in ((1, 8.0), (4, 20.0), (14, 60.0)):
         grid = np.linspace(0, 0.999, 10_000)
         chernoff = np.exp(-grid * d) * (1 - grid) ** -shape
-        assert divergence_p_value(d, shape + 1) == pytest.approx(chernoff.min(), rel=1e-4)
+        assert divergence_p_value(d, shape + 1) == pytest.approx(
+            chernoff.min(), rel=1e-4
+        )
     assert divergence_p_value(3.0, 5) == 1.0
     assert divergence_p_value(50.0, 1) == 1.0
     assert divergence_p_value(float("inf"), 4) == checking_statistics.SMALLEST

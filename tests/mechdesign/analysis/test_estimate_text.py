@@ -24,7 +24,11 @@ MERGING = channel_of(((1, 0), (0, 1), (0, 1)), [[30, 20, 10], [10, 20, 30]])
 
 def test_symbols_known_together_only_are_one_row():
     found = md.estimate_frequencies(MERGING, {"y0": 25, "y1": 75})
-    line = next(line for line in estimate_text(found, "x").splitlines() if line.startswith("  {b, c} "))
+    line = next(
+        line
+        for line in estimate_text(found, "x").splitlines()
+        if line.startswith("  {b, c} ")
+    )
     assert line.split()[2] == "0.75000"
     rows = [*csv.DictReader(io.StringIO(estimate_csv(found, "x")))]
     assert (rows[1]["x"], round(float(rows[1]["estimate"]), 12)) == ("{b, c}", 0.75)
@@ -41,12 +45,16 @@ def test_labels_cannot_move_the_cursor():
 
 
 def check_of(suspects, findings=()):
-    test = FrequencyTest("originals", 1e-9, 0.001, tuple(suspects), 5000, {"exact binomials": 30})
+    test = FrequencyTest(
+        "originals", 1e-9, 0.001, tuple(suspects), 5000, {"exact binomials": 30}
+    )
     return ReleaseCheck(5000, tuple(findings), test, None, ("one thing to know",))
 
 
 def test_many_suspects_are_cut_in_the_text_and_whole_in_json():
-    check = check_of([Suspect(f"x{i}", 100 + i, 2.0**-30 * (i + 1)) for i in range(MOST_SHOWN + 5)])
+    check = check_of(
+        [Suspect(f"x{i}", 100 + i, 2.0**-30 * (i + 1)) for i in range(MOST_SHOWN + 5)]
+    )
     text = check_text(check, "out.csv")
     assert "x0: 100 records, adjusted p-value at most 9.3133e-10" in text
     assert "and 5 more" in text
@@ -55,7 +63,10 @@ def test_many_suspects_are_cut_in_the_text_and_whole_in_json():
 
 
 def test_findings_say_how_many_records_they_concern():
-    findings = [Finding("label", "out.csv, line 3: '\x07' is wrong", 12), Finding("cells", "other", 2)]
+    findings = [
+        Finding("label", "out.csv, line 3: '\x07' is wrong", 12),
+        Finding("cells", "other", 2),
+    ]
     text = check_text(check_of((), findings), "out\x1b.csv")
     assert "\x07" not in text
     assert "\x1b" not in text

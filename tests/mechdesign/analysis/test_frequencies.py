@@ -39,7 +39,11 @@ def test_unbiased_estimates_solve_the_linear_equations(channel):
     np.testing.assert_allclose(result.estimates, expected, atol=1e-12)
     assert result.names == ("a", "b", "c")
     assert result.records == 1000
-    assert (result.method, result.target, result.level) == ("unbiased", "population", 0.95)
+    assert (result.method, result.target, result.level) == (
+        "unbiased",
+        "population",
+        0.95,
+    )
     assert result.as_dict() == dict(zip("abc", result.estimates.tolist(), strict=True))
     row = result.rows()[0]
     assert (row["name"], row["estimate"]) == ("a", result.estimates[0])
@@ -51,7 +55,9 @@ def test_standard_errors_are_those_of_weighted_labels(channel):
     inverse = np.linalg.inv(channel.matrix)
     numbers = inverse[[0] * 30 + [1] * 50 + [2] * 20]
     result = md.estimate_frequencies(channel, labels)
-    np.testing.assert_allclose(result.standard_errors, numbers.std(axis=0, ddof=1) / 10, rtol=1e-9)
+    np.testing.assert_allclose(
+        result.standard_errors, numbers.std(axis=0, ddof=1) / 10, rtol=1e-9
+    )
     np.testing.assert_allclose(result.covariance, np.cov(numbers.T) / 100, rtol=1e-9)
 
 
@@ -59,19 +65,27 @@ IDENTITY = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "level"), [(100, 0, 0.95), (100, 1, 0.95), (40, 13, 0.9), (1000, 300, 0.99)]
+    ("n", "k", "level"),
+    [(100, 0, 0.95), (100, 1, 0.95), (40, 13, 0.9), (1000, 300, 0.99)],
 )
-def test_the_interval_of_a_share_is_that_of_wilson_with_continuity_correction(n, k, level):
+def test_the_interval_of_a_share_is_that_of_wilson_with_continuity_correction(
+    n, k, level
+):
     """Newcombe 1998 (Statistics in Medicine 17), method 4, in its closed form."""
     z, p = float(norm.ppf((1 + level) / 2)), k / n
-    low = (2 * n * p + z**2 - 1 - z * np.sqrt(max(z**2 - 2 - 1 / n + 4 * p * (n * (1 - p) + 1), 0))) / (
-        2 * (n + z**2)
-    )
-    high = (2 * n * p + z**2 + 1 + z * np.sqrt(z**2 + 2 - 1 / n + 4 * p * (n * (1 - p) - 1))) / (
-        2 * (n + z**2)
-    )
+    low = (
+        2 * n * p
+        + z**2
+        - 1
+        - z * np.sqrt(max(z**2 - 2 - 1 / n + 4 * p * (n * (1 - p) + 1), 0))
+    ) / (2 * (n + z**2))
+    high = (
+        2 * n * p + z**2 + 1 + z * np.sqrt(z**2 + 2 - 1 / n + 4 * p * (n * (1 - p) - 1))
+    ) / (2 * (n + z**2))
     found = md.estimate_frequencies(IDENTITY, {"u": k, "v": n - k}, level=level)
-    assert (found.lower[0], found.upper[0]) == pytest.approx((low if k else 0.0, high), abs=1e-12)
+    assert (found.lower[0], found.upper[0]) == pytest.approx(
+        (low if k else 0.0, high), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("chance", [1.0, 0.9, 0.6])
@@ -81,7 +95,10 @@ def test_intervals_of_rare_symbols_hold(records, chance):
     whole, ends = 2**53, []
     own = int(chance * whole)
     channel = Channel(
-        Variable(("x",), (("a",), ("b",))), ("u", "v"), ((own, whole - own), (whole - own, own)), whole
+        Variable(("x",), (("a",), ("b",))),
+        ("u", "v"),
+        ((own, whole - own), (whole - own, own)),
+        whole,
     )
     for k in range(records + 1):
         found = md.estimate_frequencies(channel, {"u": k, "v": records - k})
@@ -89,12 +106,23 @@ def test_intervals_of_rare_symbols_hold(records, chance):
         ends.append((found.lower[0], found.upper[0]))
     low, high = np.array(ends).T
     for share in (0.001, 0.002, 0.005, 0.008, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5):
-        chances = binom.pmf(np.arange(records + 1), records, share * chance + (1 - share) * (1 - chance))
+        chances = binom.pmf(
+            np.arange(records + 1), records, share * chance + (1 - share) * (1 - chance)
+        )
         assert chances[(low <= share) & (share <= high)].sum() >= 0.94
 
 
 @pytest.mark.parametrize(
-    "kind", [list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda v: pd.Series(v, dtype="category")]
+    "kind",
+    [
+        list,
+        tuple,
+        np.array,
+        pd.Series,
+        pl.Series,
+        pa.array,
+        lambda v: pd.Series(v, dtype="category"),
+    ],
 )
 def test_every_kind_of_column_counts_the_same(channel, kind):
     labels = ["y2", "y0", "y1", "y1"]
@@ -113,7 +141,10 @@ def test_without_a_table_the_estimates_of_an_invertible_channel_are_the_same(cha
 
 def test_intervals_for_the_records_leave_out_the_sampling(channel):
     counts = {"y0": 300, "y1": 500, "y2": 200}
-    wide, narrow = (md.estimate_frequencies(channel, counts, target=t) for t in ("population", "records"))
+    wide, narrow = (
+        md.estimate_frequencies(channel, counts, target=t)
+        for t in ("population", "records")
+    )
     np.testing.assert_array_equal(wide.estimates, narrow.estimates)
     p, n = wide.estimates, 1000
     expected = wide.covariance * (n - 1) / n - (np.diag(p) - np.outer(p, p)) / n
@@ -122,7 +153,9 @@ def test_intervals_for_the_records_leave_out_the_sampling(channel):
 
 def test_what_is_published_as_it_is_is_known_exactly_for_the_records():
     identity = channel_of(((1, 0, 0), (0, 1, 0), (0, 0, 1)))
-    result = md.estimate_frequencies(identity, {"y0": 20, "y1": 30, "y2": 50}, target="records")
+    result = md.estimate_frequencies(
+        identity, {"y0": 20, "y1": 30, "y2": 50}, target="records"
+    )
     np.testing.assert_allclose(result.estimates, [0.2, 0.3, 0.5])
     np.testing.assert_allclose(result.standard_errors, 0.0, atol=1e-9)
 
@@ -138,13 +171,18 @@ def test_symbols_that_were_merged_are_estimated_together(merging):
 
 def test_symbols_that_were_merged_can_be_refused(merging):
     with pytest.raises(
-        InputError, match=r"cannot tell apart the frequencies within \{b, c\}.*unidentified='groups'"
+        InputError,
+        match=r"cannot tell apart the frequencies within \{b, c\}.*unidentified='groups'",
     ):
         md.estimate_frequencies(merging, {"y0": 25, "y1": 75}, unidentified="refuse")
 
 
 def test_functionals_that_are_identified_can_be_asked_for(merging):
-    asked = {"rest": ["b", "c"], "first": "a", "contrast": {"a": 2.0, "b": -1.0, "c": -1.0}}
+    asked = {
+        "rest": ["b", "c"],
+        "first": "a",
+        "contrast": {"a": 2.0, "b": -1.0, "c": -1.0},
+    }
     result = md.estimate_frequencies(merging, {"y0": 25, "y1": 75}, functionals=asked)
     assert result.names == ("rest", "first", "contrast")
     np.testing.assert_allclose(result.estimates, [0.75, 0.25, -0.25], atol=1e-12)
@@ -155,10 +193,15 @@ def test_functionals_have_the_variance_of_their_combination(channel):
     counts = {"y0": 300, "y1": 500, "y2": 200}
     whole = md.estimate_frequencies(channel, counts, target="records")
     sums = md.estimate_frequencies(
-        channel, counts, target="records", functionals={"ab": ["a", "b"], "score": {"b": 1, "c": 3}}
+        channel,
+        counts,
+        target="records",
+        functionals={"ab": ["a", "b"], "score": {"b": 1, "c": 3}},
     )
     mixing = np.array([[1, 1, 0], [0, 1, 3]])
-    np.testing.assert_allclose(sums.covariance, mixing @ whole.covariance @ mixing.T, atol=1e-12)
+    np.testing.assert_allclose(
+        sums.covariance, mixing @ whole.covariance @ mixing.T, atol=1e-12
+    )
 
 
 def test_a_square_that_is_not_identified_makes_the_variance_an_upper_bound():
@@ -198,7 +241,10 @@ def test_functionals_that_make_no_sense_are_refused(merging, functionals, match)
         ({"target": "world"}, r"the target \('world'\) must be population or records"),
         ({"level": 1.0}, r"the level \(1\) must be strictly between 0 and 1"),
         ({"level": 0.0}, r"the level \(0\)"),
-        ({"unidentified": "guess"}, r"unidentified \('guess'\) must be groups or refuse"),
+        (
+            {"unidentified": "guess"},
+            r"unidentified \('guess'\) must be groups or refuse",
+        ),
         ({"form": "text"}, r"the form of the release \('text'\)"),
     ],
 )
@@ -210,7 +256,10 @@ def test_arguments_out_of_range_are_refused(channel, arguments, match):
 @pytest.mark.parametrize(
     ("released", "match"),
     [
-        (["y0", "yy"], r"entry 1 of the released column: the channel has no output 'yy'"),
+        (
+            ["y0", "yy"],
+            r"entry 1 of the released column: the channel has no output 'yy'",
+        ),
         (["y0", None], r"entry 1 of the released column is missing"),
         ({"yy": 3}, r"the channel has no output 'yy'"),
         ({"y0": 1.5}, r"the count of 'y0' \('1.5'\) must be a whole number"),
@@ -228,7 +277,9 @@ def test_released_data_that_are_not_the_channels_are_refused(channel, released, 
 
 def test_maximum_likelihood_equals_unbiased_inside_and_is_never_negative(channel):
     counts = {"y0": 300, "y1": 500, "y2": 200}
-    one, other = (md.estimate_frequencies(channel, counts, method=m) for m in ("unbiased", "ml"))
+    one, other = (
+        md.estimate_frequencies(channel, counts, method=m) for m in ("unbiased", "ml")
+    )
     np.testing.assert_allclose(one.estimates, other.estimates, atol=1e-6)
     np.testing.assert_allclose(one.standard_errors, other.standard_errors, rtol=2e-3)
     assert other.likelihood is not None
@@ -242,10 +293,17 @@ def test_posterior_draws_are_estimated_through_the_whole_chain(channel):
     """V(z|x) = sum_y W(y|x) P(z|y); labels are then the symbols themselves."""
     chain = channel.matrix @ channel.posteriors
     expected = np.linalg.solve(chain.T, [0.35, 0.35, 0.3])
-    result = md.estimate_frequencies(channel, {"a": 350, "b": 350, "c": 300}, form="posterior-draw")
+    result = md.estimate_frequencies(
+        channel, {"a": 350, "b": 350, "c": 300}, form="posterior-draw"
+    )
     np.testing.assert_allclose(result.estimates, expected, atol=1e-10)
-    with pytest.raises(InputError, match="posterior-draw needs the table that the channel was designed for"):
-        md.estimate_frequencies(dataclasses.replace(channel, joint=None), {"a": 5}, form="posterior-draw")
+    with pytest.raises(
+        InputError,
+        match="posterior-draw needs the table that the channel was designed for",
+    ):
+        md.estimate_frequencies(
+            dataclasses.replace(channel, joint=None), {"a": 5}, form="posterior-draw"
+        )
 
 
 def test_identifiability_of_a_channel(channel, merging):
@@ -257,7 +315,8 @@ COVERAGE_RUNS = 800
 
 
 @pytest.mark.parametrize(
-    ("method", "target"), [("unbiased", "population"), ("unbiased", "records"), ("ml", "records")]
+    ("method", "target"),
+    [("unbiased", "population"), ("unbiased", "records"), ("ml", "records")],
 )
 def test_intervals_cover_as_often_as_they_say(channel, method, target):
     """Within four binomial standard deviations of the level, for each symbol."""
@@ -271,9 +330,13 @@ def test_intervals_cover_as_often_as_they_say(channel, method, target):
         truth = p if target == "population" else np.bincount(symbols, minlength=3) / n
         counts = np.zeros(3, dtype=int)
         for x in range(3):
-            counts += rng.multinomial((symbols == x).sum(), channel.matrix[x] / channel.matrix[x].sum())
+            counts += rng.multinomial(
+                (symbols == x).sum(), channel.matrix[x] / channel.matrix[x].sum()
+            )
         released = dict(zip(channel.outputs, counts.tolist(), strict=True))
-        result = md.estimate_frequencies(channel, released, method=method, target=target, level=level)
+        result = md.estimate_frequencies(
+            channel, released, method=method, target=target, level=level
+        )
         covered += (result.lower <= truth) & (truth <= result.upper)
     slack = 4 * np.sqrt(level * (1 - level) / COVERAGE_RUNS)
     assert np.abs(covered / COVERAGE_RUNS - level).max() < slack
@@ -286,21 +349,28 @@ def test_the_records_interval_is_shorter_but_too_short_for_the_population(channe
     strong = channel_of(((98, 1, 1), (1, 98, 1), (1, 1, 98)))
     for _ in range(300):
         codes = draw(strong.matrix, rng.choice(3, 400, p=p), rng)
-        result = md.estimate_frequencies(strong, labels_of(strong, codes), target="records", level=0.9)
+        result = md.estimate_frequencies(
+            strong, labels_of(strong, codes), target="records", level=0.9
+        )
         hits += result.lower[0] <= p[0] <= result.upper[0]
     assert hits / 300 < 0.6
 
 
 def test_a_group_never_has_the_name_of_a_symbol():
     odd = channel_of(((1, 0), (0, 1), (0, 1)), names=("{b, c}", "b", "c"))
-    assert md.estimate_frequencies(odd, {"y0": 5, "y1": 5}).names == ("{b, c}", "{b, c}+")
+    assert md.estimate_frequencies(odd, {"y0": 5, "y1": 5}).names == (
+        "{b, c}",
+        "{b, c}+",
+    )
 
 
 @pytest.mark.parametrize("target", ["population", "records"])
 @pytest.mark.parametrize("method", ["unbiased", "ml"])
 def test_no_interval_is_a_point(method, target):
     """Records that all say the same have no variance, and still leave their population open."""
-    found = md.estimate_frequencies(IDENTITY, {"u": 100, "v": 0}, method=method, target=target)
+    found = md.estimate_frequencies(
+        IDENTITY, {"u": 100, "v": 0}, method=method, target=target
+    )
     assert found.estimates.tolist() == pytest.approx([1.0, 0.0])
     assert (found.lower < found.upper).all()
     assert found.upper[1] > (0.03 if target == "population" else 0.004)
@@ -311,9 +381,16 @@ def test_likely_intervals_contain_the_unbiased_ones(channel, target):
     """So they hold whenever these do, which `tests/benchmarks/test_interval_coverage.py` counts."""
     rng = np.random.default_rng(3)
     for records in (2, 30, 1000):
-        counts = dict(zip(channel.outputs, rng.multinomial(records, [0.9, 0.08, 0.02]).tolist(), strict=True))
+        counts = dict(
+            zip(
+                channel.outputs,
+                rng.multinomial(records, [0.9, 0.08, 0.02]).tolist(),
+                strict=True,
+            )
+        )
         one, other = (
-            md.estimate_frequencies(channel, counts, method=m, target=target) for m in ("unbiased", "ml")
+            md.estimate_frequencies(channel, counts, method=m, target=target)
+            for m in ("unbiased", "ml")
         )
         assert (other.lower <= one.lower).all()
         assert (one.upper <= other.upper).all()

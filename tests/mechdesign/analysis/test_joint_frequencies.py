@@ -25,11 +25,17 @@ def test_a_kept_column_splits_the_estimates(channel):
     result = md.estimate_joint(channel, labels, towns)
     assert result.others == ("N", "S")
     for j, town in enumerate(result.others):
-        inside = [label for label, other in zip(labels, towns, strict=True) if other == town]
+        inside = [
+            label for label, other in zip(labels, towns, strict=True) if other == town
+        ]
         alone = md.estimate_frequencies(channel, inside)
-        np.testing.assert_allclose(result.estimates[:, j], alone.estimates * len(inside) / 100, atol=1e-12)
+        np.testing.assert_allclose(
+            result.estimates[:, j], alone.estimates * len(inside) / 100, atol=1e-12
+        )
     np.testing.assert_allclose(
-        result.estimates.sum(axis=1), md.estimate_frequencies(channel, labels).estimates, atol=1e-12
+        result.estimates.sum(axis=1),
+        md.estimate_frequencies(channel, labels).estimates,
+        atol=1e-12,
     )
     assert result.rows()[0] == {
         "name": "a",
@@ -45,7 +51,12 @@ def test_standard_errors_are_those_of_the_contributions_of_each_record(channel):
     labels = np.array(["y0"] * 30 + ["y1"] * 50 + ["y2"] * 20)
     towns = np.array((["N", "S", "S"] * 34)[:100])
     inverse = dict(zip(channel.outputs, np.linalg.inv(channel.matrix), strict=True))
-    numbers = np.array([inverse[label][0] * (town == "S") for label, town in zip(labels, towns, strict=True)])
+    numbers = np.array(
+        [
+            inverse[label][0] * (town == "S")
+            for label, town in zip(labels, towns, strict=True)
+        ]
+    )
     result = md.estimate_joint(channel, labels, towns)
     assert result.standard_errors[0, 1] == pytest.approx(numbers.std(ddof=1) / 10)
 
@@ -56,9 +67,15 @@ def test_a_constant_column_gives_the_frequencies_themselves(channel):
     for method in ("unbiased", "ml"):
         for target in ("population", "records"):
             joint = md.estimate_joint(channel, counts, method=method, target=target)
-            alone = md.estimate_frequencies(channel, plain, method=method, target=target)
-            np.testing.assert_allclose(joint.estimates[:, 0], alone.estimates, atol=1e-9)
-            np.testing.assert_allclose(joint.standard_errors[:, 0], alone.standard_errors, rtol=2e-3)
+            alone = md.estimate_frequencies(
+                channel, plain, method=method, target=target
+            )
+            np.testing.assert_allclose(
+                joint.estimates[:, 0], alone.estimates, atol=1e-9
+            )
+            np.testing.assert_allclose(
+                joint.standard_errors[:, 0], alone.standard_errors, rtol=2e-3
+            )
 
 
 def test_counts_and_columns_agree(channel):
@@ -66,7 +83,9 @@ def test_counts_and_columns_agree(channel):
     from_columns = md.estimate_joint(channel, labels, pd.Series(towns))
     counts = {("y0", "N"): 1, ("y1", "N"): 1, ("y1", "S"): 1, ("y2", ""): 1}
     assert from_columns.others == ("", "N", "S")
-    np.testing.assert_allclose(from_columns.estimates, md.estimate_joint(channel, counts).estimates)
+    np.testing.assert_allclose(
+        from_columns.estimates, md.estimate_joint(channel, counts).estimates
+    )
 
 
 def test_maximum_likelihood_fits_each_value_by_itself(channel):
@@ -81,7 +100,9 @@ def test_maximum_likelihood_fits_each_value_by_itself(channel):
     result = md.estimate_joint(channel, counts, method="ml")
     assert result.estimates.min() >= 0
     assert result.estimates.sum() == pytest.approx(1.0)
-    inside = md.estimate_frequencies(channel, {"y0": 30, "y1": 40, "y2": 30}, method="ml")
+    inside = md.estimate_frequencies(
+        channel, {"y0": 30, "y1": 40, "y2": 30}, method="ml"
+    )
     np.testing.assert_allclose(result.estimates[:, 1], inside.estimates / 2, atol=1e-9)
 
 
@@ -103,9 +124,15 @@ def test_intervals_cover(channel, target):
         if target == "population":
             pairs = rng.choice(6, n, p=joint.ravel())
         x, z = pairs // 2, pairs % 2
-        truth = joint if target == "population" else np.bincount(pairs, minlength=6).reshape(3, 2) / n
+        truth = (
+            joint
+            if target == "population"
+            else np.bincount(pairs, minlength=6).reshape(3, 2) / n
+        )
         first = labels_of(channel, draw(channel.matrix, x, rng))
-        result = md.estimate_joint(channel, first, z.astype(str), target=target, level=level)
+        result = md.estimate_joint(
+            channel, first, z.astype(str), target=target, level=level
+        )
         covered += (result.lower <= truth) & (truth <= result.upper)
     slack = 4.5 * np.sqrt(level * (1 - level) / runs)
     assert level - slack < covered.min() / runs
@@ -120,7 +147,10 @@ def test_merged_symbols_and_functionals_stay_together(channel):
     np.testing.assert_allclose(result.estimates, [[0.25, 0.0], [0.0, 0.75]], atol=1e-12)
     assert "rank 2" in result.notices[0]
     score = md.estimate_joint(
-        channel, counts | {("y2", "S"): 1}, functionals={"score": {"b": 2.0, "c": -3.0}}, target="records"
+        channel,
+        counts | {("y2", "S"): 1},
+        functionals={"score": {"b": 2.0, "c": -3.0}},
+        target="records",
     )
     assert score.estimates.shape == (1, 2)
     assert score.lower.min() < 0  # not cut: it is no frequency
@@ -135,7 +165,10 @@ def test_merged_symbols_and_functionals_stay_together(channel):
         ({"released": {("yy", "N"): 5}}, r"no output 'yy'"),
         ({"released": {"y0": 5}}, r"mapping of \(label, value\) to count"),
         ({"released": {("y0", "N"): 5}, "other": ["N"]}, r"take no second column"),
-        ({"released": ["y0"] * 2, "other": ["N"] * 2, "method": "best"}, r"the method \('best'\)"),
+        (
+            {"released": ["y0"] * 2, "other": ["N"] * 2, "method": "best"},
+            r"the method \('best'\)",
+        ),
         ({"released": ["y0"] * 2, "other": ["N"] * 2, "level": 2}, r"the level \(2\)"),
     ],
 )

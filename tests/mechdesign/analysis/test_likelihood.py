@@ -25,7 +25,9 @@ def general_optimum(matrix, counts):
     seen = counts > 0
 
     def loss(p):
-        return -(counts[seen] / counts.sum()) @ np.log(np.maximum(p @ matrix[:, seen], 1e-300))
+        return -(counts[seen] / counts.sum()) @ np.log(
+            np.maximum(p @ matrix[:, seen], 1e-300)
+        )
 
     def slope(p):
         q = np.maximum(p @ matrix[:, seen], 1e-300)
@@ -39,7 +41,11 @@ def general_optimum(matrix, counts):
             jac=slope,
             method="SLSQP",
             bounds=[(0, 1)] * size,
-            constraints={"type": "eq", "fun": lambda p: p.sum() - 1, "jac": lambda p: np.ones(size)},
+            constraints={
+                "type": "eq",
+                "fun": lambda p: p.sum() - 1,
+                "jac": lambda p: np.ones(size),
+            },
             options={"maxiter": 500, "ftol": 1e-14},
         )
         p = np.maximum(found.x, 0)
@@ -52,7 +58,9 @@ def test_it_reaches_the_optimum_of_a_general_optimiser(seed):
     rng = np.random.default_rng(seed)
     size, outputs = int(rng.integers(2, 9)), int(rng.integers(2, 9))
     matrix = rng.dirichlet(np.full(outputs, 0.7), size)
-    counts = rng.multinomial(int(rng.integers(5, 3000)), rng.dirichlet(np.full(outputs, 0.5)))
+    counts = rng.multinomial(
+        int(rng.integers(5, 3000)), rng.dirichlet(np.full(outputs, 0.5))
+    )
     fit = maximum_likelihood(matrix, counts)
     assert fit.converged
     assert fit.deficit <= DEFICIT + 2 * ROUNDING * counts.sum()
@@ -76,7 +84,10 @@ def test_more_cycles_never_lower_the_likelihood():
     rng = np.random.default_rng(6)
     matrix = rng.dirichlet(np.full(30, 0.2), 30)
     counts = rng.multinomial(1_000_000, rng.dirichlet(np.full(30, 0.5)))
-    values = [maximum_likelihood(matrix, counts, iterations=k).log_likelihood for k in range(1, 6)]
+    values = [
+        maximum_likelihood(matrix, counts, iterations=k).log_likelihood
+        for k in range(1, 6)
+    ]
     assert all(later >= earlier - 1e-6 for earlier, later in pairwise(values))
 
 
@@ -132,4 +143,6 @@ def test_the_certificate_is_attained():
     problem = _Likelihood(np.eye(2), np.array([10.0, 0.0]))
     p = np.array([0.7, 0.3])
     assert _gap(problem, p) == pytest.approx(-np.log(0.7))
-    assert problem.value(np.array([1.0, 0.0])) - problem.value(p) == pytest.approx(_gap(problem, p))
+    assert problem.value(np.array([1.0, 0.0])) - problem.value(p) == pytest.approx(
+        _gap(problem, p)
+    )

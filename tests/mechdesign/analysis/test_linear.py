@@ -23,7 +23,10 @@ def test_an_invertible_channel_identifies_every_symbol():
     assert known.groups == ((0,), (1,))
     assert known.condition == pytest.approx(2.0)
     assert known.identifies([1.0, 0.0])
-    assert known.statement() == "the frequencies of all 2 symbols can be estimated (the channel has rank 2)"
+    assert (
+        known.statement()
+        == "the frequencies of all 2 symbols can be estimated (the channel has rank 2)"
+    )
 
 
 def test_merged_symbols_are_known_by_their_sum_only():
@@ -39,7 +42,9 @@ def test_merged_symbols_are_known_by_their_sum_only():
 
 
 def test_a_mixture_ties_all_symbols_of_the_dependence_together():
-    half = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    half = np.array(
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
+    )
     known = identify(NAMES, half)
     assert known.rank == 3
     assert set(known.groups) == {(0, 1, 2), (3,)}
@@ -115,7 +120,9 @@ def test_the_covariance_for_the_records_is_unbiased_by_enumeration():
     symbols = (0, 1, 1, 0, 1)
     mean, second, expected = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
     for sample in product(range(3), repeat=5):
-        chance = float(np.prod([matrix[x, y] for x, y in zip(symbols, sample, strict=True)]))
+        chance = float(
+            np.prod([matrix[x, y] for x, y in zip(symbols, sample, strict=True)])
+        )
         shares = np.bincount(sample, minlength=3) / 5
         estimate = weights.T @ shares
         mean += chance * estimate

@@ -27,13 +27,20 @@ def public(channel):
 def test_the_posterior_table_is_that_of_the_channel(channel):
     table = md.posterior_table(channel)
     np.testing.assert_allclose(table.matrix, channel.posteriors, rtol=1e-12)
-    assert table.as_dict() == {label: pytest.approx(entry) for label, entry in channel.codebook().items()}
+    assert table.as_dict() == {
+        label: pytest.approx(entry) for label, entry in channel.codebook().items()
+    }
 
 
 def test_a_public_channel_takes_an_estimated_prior(channel, public):
-    with pytest.raises(InputError, match=r"which a public channel does not carry; give them \(prior=...\)"):
+    with pytest.raises(
+        InputError,
+        match=r"which a public channel does not carry; give them \(prior=...\)",
+    ):
         md.posterior_table(public)
-    prior = md.estimate_frequencies(public, {"y0": 30, "y1": 40, "y2": 30}, method="ml").as_dict()
+    prior = md.estimate_frequencies(
+        public, {"y0": 30, "y1": 40, "y2": 30}, method="ml"
+    ).as_dict()
     table = md.posterior_table(public, prior)
     joint = np.array([prior[name] for name in table.symbols])[:, None] * channel.matrix
     np.testing.assert_allclose(table.matrix.T, joint / joint.sum(axis=0))
@@ -52,7 +59,10 @@ def test_a_label_without_mass_has_no_posterior():
     ("prior", "match"),
     [
         ([0.5, 0.5], r"one entry for each of the 3 symbols"),
-        ([0.5, 0.6, -0.1], r"probabilities that sum to 1; unbiased estimates can be negative"),
+        (
+            [0.5, 0.6, -0.1],
+            r"probabilities that sum to 1; unbiased estimates can be negative",
+        ),
         ([0.5, 0.6, 0.1], r"probabilities that sum to 1"),
         ([0.5, float("nan"), 0.5], r"probabilities that sum to 1"),
         (["x", "y", "z"], r"the prior must be numbers"),
@@ -66,8 +76,12 @@ def test_priors_that_are_none_are_refused(channel, prior, match):
 
 
 def test_weights_of_both_kinds(channel):
-    np.testing.assert_allclose(md.record_weights(channel), np.linalg.inv(channel.matrix), atol=1e-12)
-    np.testing.assert_allclose(md.record_weights(channel, kind="posterior"), channel.posteriors)
+    np.testing.assert_allclose(
+        md.record_weights(channel), np.linalg.inv(channel.matrix), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        md.record_weights(channel, kind="posterior"), channel.posteriors
+    )
     with pytest.raises(InputError, match=r"the kind of weights \('best'\)"):
         md.record_weights(channel, kind="best")
     with pytest.raises(InputError, match="take no prior"):
@@ -105,7 +119,11 @@ def test_sums_with_unbiased_weights_have_the_expectation_of_the_truth(channel):
     symbols, outcomes = [0, 2, 1, 1], np.array([1.0, -4.0, 2.5, 7.0])
     mean = np.zeros(3)
     for labels in product(range(3), repeat=4):
-        chance = float(np.prod([channel.matrix[x, y] for x, y in zip(symbols, labels, strict=True)]))
+        chance = float(
+            np.prod(
+                [channel.matrix[x, y] for x, y in zip(symbols, labels, strict=True)]
+            )
+        )
         mean += chance * (table[list(labels)].T @ outcomes)
     np.testing.assert_allclose(mean, [1.0, 9.5, -4.0], atol=1e-12)
 
@@ -121,20 +139,26 @@ def test_means_by_symbol_are_ratios_of_weighted_sums(channel):
     np.testing.assert_allclose(result.coefficients, up / down, rtol=1e-9)
 
 
-def test_the_corrected_coefficients_are_right_where_the_naive_ones_are_attenuated(channel):
+def test_the_corrected_coefficients_are_right_where_the_naive_ones_are_attenuated(
+    channel,
+):
     rng = np.random.default_rng(4)
     truth = np.array([*MEANS, 0.5])
     corrected, naive, covered, runs = np.zeros(4), np.zeros(4), np.zeros(4), 250
     for _ in range(runs):
         _, age, outcome, labels = sample(channel, 6000, rng)
-        result = md.corrected_regression(channel, labels, outcome, covariates={"age": age}, level=0.9)
+        result = md.corrected_regression(
+            channel, labels, outcome, covariates={"age": age}, level=0.9
+        )
         corrected += result.coefficients / runs
         covered += (result.lower <= truth) & (truth <= result.upper)
         codes = np.array([channel.outputs.index(label) for label in labels])
         guess = channel.posteriors.argmax(axis=1)[codes]
         design = np.column_stack([guess == 0, guess == 1, guess == 2, age])
         naive += np.linalg.lstsq(design, outcome, rcond=None)[0] / runs
-    np.testing.assert_allclose(corrected, truth, atol=0.06)  # four standard errors of the mean of the runs
+    np.testing.assert_allclose(
+        corrected, truth, atol=0.06
+    )  # four standard errors of the mean of the runs
     assert np.abs(naive - truth).max() > 0.4
     assert np.abs(covered / runs - 0.9).max() < 4 * np.sqrt(0.09 / runs)
 
@@ -174,9 +198,15 @@ def test_identified_features_of_a_merging_channel_are_enough():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"outcome": [1.0]}, r"the outcome must have one number for each of the 4 released records"),
+        (
+            {"outcome": [1.0]},
+            r"the outcome must have one number for each of the 4 released records",
+        ),
         ({"outcome": ["x"] * 4}, r"the outcome must be numbers"),
-        ({"outcome": [1.0, np.nan, 2.0, 3.0]}, r"the outcome has a missing or infinite value"),
+        (
+            {"outcome": [1.0, np.nan, 2.0, 3.0]},
+            r"the outcome has a missing or infinite value",
+        ),
         ({"covariates": {"age": [1.0]}}, r"the covariate 'age' must have one number"),
         (
             {"covariates": {"one": [1.0] * 4, "two": [2.0] * 4}},
@@ -196,5 +226,10 @@ def test_regressions_that_cannot_be_done_are_refused(channel, arguments, match):
 def test_products_of_features_must_be_identified():
     """A score is seen through the labels, its square is not (half of b looks like c)."""
     tied = channel_of(((1, 0), (1, 1), (0, 1)))
-    with pytest.raises(InputError, match="the product of the features 'score' and 'score' is not identified"):
-        md.corrected_regression(tied, ["y0", "y1"], [1.0, 2.0], features={"score": {"b": 0.5, "c": 1.0}})
+    with pytest.raises(
+        InputError,
+        match="the product of the features 'score' and 'score' is not identified",
+    ):
+        md.corrected_regression(
+            tied, ["y0", "y1"], [1.0, 2.0], features={"score": {"b": 0.5, "c": 1.0}}
+        )

@@ -16,11 +16,17 @@ TIGHT = md.ALIP(eps_l=0.1, eps_u=0.1)
 WIDE = 3.0
 
 
-def crossed(columns: tuple[str, str], parts: tuple[tuple[str, ...], tuple[str, ...]]) -> md.Joint:
+def crossed(
+    columns: tuple[str, str], parts: tuple[tuple[str, ...], tuple[str, ...]]
+) -> md.Joint:
     """Every combination of the symbols of two columns, each protected for itself."""
     symbols = tuple(itertools.product(*parts))
     counts = tuple((7 + k, 20 - k) for k in range(len(symbols)))
-    return md.Joint(Variable(columns, symbols, each=True), Variable(("u",), (("p",), ("q",))), counts)
+    return md.Joint(
+        Variable(columns, symbols, each=True),
+        Variable(("u",), (("p",), ("q",))),
+        counts,
+    )
 
 
 def wide_ones(joint: md.Joint, notion: md.Notion) -> list[tuple[str, str]]:
@@ -34,7 +40,9 @@ def wide_ones(joint: md.Joint, notion: md.Notion) -> list[tuple[str, str]]:
 
 
 def test_a_symbol_that_reads_like_column_equals_symbol_keeps_its_own_budget() -> None:
-    joint = md.Joint.from_counts([[9, 1], [5, 5], [1, 9]], sensitive_labels=["a=x", "x", "z"], sensitive="a")
+    joint = md.Joint.from_counts(
+        [[9, 1], [5, 5], [1, 9]], sensitive_labels=["a=x", "x", "z"], sensitive="a"
+    )
     assert wide_ones(joint, TIGHT.with_budgets({"a=x": (WIDE, WIDE)})) == [("a", "a=x")]
     assert wide_ones(joint, TIGHT.with_budgets({"x": (WIDE, WIDE)})) == [("a", "x")]
     assert wide_ones(joint, TIGHT.with_budgets({"a=z": (WIDE, WIDE)})) == [("a", "z")]
@@ -42,7 +50,10 @@ def test_a_symbol_that_reads_like_column_equals_symbol_keeps_its_own_budget() ->
 
 def test_a_text_that_could_mean_two_symbols_is_refused_with_what_to_write() -> None:
     joint = crossed(("a", "b"), (("x", "y"), ("x", "a=x")))
-    with pytest.raises(md.InputError, match=r"'a=x' stands in two columns: write COLUMN=SYMBOL .*'b=a=x'"):
+    with pytest.raises(
+        md.InputError,
+        match=r"'a=x' stands in two columns: write COLUMN=SYMBOL .*'b=a=x'",
+    ):
         demands_of(joint, TIGHT.with_budgets({"a=x": (WIDE, WIDE)}))
     with pytest.raises(md.InputError, match="is no sensitive symbol"):
         demands_of(joint, TIGHT.with_budgets({"b=y": (WIDE, WIDE)}))
@@ -57,7 +68,9 @@ NAMES = st.sampled_from(["x", "y", "a=x", "b=x", "a=b=x", '"a"="x"', "", "="])
 @settings(max_examples=60)
 @given(
     columns=st.sampled_from([("a", "b"), ("a", "a=b"), ("x", "y"), ("b", "a")]),
-    parts=st.tuples(*[st.lists(NAMES, min_size=1, max_size=4, unique=True).map(tuple)] * 2),
+    parts=st.tuples(
+        *[st.lists(NAMES, min_size=1, max_size=4, unique=True).map(tuple)] * 2
+    ),
 )
 def test_every_name_means_its_own_symbol_alone(columns, parts) -> None:
     """A budget under the name of a symbol goes to it and to no other, and comes back from the file so."""
@@ -67,8 +80,10 @@ def test_every_name_means_its_own_symbol_alone(columns, parts) -> None:
     for column, symbol, name in joint.sensitive.protected:
         notion = TIGHT.with_budgets({name: (WIDE, WIDE)})
         assert wide_ones(joint, notion) == [(column, symbol[0])]
-        assert [upper == WIDE for _, upper in allowed_sides(joint.sensitive, notion)] == [
-            n == name for n in names
-        ]
-        record = ChannelRecord(notion=to_record(notion), budgets=own_budgets(joint, notion))
+        assert [
+            upper == WIDE for _, upper in allowed_sides(joint.sensitive, notion)
+        ] == [n == name for n in names]
+        record = ChannelRecord(
+            notion=to_record(notion), budgets=own_budgets(joint, notion)
+        )
         assert record.promise(joint.sensitive) == notion

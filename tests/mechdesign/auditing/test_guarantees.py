@@ -57,14 +57,18 @@ def test_the_l1_and_chi2_bounds_are_reached_by_two_lifts(eps_l, eps_u):
     q = (1.0 - a) / (b - a)
     g = guarantees(eps_l, eps_u)
     assert q * (b - 1.0) + (1.0 - q) * (1.0 - a) == pytest.approx(g["l1_lift"])
-    assert q * (b - 1.0) ** 2 + (1.0 - q) * (1.0 - a) ** 2 == pytest.approx(g["chi2_lift"])
+    assert q * (b - 1.0) ** 2 + (1.0 - q) * (1.0 - a) ** 2 == pytest.approx(
+        g["chi2_lift"]
+    )
 
 
 def test_the_printed_bounds_are_false_for_asymmetric_budgets():
     """Lifts 1.418 (8 values) and 0.52229 (7), S uniform on 15, lam 0.65, eps 1: T and chi2 exceed the paper's forms."""
     eps_l, eps_u = 0.65, 0.35
     lift = np.array([1.418] * 8 + [0.52229] * 7)
-    lift[:8] += (15.0 - lift.sum()) / 8.0  # the printed digits, made to average 1 exactly
+    lift[:8] += (
+        15.0 - lift.sum()
+    ) / 8.0  # the printed digits, made to average 1 exactly
     assert math.exp(-eps_l) <= lift.min()
     assert lift.max() <= math.exp(eps_u)
     variation, chi2 = np.abs(lift - 1.0).mean() / 2.0, ((lift - 1.0) ** 2).mean()
@@ -78,11 +82,21 @@ def test_the_printed_bounds_are_false_for_asymmetric_budgets():
 def test_one_sided_budgets():
     upper_only = guarantees(math.inf, 0.5)
     assert upper_only["information"] == 0.5
-    assert upper_only["ldp"] == upper_only["l1_lift_inverse"] == upper_only["alpha_lift_inverse"] == math.inf
+    assert (
+        upper_only["ldp"]
+        == upper_only["l1_lift_inverse"]
+        == upper_only["alpha_lift_inverse"]
+        == math.inf
+    )
     assert upper_only["l1_lift"] == pytest.approx(2.0 * (1.0 - math.exp(-0.5)))
     assert upper_only["chi2_lift"] == pytest.approx(math.expm1(0.5))
     lower_only = guarantees(0.5, math.inf)
-    assert lower_only["information"] == lower_only["chi2_lift"] == lower_only["alpha_lift"] == math.inf
+    assert (
+        lower_only["information"]
+        == lower_only["chi2_lift"]
+        == lower_only["alpha_lift"]
+        == math.inf
+    )
     assert lower_only["l1_lift"] == pytest.approx(2.0 * (1.0 - math.exp(-0.5)))
     assert lower_only["l1_lift_inverse"] == pytest.approx(max(math.expm1(0.5), 1.0))
 
@@ -100,7 +114,9 @@ def test_a_constant_channel_leaks_nothing():
 
 
 def test_a_huge_lower_budget_does_not_overflow():
-    assert guarantees(700.0, 700.0)["alpha_lift_inverse"] == pytest.approx(math.exp(700.0))
+    assert guarantees(700.0, 700.0)["alpha_lift_inverse"] == pytest.approx(
+        math.exp(700.0)
+    )
     assert guarantees(700.0, 700.0)["chi2_lift_inverse"] == math.inf
 
 
@@ -120,13 +136,21 @@ def test_another_prior_changes_beliefs_by_at_most_the_ldp_budget(n, outputs, see
 def test_no_bound_on_breaches_is_rounded_down(prior, gap, high):
     """rho2 >= prior high and 1 - rho2 <= (1 - prior) low, decided in fractions, for priors however small."""
     low = 1.0 - gap
-    exact = max(Fraction(prior) * Fraction(high), 1 - (1 - Fraction(prior)) * Fraction(low))
+    exact = max(
+        Fraction(prior) * Fraction(high), 1 - (1 - Fraction(prior)) * Fraction(low)
+    )
     assert Fraction(breach_bound(low, high, prior)) >= min(exact, 1)
 
 
 def test_a_property_of_exactly_the_prior_counts():
     """0.1 + 0.2 > 0.3 in doubles, yet three tenths of the records are no more than 0.3."""
     joint = Joint.from_counts([[1, 0], [2, 0], [0, 7]])
-    channel = Channel(joint.useful, joint.useful.names, [[1, 0], [0, 1]], denominator=1, joint=joint)
-    (line,) = (g for g in measure(channel, joint, breaches=(0.3,)).guarantees if g.source == "Proposition A1")
+    channel = Channel(
+        joint.useful, joint.useful.names, [[1, 0], [0, 1]], denominator=1, joint=joint
+    )
+    (line,) = (
+        g
+        for g in measure(channel, joint, breaches=(0.3,)).guarantees
+        if g.source == "Proposition A1"
+    )
     assert line.attained == 1.0

@@ -50,7 +50,9 @@ def rounded_up(value):
 
 def expected(counts, matrices, places=None):
     high, low, ratio = extremes(counts, matrices, places)
-    return Achieved(rounded_up(1 / low if low else None), rounded_up(high), rounded_up(ratio))
+    return Achieved(
+        rounded_up(1 / low if low else None), rounded_up(high), rounded_up(ratio)
+    )
 
 
 @pytest.mark.parametrize("cases", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
@@ -58,19 +60,28 @@ def test_equals_full_enumeration(cases):
     """eps_l, eps_u and eps_ldp are the smallest doubles above those of all tuples, for one to three channels."""
     rng = np.random.default_rng([13, cases])
     for _ in range(cases):
-        joint = md.Joint.from_counts(random_counts(rng, rng.integers(1, 4), rng.integers(2, 5)))
-        channels = [random_channel(rng, joint.useful, joint) for _ in range(rng.integers(1, 4))]
+        joint = md.Joint.from_counts(
+            random_counts(rng, rng.integers(1, 4), rng.integers(2, 5))
+        )
+        channels = [
+            random_channel(rng, joint.useful, joint) for _ in range(rng.integers(1, 4))
+        ]
         found = md.compose(channels)
         matrices = [matrix_of(channel) for channel in channels]
         assert found.exact
         assert found.achieved == expected(joint.counts, matrices)
         side = max(found.eps_l, found.eps_u)
-        at = tuple(channel.outputs.index(y) for channel, y in zip(channels, found.worst.outputs, strict=True))
+        at = tuple(
+            channel.outputs.index(y)
+            for channel, y in zip(channels, found.worst.outputs, strict=True)
+        )
         lifts = dict(every_tuple(joint.counts, matrices))[at]
         lift = lifts[joint.sensitive.names.index(found.worst.sensitive)]
         assert found.worst.lift == float(lift)
         assert max(rounded_up(lift), rounded_up(1 / lift if lift else None)) == side
-        assert found.alone == tuple(audit(channel, joint, md.LIP(1)).achieved for channel in channels)
+        assert found.alone == tuple(
+            audit(channel, joint, md.LIP(1)).achieved for channel in channels
+        )
 
 
 def test_limits_hold_where_not_everything_is_followed():
@@ -82,7 +93,11 @@ def test_limits_hold_where_not_everything_is_followed():
         channels = [random_channel(rng, joint.useful, joint) for _ in range(4)]
         truth, found = md.compose(channels), md.compose(channels, most=2)
         for name in ("eps_l", "eps_u", "eps_ldp"):
-            assert getattr(found.at_least, name) <= getattr(truth, name) <= getattr(found, name)
+            assert (
+                getattr(found.at_least, name)
+                <= getattr(truth, name)
+                <= getattr(found, name)
+            )
         wider += found.achieved != truth.achieved
         exact += found.exact
     assert wider > 0
@@ -95,13 +110,24 @@ def test_channels_of_different_columns():
     for _ in range(200):
         counts = random_counts(rng, 2, 6)
         labels = [(a, b) for a in "pq" for b in "uvw"]
-        joint = md.Joint.from_counts(counts, useful_labels=labels, useful=("one", "two"))
-        one = md.Joint.from_counts(counts.reshape(2, 2, 3).sum(2), useful_labels=list("pq"), useful="one")
-        two = md.Joint.from_counts(counts.reshape(2, 2, 3).sum(1), useful_labels=list("uvw"), useful="two")
+        joint = md.Joint.from_counts(
+            counts, useful_labels=labels, useful=("one", "two")
+        )
+        one = md.Joint.from_counts(
+            counts.reshape(2, 2, 3).sum(2), useful_labels=list("pq"), useful="one"
+        )
+        two = md.Joint.from_counts(
+            counts.reshape(2, 2, 3).sum(1), useful_labels=list("uvw"), useful="two"
+        )
         channels = [random_channel(rng, one.useful), random_channel(rng, two.useful)]
-        places = [[i for i in range(2) for _ in range(3)], [i for _ in range(2) for i in range(3)]]
+        places = [
+            [i for i in range(2) for _ in range(3)],
+            [i for _ in range(2) for i in range(3)],
+        ]
         found = md.compose(channels, joint)
-        assert found.achieved == expected(counts.tolist(), [matrix_of(c) for c in channels], places)
+        assert found.achieved == expected(
+            counts.tolist(), [matrix_of(c) for c in channels], places
+        )
 
 
 def test_directions_that_are_proportional_count_once():
@@ -113,18 +139,27 @@ def test_directions_that_are_proportional_count_once():
 def test_tuples_that_never_occur_are_left_out():
     """Two outputs that no symbol gives together would rule everything out, but nobody ever sees them together."""
     joint = md.Joint.from_counts([[2, 1, 1], [1, 2, 1]])
-    identity = Channel(joint.useful, ("a", "b", "c"), [[1, 0, 0], [0, 1, 0], [0, 0, 1]], 1, joint)
-    assert md.compose([identity, identity]).achieved == audit(identity, joint, md.LIP(1)).achieved
+    identity = Channel(
+        joint.useful, ("a", "b", "c"), [[1, 0, 0], [0, 1, 0], [0, 0, 1]], 1, joint
+    )
+    assert (
+        md.compose([identity, identity]).achieved
+        == audit(identity, joint, md.LIP(1)).achieved
+    )
 
 
 def test_lifts_that_underflow_are_compared_exactly():
     """2^-256 in the table, 2^-62 in each of twelve channels: the product is no double, the answer is."""
     joint = md.Joint.from_counts([[2**255, 1], [1, 2**255]])
     d = 2**62
-    channels = [Channel(joint.useful, ("a", "b"), [[1, d - 1], [2, d - 2]], d, joint)] * 12
+    channels = [
+        Channel(joint.useful, ("a", "b"), [[1, d - 1], [2, d - 2]], d, joint)
+    ] * 12
     found = md.compose(channels)
     high, low, ratio = extremes(joint.counts, [matrix_of(channels[0])] * 12)
-    assert found.achieved == Achieved(rounded_up(1 / low), rounded_up(high), rounded_up(ratio))
+    assert found.achieved == Achieved(
+        rounded_up(1 / low), rounded_up(high), rounded_up(ratio)
+    )
 
 
 def test_adding_budgets_is_no_bound():
@@ -132,7 +167,9 @@ def test_adding_budgets_is_no_bound():
     rng = np.random.default_rng(7)
     together = []
     for _ in range(5):
-        joint = md.Joint.from_probabilities(np.array(rng.dirichlet(np.ones(17 * 5)).reshape(5, 17)))
+        joint = md.Joint.from_probabilities(
+            np.array(rng.dirichlet(np.ones(17 * 5)).reshape(5, 17))
+        )
         channel = md.design(joint, md.ALIP(0.25, 0.25)).channel
         found = md.compose([channel, channel])
         assert found.sum.eps_ldp <= 1.0 + 1e-9
@@ -145,7 +182,10 @@ def test_refusals():
     two = md.Joint.from_counts([[1, 2], [3, 4]], useful="two")
     other = md.Joint.from_counts([[1, 2], [3, 5]], useful="one")
     three = md.Joint.from_counts([[1, 2, 1], [3, 5, 1]], useful="one")
-    made = [Channel(joint.useful, ("a", "b"), [[1, 0], [0, 1]], 1, joint) for joint in (one, two, other)]
+    made = [
+        Channel(joint.useful, ("a", "b"), [[1, 0], [0, 1]], 1, joint)
+        for joint in (one, two, other)
+    ]
     with pytest.raises(md.InputError, match="at least one"):
         md.compose([])
     with pytest.raises(md.InputError, match="each of the channels must be a Channel"):
@@ -158,8 +198,12 @@ def test_refusals():
         md.compose([made[0].public()])
     with pytest.raises(md.InputError, match="no row for the useful symbol 'x2'"):
         md.compose(made[:1], three)
-    small = md.Joint.from_counts([[1, 2], [3, 4]], useful_labels=["x0", "z"], useful="one")
-    with pytest.raises(md.InputError, match="no useful symbol 'x1', which the channel has"):
+    small = md.Joint.from_counts(
+        [[1, 2], [3, 4]], useful_labels=["x0", "z"], useful="one"
+    )
+    with pytest.raises(
+        md.InputError, match="no useful symbol 'x1', which the channel has"
+    ):
         md.compose(made[:1], small)
     crossed = md.Joint.from_counts(
         [[1, 2], [3, 4]], useful_labels=[("x0", "p"), ("x1", "p")], useful=("one", "q")
@@ -169,7 +213,9 @@ def test_refusals():
     half = md.Joint.from_counts(
         [[1, 2], [3, 4]], useful_labels=[("x0", "p"), ("x0", "q")], useful=("one", "q")
     )
-    with pytest.raises(md.InputError, match="no useful symbol 'x1', which the channel has"):
+    with pytest.raises(
+        md.InputError, match="no useful symbol 'x1', which the channel has"
+    ):
         md.compose(made[:1], half)
     assert md.compose([made[0], made[0].public()]).exact
 
@@ -178,7 +224,9 @@ def test_nothing_rests_on_entries_that_doubles_may_lose():
     """Of 18 releases with entries of 2^-62 those that are left out are not bounded in doubles at all."""
     joint = md.Joint.from_counts([[3, 1, 2], [1, 2, 4]])
     d = 2**62
-    channel = Channel(joint.useful, ("a", "b"), [[1, d - 1], [d - 1, 1], [d // 2, d // 2]], d, joint)
+    channel = Channel(
+        joint.useful, ("a", "b"), [[1, d - 1], [d - 1, 1], [d // 2, d // 2]], d, joint
+    )
     assert md.compose([channel] * 18, most=2).eps_ldp == math.inf
     assert md.compose([channel] * 8, most=2).eps_ldp < 1.26
 
@@ -190,7 +238,8 @@ def test_channels_of_different_secrets_have_no_table_of_their_own():
     first, second = (md.design(joint, md.LIP(1.0)).channel for joint in (one, other))
     for channels in ([first, second], [first.public(), second]):
         with pytest.raises(
-            md.InputError, match=r"protect different columns \('race', 'sex'\): give the table"
+            md.InputError,
+            match=r"protect different columns \('race', 'sex'\): give the table",
         ):
             md.compose(channels)
     assert md.compose([first.public(), second], other).exact

@@ -24,7 +24,9 @@ def joint() -> Joint:
 def test_a_matrix_of_exact_decimals_is_judged_like_the_channel_it_is(joint):
     channel = Channel(joint.useful, ("u", "v"), [[10, 0], [3, 7], [0, 10]], 10)
     matrix = [["1.0", "0"], ["0.3", "0.7"], ["0e5", "1"]]
-    assert audit_matrix(matrix, joint, LIP(0.3), outputs=["u", "v"]) == audit(channel, joint, LIP(0.3))
+    assert audit_matrix(matrix, joint, LIP(0.3), outputs=["u", "v"]) == audit(
+        channel, joint, LIP(0.3)
+    )
 
 
 def test_text_and_floats_mean_what_they_say(joint):
@@ -33,7 +35,9 @@ def test_text_and_floats_mean_what_they_say(joint):
         w = Fraction(cell)
         lift = (Fraction(1, 6) + w / 3) / (Fraction(1, 4) + w / 4)
         other = (Fraction(3, 10) + w / 5) / (Fraction(1, 4) + w / 4)
-        achieved = audit_matrix([[1, 0], [cell, 1 - w], [0, 1]], joint, LIP(1.0)).achieved
+        achieved = audit_matrix(
+            [[1, 0], [cell, 1 - w], [0, 1]], joint, LIP(1.0)
+        ).achieved
         assert is_smallest_budget(other / lift, achieved.eps_ldp)
 
 
@@ -44,23 +48,34 @@ def test_rows_within_1e_9_of_one_are_normalised_exactly(joint):
     assert verdict.achieved.eps_u == 0.0
     edge = [["0.5", "0.499999999"]] * 3  # sums to 1 - 1e-9
     assert audit_matrix(edge, joint, LIP(1e-300)).satisfied
-    with pytest.raises(InputError, match=r"row 'a' of the matrix sums to 0.9999999989, not 1 within 1e-9"):
+    with pytest.raises(
+        InputError,
+        match=r"row 'a' of the matrix sums to 0.9999999989, not 1 within 1e-9",
+    ):
         audit_matrix([["0.5", "0.4999999989"]] * 3, joint, LIP(1.0))
 
 
 def test_rows_may_come_in_any_order(joint):
     matrix = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])
-    there = audit_matrix(matrix, joint, LIP(0.3), symbols=["c", "b", "a"], outputs=["u", "v"])
+    there = audit_matrix(
+        matrix, joint, LIP(0.3), symbols=["c", "b", "a"], outputs=["u", "v"]
+    )
     assert there == audit_matrix(matrix[::-1], joint, LIP(0.3), outputs=["u", "v"])
 
 
 def test_labels_may_be_any_sequence_of_texts(joint):
     matrix = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
     verdict = audit_matrix(
-        matrix, joint, LIP(1.0), symbols=np.array(["a", "b", "c"]), outputs=np.array(["u", "v"])
+        matrix,
+        joint,
+        LIP(1.0),
+        symbols=np.array(["a", "b", "c"]),
+        outputs=np.array(["u", "v"]),
     )
     assert verdict == audit_matrix(matrix, joint, LIP(1.0), outputs=["u", "v"])
-    with pytest.raises(InputError, match=r"the matrix has the shape \(3, 2\), not \(0, 2\)"):
+    with pytest.raises(
+        InputError, match=r"the matrix has the shape \(3, 2\), not \(0, 2\)"
+    ):
         audit_matrix(matrix, joint, LIP(1.0), symbols=[])
 
 
@@ -86,25 +101,41 @@ def test_a_zero_in_a_matrix_is_a_zero(joint):
             {"symbols": ["a", "b", "d"]},
             r"the table has no useful symbol 'd', which the matrix has",
         ),
-        ([["1"]] * 3, {"symbols": ["a", "b", "a"]}, r"the useful symbol 'a' has two rows in the matrix"),
+        (
+            [["1"]] * 3,
+            {"symbols": ["a", "b", "a"]},
+            r"the useful symbol 'a' has two rows in the matrix",
+        ),
         (
             [["1"]] * 2,
             {"symbols": ["a", "b"]},
             r"the matrix has no row for the useful symbol 'c' of the table",
         ),
-        ([["1", "0"]] * 3, {"outputs": ["u", "u"]}, r"the output 'u' of the matrix occurs twice"),
+        (
+            [["1", "0"]] * 3,
+            {"outputs": ["u", "u"]},
+            r"the output 'u' of the matrix occurs twice",
+        ),
         (
             [["1", "0"], ["1", "x"], ["1", "0"]],
             {},
             r"row 'b', output 'y1' of the matrix: 'x' is not a number",
         ),
-        ([["1", "0"], ["1", ""], ["1", "0"]], {}, r"row 'b', output 'y1' of the matrix: the cell is empty"),
+        (
+            [["1", "0"], ["1", ""], ["1", "0"]],
+            {},
+            r"row 'b', output 'y1' of the matrix: the cell is empty",
+        ),
         (
             [["1", "0"], ["1", "nan"], ["1", "0"]],
             {},
             r"row 'b', output 'y1' of the matrix: 'nan' is not a finite",
         ),
-        ([[1, 0], [1, math.inf], [1, 0]], {}, r"row 'b', output 'y1' of the matrix: .*inf.* is not a finite"),
+        (
+            [[1, 0], [1, math.inf], [1, 0]],
+            {},
+            r"row 'b', output 'y1' of the matrix: .*inf.* is not a finite",
+        ),
         (
             [["1", "0"], ["1.5", "-0.5"], ["1", "0"]],
             {},
@@ -115,7 +146,11 @@ def test_a_zero_in_a_matrix_is_a_zero(joint):
             {},
             r"row 'b' of the matrix sums to 0.9, not 1 within 1e-9",
         ),
-        ([["1", "0"], ["0", "0"], ["1", "0"]], {}, r"row 'b' of the matrix sums to 0, not 1 within 1e-9"),
+        (
+            [["1", "0"], ["0", "0"], ["1", "0"]],
+            {},
+            r"row 'b' of the matrix sums to 0, not 1 within 1e-9",
+        ),
         (
             [["1", "0"], ["1", "1e-999999999"], ["1", "0"]],
             {},
@@ -131,7 +166,9 @@ def test_what_is_no_stochastic_matrix_is_refused(joint, matrix, names, message):
 def test_of_several_secrets_no_average_is_judged_and_no_population(tmp_path):
     """The 1/l of averages of a crossing bounds none of its columns, and a set of the crossing is not theirs."""
     labels = [("a", "0"), ("a", "1"), ("b", "0"), ("b", "1")]
-    joint = Joint.from_counts([[1, 2], [3, 4], [5, 6], [7, 9]], sensitive_labels=labels, sensitive=("p", "q"))
+    joint = Joint.from_counts(
+        [[1, 2], [3, 4], [5, 6], [7, 9]], sensitive_labels=labels, sensitive=("p", "q")
+    )
     with pytest.raises(InputError, match=r"l1 bounds averages: with protect-each"):
         audit_matrix([[1, 0], [0, 1]], joint.protecting_each(), L1Lift(1.0, 1.0))
     path = tmp_path / "w.csv"
@@ -146,9 +183,18 @@ def test_of_several_secrets_no_average_is_judged_and_no_population(tmp_path):
     ("matrix", "message"),
     [
         ([], "must have rows of numbers, one row per useful symbol, of one length"),
-        ([[0.5, 0.5], [1.0]], "must have rows of numbers, one row per useful symbol, of one length"),
-        ([0.5, 0.5], "must have rows of numbers, one row per useful symbol, of one length"),
-        ([[0.5, 0.5]] * 3, r"has the shape \(3, 2\), not \(2, 2\) for its symbols and outputs"),
+        (
+            [[0.5, 0.5], [1.0]],
+            "must have rows of numbers, one row per useful symbol, of one length",
+        ),
+        (
+            [0.5, 0.5],
+            "must have rows of numbers, one row per useful symbol, of one length",
+        ),
+        (
+            [[0.5, 0.5]] * 3,
+            r"has the shape \(3, 2\), not \(2, 2\) for its symbols and outputs",
+        ),
     ],
 )
 def test_an_array_that_is_no_matrix_of_the_table(matrix, message):

@@ -47,7 +47,9 @@ def test_everything_agrees_with_the_plain_formulas(case):
     expected = floats.leakage(p, ALPHAS)
     for order in ORDERS:
         expected[f"sibson_information[{order:g}]"] = floats.sibson_information(p, order)
-        expected[f"arimoto_information[{order:g}]"] = floats.arimoto_information(p, order)
+        expected[f"arimoto_information[{order:g}]"] = floats.arimoto_information(
+            p, order
+        )
     assert set(result.leakage) == set(expected)
     for name, value in expected.items():
         assert result.leakage[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
@@ -59,30 +61,51 @@ def test_every_output_is_rounded_outwards_around_its_exact_value(case):
     joint, channel = case
     total = joint.total
     p_s = [Fraction(sum(row), total) for row in joint.counts]
-    for out, column in zip(measure(channel, joint).outputs, lifts(joint.counts, channel.rows), strict=True):
+    for out, column in zip(
+        measure(channel, joint).outputs, lifts(joint.counts, channel.rows), strict=True
+    ):
         exact = {
             "max_lift": max(column),
             "l1_lift": sum(p * abs(v - 1) for p, v in zip(p_s, column, strict=True)),
-            "chi2_lift": sum(p * (v - 1) ** 2 for p, v in zip(p_s, column, strict=True)),
+            "chi2_lift": sum(
+                p * (v - 1) ** 2 for p, v in zip(p_s, column, strict=True)
+            ),
         }
         if min(column) > 0:
-            exact["l1_lift_inverse"] = sum(p * abs(1 / v - 1) for p, v in zip(p_s, column, strict=True))
-            exact["chi2_lift_inverse"] = sum(p * (1 / v - 1) ** 2 for p, v in zip(p_s, column, strict=True))
+            exact["l1_lift_inverse"] = sum(
+                p * abs(1 / v - 1) for p, v in zip(p_s, column, strict=True)
+            )
+            exact["chi2_lift_inverse"] = sum(
+                p * (1 / v - 1) ** 2 for p, v in zip(p_s, column, strict=True)
+            )
         else:
-            assert out.l1_lift_inverse == out.chi2_lift_inverse == out.max_log_lift_ratio == math.inf
+            assert (
+                out.l1_lift_inverse
+                == out.chi2_lift_inverse
+                == out.max_log_lift_ratio
+                == math.inf
+            )
             assert out.alpha_lift_inverse[2.0] == math.inf
             assert out.min_log_lift == -math.inf
         for name, value in exact.items():
             got = getattr(out, name)
             assert Fraction(got) >= value, name
             assert Fraction(math.nextafter(got, -1.0)) < value or value == 0, name
-        assert Fraction(out.min_lift) <= min(column) < Fraction(math.nextafter(out.min_lift, 9e9))
+        assert (
+            Fraction(out.min_lift)
+            <= min(column)
+            < Fraction(math.nextafter(out.min_lift, 9e9))
+        )
         with localcontext(CONTEXT):
-            square = sum(decimal(p) * decimal(v) ** 2 for p, v in zip(p_s, column, strict=True)).sqrt()
+            square = sum(
+                decimal(p) * decimal(v) ** 2 for p, v in zip(p_s, column, strict=True)
+            ).sqrt()
             assert Decimal(out.alpha_lift[2.0]) >= square - Decimal(10) ** -70
             if max(column) > 1:
                 assert Decimal(out.max_log_lift) >= decimal(max(column)).ln()
-        assert out.posterior == pytest.approx([float(p * v) for p, v in zip(p_s, column, strict=True)])
+        assert out.posterior == pytest.approx(
+            [float(p * v) for p, v in zip(p_s, column, strict=True)]
+        )
 
 
 @settings(max_examples=80)
@@ -94,7 +117,9 @@ def test_every_guarantee_holds_and_the_worst_output_is_the_leakage(case):
         assert holds(line), line
         assert line.attained is not None
     assert result.leakage["l1_lift"] == max(out.l1_lift for out in result.outputs)
-    assert result.leakage["min_log_lift"] == min(out.min_log_lift for out in result.outputs)
+    assert result.leakage["min_log_lift"] == min(
+        out.min_log_lift for out in result.outputs
+    )
     assert math.fsum(out.probability for out in result.outputs) == pytest.approx(1.0)
     assert {line.source for line in result.guarantees} == {
         *(f"Proposition 1.{k}" for k in (1, 2, 3, 4)),
@@ -105,9 +130,18 @@ def test_every_guarantee_holds_and_the_worst_output_is_the_leakage(case):
 
 def test_a_zero_lift_is_infinite_leakage_never_a_skipped_cell():
     joint = Joint.from_counts([[1, 0, 3], [2, 1, 3]])
-    released = Channel(joint.useful, joint.useful.names, [[D * (i == j) for j in range(3)] for i in range(3)])
+    released = Channel(
+        joint.useful,
+        joint.useful.names,
+        [[D * (i == j) for j in range(3)] for i in range(3)],
+    )
     leakage = measure(released, joint).leakage
-    for name in ("max_log_lift_ratio", "l1_lift_inverse", "chi2_lift_inverse", "alpha_lift_inverse[2]"):
+    for name in (
+        "max_log_lift_ratio",
+        "l1_lift_inverse",
+        "chi2_lift_inverse",
+        "alpha_lift_inverse[2]",
+    ):
         assert leakage[name] == math.inf
     assert leakage["min_log_lift"] == -math.inf
     record = json.loads(to_json(asdict(measure(released, joint))))
@@ -143,9 +177,15 @@ def test_texts_show_every_guarantee_and_output(adult):
         assert line.measure in text
     shown = dict(line.split() for line in text.split("\n\n")[1].splitlines()[1:])
     for name, value in result.leakage.items():
-        low, high = (float(shown[name]), value) if name == "min_log_lift" else (value, float(shown[name]))
+        low, high = (
+            (float(shown[name]), value)
+            if name == "min_log_lift"
+            else (value, float(shown[name]))
+        )
         assert low <= high, name
-    *_, table = measures_text(result, per_output=True).partition("\n\nOutput by output\n")
+    *_, table = measures_text(result, per_output=True).partition(
+        "\n\nOutput by output\n"
+    )
     table = table.splitlines()
     assert len(table) == 1 + len(channel.outputs)
     assert table[0].split()[:3] == ["output", "probability", "max_lift"]
@@ -157,24 +197,41 @@ def test_texts_show_every_guarantee_and_output(adult):
         ({"alphas": (1.0,)}, r"alpha \(1\) must be above 1"),
         ({"orders": (0.0,)}, r"the order \(0\) must be positive"),
         ({"orders": (math.nan,)}, r"the order \(nan\) must be positive"),
-        ({"breaches": (1.0,)}, r"prior of a property \(1\) must be strictly between 0 and 1"),
+        (
+            {"breaches": (1.0,)},
+            r"prior of a property \(1\) must be strictly between 0 and 1",
+        ),
     ],
 )
 def test_bad_orders_and_priors_are_refused(adult, arguments, message):
-    channel = design(adult, ALIP.from_epsilon(1.0), mechanism="complete-merging").channel
+    channel = design(
+        adult, ALIP.from_epsilon(1.0), mechanism="complete-merging"
+    ).channel
     with pytest.raises(InputError, match=message):
         measure(channel, adult, **arguments)
 
 
 @settings(max_examples=40)
-@given(st.lists(st.lists(st.integers(0, 20), min_size=4, max_size=4), min_size=4, max_size=4))
+@given(
+    st.lists(
+        st.lists(st.integers(0, 20), min_size=4, max_size=4), min_size=4, max_size=4
+    )
+)
 def test_of_several_secrets_every_line_speaks_of_all(counts):
     """Guarantees hold for the largest leakage of any secret, and outputs have the extreme lifts of all."""
     assume(all(map(any, counts)) and all(map(any, zip(*counts, strict=True))))
     labels = [("a", "0"), ("a", "1"), ("b", "0"), ("b", "1")]
-    joint = Joint.from_counts(counts, sensitive_labels=labels, sensitive=("p", "q")).protecting_each()
+    joint = Joint.from_counts(
+        counts, sensitive_labels=labels, sensitive=("p", "q")
+    ).protecting_each()
     names = joint.useful.names
-    channel = Channel(joint.useful, names, np.eye(len(names), dtype=np.int64), denominator=1, joint=joint)
+    channel = Channel(
+        joint.useful,
+        names,
+        np.eye(len(names), dtype=np.int64),
+        denominator=1,
+        joint=joint,
+    )
     result = measure(channel, joint, ALPHAS, ORDERS)
     assert all(holds(line) for line in result.guarantees)
     for line in result.guarantees:
@@ -182,9 +239,16 @@ def test_of_several_secrets_every_line_speaks_of_all(counts):
             assert result.leakage[line.measure] == line.attained
     for measure_of in ("max_log_lift", "min_log_lift", "l1_lift", "chi2_lift_inverse"):
         extreme = min if measure_of.startswith("min") else max
-        assert extreme(getattr(out, measure_of) for out in result.outputs) == result.leakage[measure_of]
+        assert (
+            extreme(getattr(out, measure_of) for out in result.outputs)
+            == result.leakage[measure_of]
+        )
     for y, out in enumerate(result.outputs):
-        every = [lift for secret in joint.secrets for lift in lifts(secret.counts, channel.rows)[y]]
+        every = [
+            lift
+            for secret in joint.secrets
+            for lift in lifts(secret.counts, channel.rows)[y]
+        ]
         assert out.max_lift >= max(every)
         assert out.min_lift <= min(every)
     assert all(len(out.posterior) == 4 for out in result.outputs)

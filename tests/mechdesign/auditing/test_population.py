@@ -30,20 +30,31 @@ def boxes(draw: st.DrawFn, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     cells[-1] += SCALE - sum(cells)
     down = draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
     up = draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
-    lower = tuple(max(0, cell - d * SCALE // 20) for cell, d in zip(cells, down, strict=True))
-    upper = tuple(min(SCALE, cell + u * SCALE // 20) for cell, u in zip(cells, up, strict=True))
+    lower = tuple(
+        max(0, cell - d * SCALE // 20) for cell, d in zip(cells, down, strict=True)
+    )
+    upper = tuple(
+        min(SCALE, cell + u * SCALE // 20) for cell, u in zip(cells, up, strict=True)
+    )
     return lower, upper
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(2, 3), st.integers(2, 4))
-def test_extremes_are_those_of_all_vertices(data: st.DataObject, size: int, n: int) -> None:
+def test_extremes_are_those_of_all_vertices(
+    data: st.DataObject, size: int, n: int
+) -> None:
     """max and min of l(s, y) and of P(y|s) / P(y|t) over the set, equal to those over its vertices."""
     rows = [data.draw(boxes(n)) for _ in range(size)]
     shares = data.draw(boxes(size))
     w = data.draw(st.lists(st.integers(0, 5), min_size=n, max_size=n).filter(any))
-    exact = [tuple(tuple(Fraction(end, SCALE) for end in side) for side in row) for row in (*rows, shares)]
-    chosen = ConfidenceSet(0.9, tuple(r[0] for r in rows), tuple(r[1] for r in rows), *exact[-1])
+    exact = [
+        tuple(tuple(Fraction(end, SCALE) for end in side) for side in row)
+        for row in (*rows, shares)
+    ]
+    chosen = ConfidenceSet(
+        0.9, tuple(r[0] for r in rows), tuple(r[1] for r in rows), *exact[-1]
+    )
     at = [x for x in range(n) if w[x]]
     found = Population(chosen).extremes((at, [w[x] for x in at]))
     high = low = ratio = Fraction(0)
@@ -97,7 +108,10 @@ def test_the_verdict_turns_where_the_achieved_budget_lies(notion: Notion) -> Non
             LIP(max(achieved.eps_l, achieved.eps_u)),
             LIP(less(max(achieved.eps_l, achieved.eps_u))),
         ),
-        "alip": (ALIP(achieved.eps_l, achieved.eps_u), ALIP(less(achieved.eps_l), achieved.eps_u)),
+        "alip": (
+            ALIP(achieved.eps_l, achieved.eps_u),
+            ALIP(less(achieved.eps_l), achieved.eps_u),
+        ),
         "max-lift": (MaxLift(achieved.eps_u), MaxLift(less(achieved.eps_u))),
         "min-lift": (MinLift(achieved.eps_l), MinLift(less(achieved.eps_l))),
     }
@@ -117,7 +131,9 @@ def test_a_point_set_gives_the_verdict_of_the_table() -> None:
     rows = tuple(tuple(c * SCALE // 8 for c in row) for row in joint.counts)
     half = (Fraction(1, 2),) * 2
     channel = _channel(joint, [[6, 4], [4, 6], [5, 5]])
-    there = audit_population(channel, joint, LIP(1.0), ConfidenceSet(0.5, rows, rows, half, half))
+    there = audit_population(
+        channel, joint, LIP(1.0), ConfidenceSet(0.5, rows, rows, half, half)
+    )
     here = audit(channel, joint, LIP(1.0))
     assert there.achieved == here.achieved
     assert there.worst == here.worst
@@ -134,14 +150,18 @@ def test_a_constant_output_is_private_for_every_population() -> None:
 def test_an_output_that_may_never_come_from_a_symbol_has_no_finite_budget() -> None:
     joint = Joint.from_counts([[9, 0], [5, 4]])
     channel = _channel(joint, [[1, 0], [0, 1]])
-    achieved = audit_population(channel, joint, LDP(1.0), confidence_set(joint)).achieved
+    achieved = audit_population(
+        channel, joint, LDP(1.0), confidence_set(joint)
+    ).achieved
     assert achieved.eps_ldp == math.inf
     assert achieved.eps_l == math.inf
     assert math.isfinite(achieved.eps_u)
 
 
 def test_rows_may_stand_in_another_order() -> None:
-    turned = Joint.from_counts([row[::-1] for row in JOINT.counts], useful_labels=["x2", "x1", "x0"])
+    turned = Joint.from_counts(
+        [row[::-1] for row in JOINT.counts], useful_labels=["x2", "x1", "x0"]
+    )
     chosen = confidence_set(turned)
     one = audit_population(CHANNEL, turned, LDP(0.3), chosen)
     other = audit_population(CHANNEL, JOINT, LDP(0.3), confidence_set(JOINT))
@@ -153,13 +173,16 @@ def test_budgets_of_single_symbols_are_refused() -> None:
     joint = Joint.from_counts([[60, 40], [45, 55]])
     channel = Channel(joint.useful, ("y",), IntegerRows.of([[1], [1]]), 1, joint)
     notion = ALIP(0.1, 0.1).with_budgets({"s0": (2.0, 2.0)})
-    with pytest.raises(InputError, match=r"confidence is not built with .*budgets of symbols"):
+    with pytest.raises(
+        InputError, match=r"confidence is not built with .*budgets of symbols"
+    ):
         audit_population(channel, joint, notion, confidence_set(joint))
 
 
 def test_notions_on_averages_are_refused() -> None:
     with pytest.raises(
-        InputError, match="l1 bounds averages over the sensitive symbols, for which confidence"
+        InputError,
+        match="l1 bounds averages over the sensitive symbols, for which confidence",
     ):
         audit_population(CHANNEL, JOINT, L1Lift(math.inf, 0.5), confidence_set(JOINT))
 
@@ -172,14 +195,18 @@ def test_notions_on_averages_are_refused() -> None:
     ],
 )
 def test_other_symbols_are_refused(labels: list[str], message: str) -> None:
-    other = Joint.from_counts([[4] * len(labels), [5] * len(labels)], useful_labels=labels)
+    other = Joint.from_counts(
+        [[4] * len(labels), [5] * len(labels)], useful_labels=labels
+    )
     with pytest.raises(InputError, match=message):
         audit_population(CHANNEL, other, LDP(1.0), confidence_set(other))
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(2, 4), st.integers(2, 6))
-def test_the_screen_loses_no_worst_output(data: st.DataObject, size: int, n: int) -> None:
+def test_the_screen_loses_no_worst_output(
+    data: st.DataObject, size: int, n: int
+) -> None:
     """`worst`, which looks at few outputs exactly, against the extremes of each of them."""
     rows = [data.draw(boxes(n)) for _ in range(size)]
     low, high = data.draw(boxes(size))
@@ -196,12 +223,17 @@ def test_the_screen_loses_no_worst_output(data: st.DataObject, size: int, n: int
         for w in data.draw(st.lists(column, min_size=1, max_size=6))
     ]
     population = Population(chosen)
-    one, every = population.worst(columns), [population.extremes(c, y) for y, c in enumerate(columns)]
+    one, every = (
+        population.worst(columns),
+        [population.extremes(c, y) for y, c in enumerate(columns)],
+    )
     for side in range(3):
         best = every[0][side]
         for extremes in every[1:]:
             bound = extremes[side]
-            best = bound if bound.above * best.below > best.above * bound.below else best
+            best = (
+                bound if bound.above * best.below > best.above * bound.below else best
+            )
         assert one[side].above * best.below == best.above * one[side].below
 
 
@@ -209,12 +241,17 @@ def test_one_audit_judges_what_the_channel_was_designed_for() -> None:
     """A channel designed with confidence is judged on the set of whatever counts it is held against."""
     from mechdesign import design
 
-    channel = design(JOINT, LIP(0.5), mechanism="subset-merging", confidence=0.95).channel
+    channel = design(
+        JOINT, LIP(0.5), mechanism="subset-merging", confidence=0.95
+    ).channel
     assert audit(channel, JOINT, LIP(0.5)).satisfied
     few = Joint.from_counts([[c // 10 for c in row] for row in JOINT.counts])
     found = audit(channel, few, LIP(0.5))
     assert found.achieved == audit(channel, JOINT, LIP(0.5)).achieved
-    assert found.satisfied is audit_population(channel, few, LIP(0.5), confidence_set(few)).satisfied
+    assert (
+        found.satisfied
+        is audit_population(channel, few, LIP(0.5), confidence_set(few)).satisfied
+    )
     plain = design(JOINT, LIP(0.5), mechanism="subset-merging").channel
     assert audit(plain, few, LIP(0.5)).satisfied
     assert not audit(plain, few, LIP(0.5), population=confidence_set(few)).satisfied

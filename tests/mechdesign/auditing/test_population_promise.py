@@ -25,23 +25,35 @@ def published_as(groups: tuple[tuple[str, ...], ...]) -> Channel:
     labels = [names.get(label, label) for label in PUBLISHED.outputs]
     outputs = tuple(dict.fromkeys(labels))
     rows = [
-        [sum(v for v, own in zip(row, labels, strict=True) if own == y) for y in outputs]
+        [
+            sum(v for v, own in zip(row, labels, strict=True) if own == y)
+            for y in outputs
+        ]
         for row in PUBLISHED.rows
     ]
-    return Channel(PUBLISHED.useful, outputs, rows, PUBLISHED.denominator, PUBLISHED.joint)
+    return Channel(
+        PUBLISHED.useful, outputs, rows, PUBLISHED.denominator, PUBLISHED.joint
+    )
 
 
 def test_the_rare_symbol_is_blamed_and_merging_it_mends() -> None:
     promise = population_promise(PUBLISHED, JOINT, ALIP(3.0, 3.0))
     assert promise.level == 0.95
-    assert promise.achieved == audit_population(PUBLISHED, JOINT, LDP(1.0), confidence_set(JOINT)).achieved
+    assert (
+        promise.achieved
+        == audit_population(PUBLISHED, JOINT, LDP(1.0), confidence_set(JOINT)).achieved
+    )
     assert promise.largest.output == promise.smallest.output == "rare"
     assert promise.largest.symbols == ("rare",)
     assert promise.largest.records == (
         JOINT.counts[JOINT.sensitive.names.index(promise.largest.sensitive)][2],
     )
-    assert math.log(promise.largest.lift) == pytest.approx(promise.achieved.eps_u, rel=1e-12)
-    assert -math.log(promise.smallest.lift) == pytest.approx(promise.achieved.eps_l, rel=1e-12)
+    assert math.log(promise.largest.lift) == pytest.approx(
+        promise.achieved.eps_u, rel=1e-12
+    )
+    assert -math.log(promise.smallest.lift) == pytest.approx(
+        promise.achieved.eps_l, rel=1e-12
+    )
     merged = promise.merged
     assert merged is not None
     assert "rare" in merged.groups[0]
@@ -69,8 +81,13 @@ def test_two_outputs_are_not_merged_into_nothing() -> None:
 
 def test_the_promise_tightens_with_records() -> None:
     """A hundred times the records: closer to the table's own budgets, never inside them."""
-    many = Joint.from_counts((100 * np.array(TABLE)).tolist(), useful_labels=["a", "b", "rare", "c", "d"])
-    few_promise, many_promise = population_promise(PUBLISHED, JOINT), population_promise(PUBLISHED, many)
+    many = Joint.from_counts(
+        (100 * np.array(TABLE)).tolist(), useful_labels=["a", "b", "rare", "c", "d"]
+    )
+    few_promise, many_promise = (
+        population_promise(PUBLISHED, JOINT),
+        population_promise(PUBLISHED, many),
+    )
     assert many_promise.achieved.eps_u < few_promise.achieved.eps_u
     assert many_promise.achieved.eps_ldp > 0.0
 

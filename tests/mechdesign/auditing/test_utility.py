@@ -27,7 +27,9 @@ def truth(channel: Channel, joint: Joint) -> tuple[Decimal, Decimal]:
     with localcontext() as context:
         context.prec = 120
         total = sum(map(sum, joint.counts))
-        p_x = [Fraction(sum(column), total) for column in zip(*joint.counts, strict=True)]
+        p_x = [
+            Fraction(sum(column), total) for column in zip(*joint.counts, strict=True)
+        ]
         w = [[Fraction(v, channel.denominator) for v in row] for row in channel.rows]
         information = Decimal(0)
         for y in range(len(channel.outputs)):
@@ -35,8 +37,14 @@ def truth(channel: Channel, joint: Joint) -> tuple[Decimal, Decimal]:
             for p, row in zip(p_x, w, strict=True):
                 if row[y]:
                     share = p * row[y]
-                    information += Decimal(share.numerator) / Decimal(share.denominator) * log(row[y] / p_y)
-        entropy = -sum(Decimal(p.numerator) / Decimal(p.denominator) * log(p) for p in p_x)
+                    information += (
+                        Decimal(share.numerator)
+                        / Decimal(share.denominator)
+                        * log(row[y] / p_y)
+                    )
+        entropy = -sum(
+            Decimal(p.numerator) / Decimal(p.denominator) * log(p) for p in p_x
+        )
         return information, entropy
 
 
@@ -46,14 +54,24 @@ counts = st.one_of(st.integers(1, 20), st.integers(1, 2**60), st.integers(1, 2**
 @settings(max_examples=40)
 @given(st.data(), st.integers(2, 4), st.integers(1, 4))
 def test_utility_is_just_below_the_truth(data, n, k):
-    joint = Joint.from_counts([data.draw(st.lists(counts, min_size=n, max_size=n)) for _ in range(2)])
+    joint = Joint.from_counts(
+        [data.draw(st.lists(counts, min_size=n, max_size=n)) for _ in range(2)]
+    )
     rows = []
     for _ in range(n):
-        cuts = data.draw(st.lists(st.sampled_from([0, 1, D // 3, D - 1, D]), min_size=k - 1, max_size=k - 1))
+        cuts = data.draw(
+            st.lists(
+                st.sampled_from([0, 1, D // 3, D - 1, D]),
+                min_size=k - 1,
+                max_size=k - 1,
+            )
+        )
         cuts.sort()
         rows.append([b - a for a, b in zip([0, *cuts], [*cuts, D], strict=True)])
     used = [y for y in range(k) if any(row[y] for row in rows)]
-    channel = Channel(joint.useful, tuple(map(str, used)), [[row[y] for y in used] for row in rows])
+    channel = Channel(
+        joint.useful, tuple(map(str, used)), [[row[y] for y in used] for row in rows]
+    )
     information, entropy = truth(channel, joint)
     found = utility(channel, joint)
     assert Decimal(found.mutual_information) <= information
@@ -73,7 +91,12 @@ def test_a_nearly_constant_x_is_measured_as_well_as_any_other():
 
 def test_what_loses_nothing_has_exactly_all():
     joint = Joint.from_counts([[1, 2, 3], [3, 2, 1]])
-    channel = Channel(joint.useful, ("u", "v", "w", "z"), [[5, 3, 0, 0], [0, 0, 8, 0], [0, 0, 0, 8]], 8)
+    channel = Channel(
+        joint.useful,
+        ("u", "v", "w", "z"),
+        [[5, 3, 0, 0], [0, 0, 8, 0], [0, 0, 0, 8]],
+        8,
+    )
     assert utility(channel, joint).nmi == 1.0
     assert utility(channel, joint).mutual_information == pytest.approx(
         utility(channel, joint).entropy, rel=1e-14
@@ -101,7 +124,11 @@ def test_accuracy_does_not_depend_on_the_size():
     rows[:, 0] += 2**26 - rows.sum(axis=1)
     channel = Channel(joint.useful, tuple(map(str, range(20))), rows, 2**26)
     information, entropy = truth(channel, joint)
-    assert 0 <= information - Decimal(utility(channel, joint).mutual_information) <= CLOSE * entropy
+    assert (
+        0
+        <= information - Decimal(utility(channel, joint).mutual_information)
+        <= CLOSE * entropy
+    )
 
 
 def test_rows_are_matched_by_symbol_and_other_symbols_are_refused():
@@ -110,5 +137,7 @@ def test_rows_are_matched_by_symbol_and_other_symbols_are_refused():
     turned = Joint.from_counts([[2, 1], [2, 3]], useful_labels=["x1", "x0"])
     assert utility(channel, turned) == utility(channel, joint)
     other = Joint.from_counts([[1, 2], [3, 2]], useful_labels=["x0", "b"])
-    with pytest.raises(InputError, match="the table has no useful symbol 'x1', which the channel has"):
+    with pytest.raises(
+        InputError, match="the table has no useful symbol 'x1', which the channel has"
+    ):
         utility(channel, other)

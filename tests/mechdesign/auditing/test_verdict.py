@@ -19,7 +19,11 @@ from tests.oracles.lifts import exp_bounds, smallest_budget
 def released(joint: Joint) -> Channel:
     """The channel that publishes X."""
     n = len(joint.useful)
-    return Channel(joint.useful, joint.useful.names, [[D * (i == j) for j in range(n)] for i in range(n)])
+    return Channel(
+        joint.useful,
+        joint.useful.names,
+        [[D * (i == j) for j in range(n)] for i in range(n)],
+    )
 
 
 def constant(joint: Joint) -> Channel:
@@ -33,7 +37,13 @@ def joint() -> Joint:
 
 
 def test_the_constant_channel_achieves_zero_and_satisfies_every_notion(joint):
-    for notion in (ALIP(1e-300, 1e-300), LIP(5e-324), LDP(1e-9), MaxLift(1e-9), MinLift(1e-9)):
+    for notion in (
+        ALIP(1e-300, 1e-300),
+        LIP(5e-324),
+        LDP(1e-9),
+        MaxLift(1e-9),
+        MinLift(1e-9),
+    ):
         verdict = audit(constant(joint), joint, notion)
         assert verdict.satisfied
         assert verdict.notion is notion
@@ -51,12 +61,19 @@ def test_achieved_budgets_are_the_smallest_doubles_that_hold(joint):
 
 @pytest.mark.parametrize(
     ("ratio", "notion"),
-    [(Fraction(4, 3), MaxLift), (Fraction(3, 2), MinLift), (Fraction(3, 2), LIP), (Fraction(2), LDP)],
+    [
+        (Fraction(4, 3), MaxLift),
+        (Fraction(3, 2), MinLift),
+        (Fraction(3, 2), LIP),
+        (Fraction(2), LDP),
+    ],
 )
 def test_the_verdict_turns_between_two_neighbouring_doubles(joint, ratio, notion):
     enough = smallest_budget(ratio)
     assert audit(released(joint), joint, notion(enough)).satisfied
-    assert not audit(released(joint), joint, notion(math.nextafter(enough, 0.0))).satisfied
+    assert not audit(
+        released(joint), joint, notion(math.nextafter(enough, 0.0))
+    ).satisfied
 
 
 def test_worst_names_the_cell_that_uses_most_of_its_budget(joint):
@@ -66,13 +83,22 @@ def test_worst_names_the_cell_that_uses_most_of_its_budget(joint):
     assert verdict.worst.lift == 4 / 3
     verdict = audit(released(joint), joint, ALIP(eps_l=0.3, eps_u=0.3))
     assert not verdict.satisfied
-    assert (verdict.worst.sensitive, verdict.worst.output, verdict.worst.against) == ("s0", "x0", None)
+    assert (verdict.worst.sensitive, verdict.worst.output, verdict.worst.against) == (
+        "s0",
+        "x0",
+        None,
+    )
     assert verdict.worst.lift == 2 / 3
 
 
 def test_worst_of_ldp_names_both_symbols(joint):
     worst = audit(released(joint), joint, LDP(0.5)).worst
-    assert (worst.sensitive, worst.against, worst.output, worst.lift) == ("s1", "s0", "x0", 4 / 3)
+    assert (worst.sensitive, worst.against, worst.output, worst.lift) == (
+        "s1",
+        "s0",
+        "x0",
+        4 / 3,
+    )
 
 
 def test_a_violated_side_is_named_before_a_satisfied_one_that_is_nearly_used_up():
@@ -108,7 +134,8 @@ def test_rows_in_another_order_are_matched_by_symbol(joint):
     channel = Channel(joint.useful, ("a", "b"), [[D, 0], [0, D], [D // 2, D // 2]])
     order = [2, 0, 1]
     shuffled = Joint.from_counts(
-        [[row[x] for x in order] for row in joint.counts], useful_labels=[f"x{x}" for x in order]
+        [[row[x] for x in order] for row in joint.counts],
+        useful_labels=[f"x{x}" for x in order],
     )
     assert audit(channel, shuffled, LIP(0.4)) == audit(channel, joint, LIP(0.4))
 
@@ -119,14 +146,18 @@ def test_a_table_with_other_symbols_is_refused(joint):
     with pytest.raises(InputError, match=r"no row for the useful symbol 'x3'"):
         audit(channel, more, LIP(1.0))
     fewer = Joint.from_counts([[1, 2], [2, 1]])
-    with pytest.raises(InputError, match=r"the table has no useful symbol 'x2', which the channel has"):
+    with pytest.raises(
+        InputError, match=r"the table has no useful symbol 'x2', which the channel has"
+    ):
         audit(channel, fewer, LIP(1.0))
 
 
 class Tampered(Channel):
     """A channel whose constructor was bypassed."""
 
-    useful = outputs = integers = denominator = None  # in the place of what the constructor checks
+    useful = outputs = integers = denominator = (
+        None  # in the place of what the constructor checks
+    )
 
     def __init__(self, channel: Channel, **changes) -> None:
         names = ("useful", "outputs", "integers", "denominator")
@@ -136,7 +167,8 @@ class Tampered(Channel):
 def test_the_audit_adds_up_the_rows_itself(joint):
     wrong = Tampered(released(joint), denominator=D - 1)
     with pytest.raises(
-        InputError, match=r"row 'x0' sums to 9007199254740992, not to the denominator 90071992547409"
+        InputError,
+        match=r"row 'x0' sums to 9007199254740992, not to the denominator 90071992547409",
     ):
         audit(wrong, joint, LIP(1.0))
 
@@ -147,11 +179,23 @@ def test_the_audit_refuses_outputs_without_mass_and_negative_entries(joint):
             self.columns = columns
 
     columns = [([0, 1, 2], [D, D, D]), ([], [])]
-    with pytest.raises(InputError, match=r"the output 'b' has no mass, or an entry below zero"):
-        audit(Tampered(released(joint), outputs=("a", "b"), integers=Columns(columns)), joint, LIP(1.0))
+    with pytest.raises(
+        InputError, match=r"the output 'b' has no mass, or an entry below zero"
+    ):
+        audit(
+            Tampered(released(joint), outputs=("a", "b"), integers=Columns(columns)),
+            joint,
+            LIP(1.0),
+        )
     columns = [([0, 1, 2], [D + 1, D, D]), ([0], [-1])]
-    with pytest.raises(InputError, match=r"the output 'b' has no mass, or an entry below zero"):
-        audit(Tampered(released(joint), outputs=("a", "b"), integers=Columns(columns)), joint, LIP(1.0))
+    with pytest.raises(
+        InputError, match=r"the output 'b' has no mass, or an entry below zero"
+    ):
+        audit(
+            Tampered(released(joint), outputs=("a", "b"), integers=Columns(columns)),
+            joint,
+            LIP(1.0),
+        )
 
 
 def test_failing_outputs_are_those_that_break_the_budget(joint):
@@ -208,7 +252,9 @@ def test_huge_counts_are_exact():
     for c, expected in ((math.floor(low), True), (math.ceil(high), False)):
         joint = Joint.from_counts([[c, half - c], [half - c, c]])
         assert audit(released(joint), joint, MaxLift(0.5)).satisfied is expected
-        assert audit(released(joint), joint, MaxLift(math.nextafter(0.5, 1.0))).satisfied
+        assert audit(
+            released(joint), joint, MaxLift(math.nextafter(0.5, 1.0))
+        ).satisfied
 
 
 def test_the_published_table_is_audited_in_full(adult):

@@ -60,7 +60,9 @@ def is_smallest_double(value: float, exact: Decimal | None) -> bool:
 
 
 @settings(max_examples=120)
-@given(cases(), st.sampled_from(sorted(KINDS)), st.floats(0.01, 3.0), st.floats(0.01, 3.0))
+@given(
+    cases(), st.sampled_from(sorted(KINDS)), st.floats(0.01, 3.0), st.floats(0.01, 3.0)
+)
 def test_verdict_and_used_budgets_agree_with_80_digits(case, name, eps_l, eps_u):
     joint, channel = case
     notion = KINDS[name](eps_l, eps_u)
@@ -70,7 +72,9 @@ def test_verdict_and_used_budgets_agree_with_80_digits(case, name, eps_l, eps_u)
     below, above = mean_oracle.used(joint.counts, channel.rows, limits.mean.name, order)
     assert is_smallest_double(verdict.used.eps_u, above)
     assert is_smallest_double(verdict.used.eps_l, below)
-    assert verdict.satisfied == mean_oracle.satisfies(joint.counts, channel.rows, limits)
+    assert verdict.satisfied == mean_oracle.satisfies(
+        joint.counts, channel.rows, limits
+    )
     assert verdict.satisfied == (failing_outputs(channel, joint, notion) == ())
 
 
@@ -81,19 +85,29 @@ def test_the_verdict_turns_between_two_neighbouring_doubles(name):
     channel = channel_of(joint, 7)
     used = audit(channel, joint, KINDS[name](1.0, 1.0)).used
     assert audit(channel, joint, KINDS[name](used.eps_l, used.eps_u)).satisfied
-    assert not audit(channel, joint, KINDS[name](math.nextafter(used.eps_l, 0.0), used.eps_u)).satisfied
-    assert not audit(channel, joint, KINDS[name](used.eps_l, math.nextafter(used.eps_u, 0.0))).satisfied
+    assert not audit(
+        channel, joint, KINDS[name](math.nextafter(used.eps_l, 0.0), used.eps_u)
+    ).satisfied
+    assert not audit(
+        channel, joint, KINDS[name](used.eps_l, math.nextafter(used.eps_u, 0.0))
+    ).satisfied
 
 
 def test_l1_and_chi2_of_a_table_done_by_hand():
     """P(s) = 1/2 and lifts 2/3, 4/3: l1 = 1/3 and chi2 = 1/9, so both use log(4/3)."""
     joint = Joint.from_counts([[1, 2, 3], [2, 1, 3]])
-    released = Channel(joint.useful, joint.useful.names, [[D * (i == j) for j in range(3)] for i in range(3)])
+    released = Channel(
+        joint.useful,
+        joint.useful.names,
+        [[D * (i == j) for j in range(3)] for i in range(3)],
+    )
     expected = smallest_budget(Fraction(4, 3))
     assert audit(released, joint, L1Lift(1.0, 1.0)).used.eps_u == expected
     assert audit(released, joint, Chi2Lift(1.0, 1.0)).used.eps_u == expected
     # The inverses 3/2 and 3/4: l1 = 3/8.
-    assert audit(released, joint, L1Lift(1.0, 1.0)).used.eps_l == smallest_budget(Fraction(11, 8))
+    assert audit(released, joint, L1Lift(1.0, 1.0)).used.eps_l == smallest_budget(
+        Fraction(11, 8)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
@@ -109,11 +123,19 @@ def test_a_constant_channel_uses_nothing_at_the_smallest_budget(name):
 def test_a_lift_of_zero_makes_the_inverse_infinite(name):
     """Zero lift is never a skipped cell; dropping the inverse drops its verdict, not its value."""
     joint = Joint.from_counts([[1, 0, 3], [2, 1, 3]])
-    released = Channel(joint.useful, joint.useful.names, [[D * (i == j) for j in range(3)] for i in range(3)])
+    released = Channel(
+        joint.useful,
+        joint.useful.names,
+        [[D * (i == j) for j in range(3)] for i in range(3)],
+    )
     verdict = audit(released, joint, KINDS[name](700.0, 700.0))
     assert not verdict.satisfied
     assert verdict.used.eps_l == math.inf
-    assert (verdict.worst.sensitive, verdict.worst.output, verdict.worst.lift) == ("s0", "x1", 0.0)
+    assert (verdict.worst.sensitive, verdict.worst.output, verdict.worst.lift) == (
+        "s0",
+        "x1",
+        0.0,
+    )
     assert failing_outputs(released, joint, KINDS[name](700.0, 700.0)) == (1,)
     assert audit(released, joint, KINDS[name](math.inf, 700.0)).satisfied
 
@@ -126,13 +148,21 @@ def test_an_infinite_order_is_the_verdict_of_alip():
             audit(channel, joint, AlphaLift(eps, eps, math.inf)),
             audit(channel, joint, ALIP(eps, eps)),
         )
-        assert (alpha.satisfied, alpha.achieved, alpha.worst) == (alip.satisfied, alip.achieved, alip.worst)
+        assert (alpha.satisfied, alpha.achieved, alpha.worst) == (
+            alip.satisfied,
+            alip.achieved,
+            alip.worst,
+        )
 
 
 def test_worst_names_the_output_that_violates():
     """Output x0 is far from its budget above, output x1 breaks the one below."""
     joint = Joint.from_counts([[90, 1, 9], [10, 50, 40]])
-    released = Channel(joint.useful, joint.useful.names, [[D * (i == j) for j in range(3)] for i in range(3)])
+    released = Channel(
+        joint.useful,
+        joint.useful.names,
+        [[D * (i == j) for j in range(3)] for i in range(3)],
+    )
     verdict = audit(released, joint, L1Lift(0.5, 3.0))
     assert not verdict.satisfied
     assert (verdict.worst.sensitive, verdict.worst.output) == ("s0", "x1")
@@ -143,7 +173,9 @@ def test_worst_names_the_output_that_violates():
 def test_quotients_round_up_to_the_next_double(numerator, denominator):
     value = quotient_above(numerator, denominator)
     assert Fraction(value) >= Fraction(numerator, denominator)
-    assert numerator == 0 or Fraction(math.nextafter(value, -1.0)) < Fraction(numerator, denominator)
+    assert numerator == 0 or Fraction(math.nextafter(value, -1.0)) < Fraction(
+        numerator, denominator
+    )
 
 
 def test_quotients_beyond_doubles():

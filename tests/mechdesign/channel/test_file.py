@@ -36,7 +36,10 @@ def channel() -> Channel:
         notion=to_record(ALIP(math.inf, 0.7)),
         achieved={"eps_l": math.inf, "eps_u": np.float64(0.5), "eps_ldp": math.inf},
         utility={"nmi": 0.75, "mutual_information": 0.8, "entropy": 1.0},
-        certificate={"gap_nmi": None, "details": {"vertices": np.int64(12), "exact": False}},
+        certificate={
+            "gap_nmi": None,
+            "details": {"vertices": np.int64(12), "exact": False},
+        },
         provenance={
             "tool": "mechdesign",
             "source": "adult.csv",
@@ -45,7 +48,13 @@ def channel() -> Channel:
             "tags": ["inf"],
         },
     )
-    return Channel(joint.useful, ("u", "v"), [[D, 0], [1, D - 1], [0, D]], joint=joint, record=record)
+    return Channel(
+        joint.useful,
+        ("u", "v"),
+        [[D, 0], [1, D - 1], [0, D]],
+        joint=joint,
+        record=record,
+    )
 
 
 def test_a_saved_channel_comes_back_whole(channel, tmp_path):
@@ -67,8 +76,14 @@ def test_the_file_is_what_the_interface_says(channel, tmp_path):
     document = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
     assert document["format"] == "mechdesign.channel"
     assert document["version"] == 1
-    assert document["useful"] == {"columns": ["code"], "symbols": [["01234"], ["?"], ['say "NA"']]}
-    assert document["sensitive"] == {"columns": ["relation"], "symbols": [["Ehemann"], ["妻"]]}
+    assert document["useful"] == {
+        "columns": ["code"],
+        "symbols": [["01234"], ["?"], ['say "NA"']],
+    }
+    assert document["sensitive"] == {
+        "columns": ["relation"],
+        "symbols": [["Ehemann"], ["妻"]],
+    }
     assert document["outputs"] == ["u", "v"]
     assert document["denominator"] == 9007199254740992
     assert document["rows"] == [[D, 0], [1, D - 1], [0, D]]
@@ -77,7 +92,9 @@ def test_the_file_is_what_the_interface_says(channel, tmp_path):
     assert document["achieved"] == {"eps_l": "inf", "eps_u": 0.5, "eps_ldp": "inf"}
     assert "counts" not in document
     claimed = document.pop("sha256")
-    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    canonical = json.dumps(
+        document, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
     assert claimed == hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
 
@@ -107,11 +124,19 @@ def test_scaled_probabilities_are_marked(tmp_path):
     assert loaded.joint.records is None
 
 
-@given(st.lists(texts, min_size=2, max_size=4, unique=True), st.integers(0, 2**256 - 1), st.data())
+@given(
+    st.lists(texts, min_size=2, max_size=4, unique=True),
+    st.integers(0, 2**256 - 1),
+    st.data(),
+)
 def test_any_labels_and_counts_survive(tmp_path_factory, names, count, data):
-    joint = Joint.from_counts([[count, 1, *[1] * (len(names) - 2)], [1] * len(names)], useful_labels=names)
+    joint = Joint.from_counts(
+        [[count, 1, *[1] * (len(names) - 2)], [1] * len(names)], useful_labels=names
+    )
     outputs = data.draw(st.lists(texts, min_size=2, max_size=2, unique=True))
-    channel = Channel(joint.useful, tuple(outputs), [[0, 7]] + [[3, 4]] * (len(names) - 1), 7, joint)
+    channel = Channel(
+        joint.useful, tuple(outputs), [[0, 7]] + [[3, 4]] * (len(names) - 1), 7, joint
+    )
     path = tmp_path_factory.mktemp("any") / "c.json"
     channel.save(path)
     assert Channel.load(path) == channel
@@ -126,7 +151,9 @@ def test_crossed_columns_survive(tmp_path):
 
 def test_a_byte_order_mark_is_forgiven(channel, tmp_path):
     channel.save(tmp_path / "c.json")
-    (tmp_path / "d.json").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "c.json").read_bytes())
+    (tmp_path / "d.json").write_bytes(
+        b"\xef\xbb\xbf" + (tmp_path / "c.json").read_bytes()
+    )
     assert Channel.load(tmp_path / "d.json") == Channel.load(tmp_path / "c.json")
 
 
@@ -157,7 +184,9 @@ def test_a_new_file_has_the_permissions_of_any_new_file(channel, tmp_path):
     )
 
 
-def test_a_failing_disk_leaves_the_old_file_and_no_debris(channel, tmp_path, monkeypatch):
+def test_a_failing_disk_leaves_the_old_file_and_no_debris(
+    channel, tmp_path, monkeypatch
+):
     target = tmp_path / "c.json"
     channel.save(target)
     before = target.read_bytes()
@@ -166,8 +195,12 @@ def test_a_failing_disk_leaves_the_old_file_and_no_debris(channel, tmp_path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(InputError, match=r"c\.json cannot be written: no space left on device"):
-        dataclasses.replace(channel, outputs=("w", *channel.outputs[1:])).save(target, overwrite=True)
+    with pytest.raises(
+        InputError, match=r"c\.json cannot be written: no space left on device"
+    ):
+        dataclasses.replace(channel, outputs=("w", *channel.outputs[1:])).save(
+            target, overwrite=True
+        )
     assert target.read_bytes() == before
     assert os.listdir(tmp_path) == ["c.json"]
 
@@ -188,18 +221,27 @@ def test_places_that_cannot_be_written_are_refused(channel, tmp_path):
             r"the record 'provenance' holds a object, which no file can hold",
         ),
         ({"x": {1: 2}}, r"a key of 'provenance' must be text, not int"),
-        ({"x": "\ud800"}, r"a text of the record 'provenance' .* is not valid Unicode text"),
+        (
+            {"x": "\ud800"},
+            r"a text of the record 'provenance' .* is not valid Unicode text",
+        ),
     ],
 )
-def test_records_that_json_has_no_word_for_are_refused(channel, tmp_path, provenance, message):
+def test_records_that_json_has_no_word_for_are_refused(
+    channel, tmp_path, provenance, message
+):
     with pytest.raises(InputError, match=message):
-        channel.with_record(ChannelRecord(provenance=provenance)).save(tmp_path / "c.json")
+        channel.with_record(ChannelRecord(provenance=provenance)).save(
+            tmp_path / "c.json"
+        )
     assert os.listdir(tmp_path) == []
 
 
 def test_public_provenance_keeps_what_is_listed_only(channel):
     kept = {"tool": "t", "version": "1", "mechanism": "optimal", "method": "vertices"}
-    record = ChannelRecord(provenance={**kept, "seconds": 3, "sha256": "x"}, after=("0" * 64,))
+    record = ChannelRecord(
+        provenance={**kept, "seconds": 3, "sha256": "x"}, after=("0" * 64,)
+    )
     public = channel.with_record(record).public()
     assert public.record == ChannelRecord(provenance=kept)
     assert public.joint is None

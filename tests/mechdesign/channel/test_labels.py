@@ -15,7 +15,9 @@ def labels(names, rows):
 
 
 def partition(names, *groups):
-    return labels(names, [[D if x in group else 0 for group in groups] for x in range(len(names))])
+    return labels(
+        names, [[D if x in group else 0 for group in groups] for x in range(len(names))]
+    )
 
 
 def test_symbols_keep_their_names_and_merged_ones_stand_in_braces():
@@ -32,7 +34,9 @@ def test_unequal_weights_get_short_names():
 
 def test_equal_weights_below_one_are_a_merge_and_a_lone_symbol_is_itself():
     rows = [[D // 2, D // 2], [D // 2, D // 2 - 1]]
-    assert labels(["a", "b"], [[D // 2, D - D // 2, 0], [D // 2 + 3, 0, D - D // 2 - 3]]) == (
+    assert labels(
+        ["a", "b"], [[D // 2, D - D // 2, 0], [D // 2 + 3, 0, D - D // 2 - 3]]
+    ) == (
         "{a, b}",
         "a",
         "b",
@@ -47,7 +51,9 @@ def test_what_exact_rounding_adds_does_not_change_a_name():
 
 def test_members_with_commas_braces_or_blanks_are_quoted():
     names = ["a, b", "c", "{d}", 'say "e"', "", " f", "g\n", "naïve", "東京"]
-    assert partition(names, range(9)) == (r'{"a, b", c, "{d}", "say \"e\"", "", " f", "g\n", naïve, 東京}',)
+    assert partition(names, range(9)) == (
+        r'{"a, b", c, "{d}", "say \"e\"", "", " f", "g\n", naïve, 東京}',
+    )
     assert partition(["young, rural", "old, urban", "old, rural"], [0, 2], [1]) == (
         '{"young, rural", "old, rural"}',
         "old, urban",
@@ -67,9 +73,14 @@ def test_names_that_look_like_labels_are_kept_apart():
 def test_long_merges_are_cut_and_count_the_rest():
     names = [f"category number {i}" for i in range(50)]
     (label,) = partition(names, range(50))
-    assert label == "{category number 0, category number 1, category number 2, category number 3, +46 more}"
+    assert (
+        label
+        == "{category number 0, category number 1, category number 2, category number 3, +46 more}"
+    )
     assert len(label) <= LONGEST_LABEL
-    half, other = partition(names, [*range(4), *range(10, 20)], [*range(4, 10), *range(20, 50)])
+    half, other = partition(
+        names, [*range(4), *range(10, 20)], [*range(4, 10), *range(20, 50)]
+    )
     assert half.endswith("+10 more}")
     assert half != other
     twice = labels(names, [[D // 2, D // 2]] * 50)
@@ -79,16 +90,22 @@ def test_long_merges_are_cut_and_count_the_rest():
 
 
 @given(
-    st.lists(st.text('ab{}," #2mix-1', max_size=6), min_size=1, max_size=6, unique=True),
+    st.lists(
+        st.text('ab{}," #2mix-1', max_size=6), min_size=1, max_size=6, unique=True
+    ),
     st.integers(1, 6),
     st.randoms(use_true_random=False),
 )
 def test_labels_are_unique_and_no_symbol_lends_its_name(names, k, random):
     rows = [[random.choice([0, 1, 1, 2, D]) for _ in range(k)] for _ in names]
-    rows[0] = [value if any(row[y] for row in rows) else 1 for y, value in enumerate(rows[0])]
+    rows[0] = [
+        value if any(row[y] for row in rows) else 1 for y, value in enumerate(rows[0])
+    ]
     found = labels(names, rows)
     assert len(set(found)) == k
     assert found == labels(names, rows)
     for label, column in zip(found, zip(*rows, strict=True), strict=True):
         if label in names:
-            assert set(np.flatnonzero(np.array(column) * 1e9 > max(column))) == {names.index(label)}
+            assert set(np.flatnonzero(np.array(column) * 1e9 > max(column))) == {
+                names.index(label)
+            }

@@ -89,7 +89,9 @@ def run(capfd):
 def channel(folder, run) -> Path:
     """A channel file for records.csv; it works on group and job."""
     path = folder / "channel.json"
-    result = run("design", "records.csv", *MICRODATA, "--epsilon", "1", "--output", path)
+    result = run(
+        "design", "records.csv", *MICRODATA, "--epsilon", "1", "--output", path
+    )
     assert result.code == 0, result.err
     return path
 
@@ -112,7 +114,10 @@ MICRODATA = ("--sensitive", "group", "--useful", "job")
 
 
 def contents(folder):
-    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+    return {
+        path: path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
 
 
 @pytest.fixture

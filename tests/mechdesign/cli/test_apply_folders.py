@@ -30,9 +30,20 @@ def test_a_folder_and_a_glob(channel, days, run):
     assert result.out.startswith("9 records written to out; the column job is released")
     assert "note: names of folders and files stay, with 'dt'" in result.err
     record = run(
-        "apply", channel, "in/dt=[12]/*.csv", "part", "--identity", "id", "--ledger", "l.db", "--json"
+        "apply",
+        channel,
+        "in/dt=[12]/*.csv",
+        "part",
+        "--identity",
+        "id",
+        "--ledger",
+        "l.db",
+        "--json",
     ).record
-    assert {key: record[key] for key in ("output", "manifest", "records", "columns", "already")} == {
+    assert {
+        key: record[key]
+        for key in ("output", "manifest", "records", "columns", "already")
+    } == {
         "output": "part",
         "manifest": None,
         "records": 6,
@@ -43,7 +54,14 @@ def test_a_folder_and_a_glob(channel, days, run):
         name = f"dt={day}/a.csv"
         assert (days / "part" / name).read_bytes() == (days / "out" / name).read_bytes()
         manifest = run(
-            "check", f"out/{name}", "--channel", channel, "--original", f"in/{name}", "--identity", "id"
+            "check",
+            f"out/{name}",
+            "--channel",
+            channel,
+            "--original",
+            f"in/{name}",
+            "--identity",
+            "id",
         )
         assert manifest.code == 0, manifest.err
     listed = run("releases", "--ledger", "l.db", "--json").record["releases"]
@@ -57,16 +75,24 @@ def test_a_rehearsal(channel, days, run, refused):
     before = contents(days)
     result = run("apply", channel, "in", "out", "--dry-run")
     assert result.code == 0, result.err
-    assert result.out.startswith("9 records would be written to out; the column job is released")
-    result = run("apply", channel, "records.csv", "out.csv", "--dry-run", "--drop", "group")
-    assert result.out.startswith("12 records would be written to out.csv; the column job is released")
+    assert result.out.startswith(
+        "9 records would be written to out; the column job is released"
+    )
+    result = run(
+        "apply", channel, "records.csv", "out.csv", "--dry-run", "--drop", "group"
+    )
+    assert result.out.startswith(
+        "12 records would be written to out.csv; the column job is released"
+    )
     assert contents(days) == before
     assert "--dry-run asks the ledger" in refused(
         "apply", channel, "in/dt=1/a.csv", "o.csv", "--dry-run", "--insecure-seed", "1"
     )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and signalled")
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="processes are forked and signalled"
+)
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_leaves_nothing_though_some_files_are_written(channel, days, signum):
     """The first files have been committed to the folder that is not there yet."""
@@ -84,7 +110,9 @@ def test_a_signal_leaves_nothing_though_some_files_are_written(channel, days, si
 
             folders.sanitise_file = signalled
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            code = main(["apply", str(channel), "in", "out", "--ledger", "l.db", "--quiet"])
+            code = main(
+                ["apply", str(channel), "in", "out", "--ledger", "l.db", "--quiet"]
+            )
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 128 + signum

@@ -25,19 +25,51 @@ EPS = ("--epsilon", "1")
         (b"group,job,job\na,b,c\n", MICRO, ["t.csv", "'job'", "more than once"]),
         (b"group,job\na,b\nc\n", MICRO, ["t.csv", "line 3", "1 cell"]),
         (b"group,job\na,b\nc,d,e\n", MICRO, ["t.csv", "line 3", "3 cell"]),
-        (b"group,job\na,b\na,\nb,c\n", MICRO, ["t.csv", "line 3", "'job'", "--missing"]),
+        (
+            b"group,job\na,b\na,\nb,c\n",
+            MICRO,
+            ["t.csv", "line 3", "'job'", "--missing"],
+        ),
         (b"group,job\na,b\n,c\n", MICRO, ["t.csv", "line 3", "'group'", "--missing"]),
         (b"group,job\na,x\nb,x\n", MICRO, ["t.csv", "'x'"]),
-        (b"group,job,n\na,x,1\nb,y,nan\n", (*MICRO, "--weight", "n"), ["t.csv", "line 3", "'nan'"]),
-        (b"group,job,n\na,x,1\nb,y,inf\n", (*MICRO, "--weight", "n"), ["t.csv", "line 3", "'inf'"]),
-        (b"group,job,n\na,x,1\nb,y,-2\n", (*MICRO, "--weight", "n"), ["t.csv", "line 3", "-2"]),
-        (b"group,job,n\na,x,1\nb,y,many\n", (*MICRO, "--weight", "n"), ["t.csv", "line 3", "'many'"]),
+        (
+            b"group,job,n\na,x,1\nb,y,nan\n",
+            (*MICRO, "--weight", "n"),
+            ["t.csv", "line 3", "'nan'"],
+        ),
+        (
+            b"group,job,n\na,x,1\nb,y,inf\n",
+            (*MICRO, "--weight", "n"),
+            ["t.csv", "line 3", "'inf'"],
+        ),
+        (
+            b"group,job,n\na,x,1\nb,y,-2\n",
+            (*MICRO, "--weight", "n"),
+            ["t.csv", "line 3", "-2"],
+        ),
+        (
+            b"group,job,n\na,x,1\nb,y,many\n",
+            (*MICRO, "--weight", "n"),
+            ["t.csv", "line 3", "'many'"],
+        ),
         (b"group,job,n\na,x,1\nb,y,\n", (*MICRO, "--weight", "n"), ["t.csv", "line 3"]),
         (b"group,job\na,x\nb,y\n", (*MICRO, "--weight", "n"), ["t.csv", "'n'"]),
-        (b"g,x,y\na,1,2\nb,3,nan\n", ("--contingency",), ["t.csv", "'b'", "'y'", "nan"]),
-        (b"g,x,y\na,1,2\nb,3,inf\n", ("--contingency",), ["t.csv", "'b'", "'y'", "inf"]),
+        (
+            b"g,x,y\na,1,2\nb,3,nan\n",
+            ("--contingency",),
+            ["t.csv", "'b'", "'y'", "nan"],
+        ),
+        (
+            b"g,x,y\na,1,2\nb,3,inf\n",
+            ("--contingency",),
+            ["t.csv", "'b'", "'y'", "inf"],
+        ),
         (b"g,x,y\na,1,2\nb,3,-4\n", ("--contingency",), ["t.csv", "'b'", "'y'", "-4"]),
-        (b"g,x,y\na,1,2\nb,3,4.5\n", ("--contingency",), ["t.csv", "'b'", "'y'", "4.5"]),
+        (
+            b"g,x,y\na,1,2\nb,3,4.5\n",
+            ("--contingency",),
+            ["t.csv", "'b'", "'y'", "4.5"],
+        ),
         (b"g,x,y\na,1,2\nb,3,\n", ("--contingency",), ["t.csv", "'b'", "'y'", "empty"]),
         (b"g,x,y\na,1,2\nb,3\n", ("--contingency",), ["t.csv", "line 3"]),
         (b"g,x,y\na,1,2\na,3,4\n", ("--contingency",), ["t.csv", "'a'", "twice"]),
@@ -47,8 +79,16 @@ EPS = ("--epsilon", "1")
         (b"g,x,y\na,0,0\nb,0,0\n", ("--contingency",), ["t.csv", "mass"]),
         (b"g,x,y\n", ("--contingency",), ["t.csv", "no rows"]),
         (b"g,x,y\na,0.5,0.2\nb,0.2,0.2\n", ("--probabilities",), ["t.csv", "1.1"]),
-        (b"g,x,y\na,0.5,0.2\nb,0.2,-0.1\n", ("--probabilities",), ["t.csv", "'b'", "'y'", "-0.1"]),
-        (b"g,x,y\na,0.5,0.2\nb,0.2,nan\n", ("--probabilities",), ["t.csv", "'b'", "'y'", "nan"]),
+        (
+            b"g,x,y\na,0.5,0.2\nb,0.2,-0.1\n",
+            ("--probabilities",),
+            ["t.csv", "'b'", "'y'", "-0.1"],
+        ),
+        (
+            b"g,x,y\na,0.5,0.2\nb,0.2,nan\n",
+            ("--probabilities",),
+            ["t.csv", "'b'", "'y'", "nan"],
+        ),
     ],
 )
 def test_bad_tables(folder, refused, text, options, words):
@@ -62,14 +102,26 @@ def test_bad_tables(folder, refused, text, options, words):
     [
         (("nothing.csv", *MICRO, *EPS), ["nothing.csv", "no such file"]),
         ((".", *MICRO, *EPS), ["counts.csv", "'job'"]),
-        ((".", "--contingency", *EPS), ["a wide table is one file", "leave the others out"]),
+        (
+            (".", "--contingency", *EPS),
+            ["a wide table is one file", "leave the others out"],
+        ),
         (("records.csv", "--useful", "job", *EPS), ["--sensitive", "missing"]),
         (("records.csv", "--sensitive", "group", *EPS), ["--useful", "missing"]),
-        (("records.csv", "--sensitive", "group,", "--useful", "job", *EPS), ["--sensitive", "empty"]),
-        (("records.csv", "--sensitive", "group,age", "--useful", "job", *EPS), ["'age'"]),
+        (
+            ("records.csv", "--sensitive", "group,", "--useful", "job", *EPS),
+            ["--sensitive", "empty"],
+        ),
+        (
+            ("records.csv", "--sensitive", "group,age", "--useful", "job", *EPS),
+            ["'age'"],
+        ),
         (("records.csv", "--sensitive", "job", "--useful", "job", *EPS), ["'job'"]),
         (("records.csv", *MICRO, *EPS, "--missing", "guess"), ["--missing", "'guess'"]),
-        (("counts.csv", "--contingency", "--probabilities", *EPS), ["--contingency", "--probabilities"]),
+        (
+            ("counts.csv", "--contingency", "--probabilities", *EPS),
+            ["--contingency", "--probabilities"],
+        ),
         (("counts.csv", "--contingency", "--weight", "n", *EPS), ["--weight"]),
         (("records.csv", *MICRO), ["no budget"]),
         (("records.csv", *MICRO, "--epsilon", "0"), ["epsilon (0)"]),
@@ -79,21 +131,56 @@ def test_bad_tables(folder, refused, text, options, words):
         (("records.csv", *MICRO, "--epsilon", "701"), ["epsilon (701)", "700"]),
         (("records.csv", *MICRO, *EPS, "--lam", "1"), ["lam (1)"]),
         (("records.csv", *MICRO, *EPS, "--lam", "nan"), ["lam (nan)"]),
-        (("records.csv", *MICRO, *EPS, "--notion", "ldp", "--lam", "0.5"), ["--lam", "ldp"]),
-        (("records.csv", *MICRO, *EPS, "--notion", "lip", "--lam", "0.5"), ["--lam", "lip"]),
-        (("records.csv", *MICRO, *EPS, "--notion", "max-lift", "--lam", "0.5"), ["--lam", "max-lift"]),
-        (("records.csv", *MICRO, *EPS, "--notion", "min-lift", "--lam", "0.5"), ["--lam", "min-lift"]),
+        (
+            ("records.csv", *MICRO, *EPS, "--notion", "ldp", "--lam", "0.5"),
+            ["--lam", "ldp"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--notion", "lip", "--lam", "0.5"),
+            ["--lam", "lip"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--notion", "max-lift", "--lam", "0.5"),
+            ["--lam", "max-lift"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--notion", "min-lift", "--lam", "0.5"),
+            ["--lam", "min-lift"],
+        ),
         (("records.csv", *MICRO, "--eps-l", "1"), ["--eps-l", "--eps-u", "inf"]),
-        (("records.csv", *MICRO, "--eps-l", "1", "--notion", "ldp"), ["--eps-l", "ldp"]),
+        (
+            ("records.csv", *MICRO, "--eps-l", "1", "--notion", "ldp"),
+            ["--eps-l", "ldp"],
+        ),
         (("records.csv", *MICRO, *EPS, "--notion", "secret"), ["'secret'", "alip"]),
-        (("records.csv", *MICRO, *EPS, "--notion", "l1"), ["l1", "without polytope", "subset-merging"]),
-        (("records.csv", *MICRO, *EPS, "--notion", "chi2"), ["chi2", "without polytope"]),
-        (("records.csv", *MICRO, *EPS, "--notion", "alpha", "--alpha", "3"), ["alpha", "without polytope"]),
-        (("records.csv", *MICRO, *EPS, "--notion", "alpha", "--alpha", "1"), ["alpha (1)", "above 1"]),
+        (
+            ("records.csv", *MICRO, *EPS, "--notion", "l1"),
+            ["l1", "without polytope", "subset-merging"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--notion", "chi2"),
+            ["chi2", "without polytope"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--notion", "alpha", "--alpha", "3"),
+            ["alpha", "without polytope"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--notion", "alpha", "--alpha", "1"),
+            ["alpha (1)", "above 1"],
+        ),
         (("records.csv", *MICRO, *EPS, "--alpha", "2"), ["--alpha", "alip"]),
         (("records.csv", *MICRO, *EPS, "--mechanism", "magic"), ["'magic'", "optimal"]),
         (
-            ("records.csv", *MICRO, *EPS, "--notion", "chi2", "--mechanism", "subset-response"),
+            (
+                "records.csv",
+                *MICRO,
+                *EPS,
+                "--notion",
+                "chi2",
+                "--mechanism",
+                "subset-response",
+            ),
             ["chi2", "without polytope", "subset-response"],
         ),
         (("records.csv", *MICRO, *EPS, "--as-published"), ["as_published", "optimal"]),
@@ -111,17 +198,44 @@ def test_bad_tables(folder, refused, text, options, words):
             ["--as-published", "--output"],
         ),
         (
-            ("records.csv", *MICRO, *EPS, "--mechanism", "subset-merging", "--risk", "luck"),
+            (
+                "records.csv",
+                *MICRO,
+                *EPS,
+                "--mechanism",
+                "subset-merging",
+                "--risk",
+                "luck",
+            ),
             ["'luck'", "log-max"],
         ),
         (("records.csv", *MICRO, *EPS, "--risk", "sum"), ["risk", "optimal"]),
-        (("records.csv", *MICRO, *EPS, "--randomisation", "uniform"), ["R(y)", "complete-merging"]),
         (
-            ("records.csv", *MICRO, *EPS, "--mechanism", "complete-merging", "--randomisation", "0.5,x"),
+            ("records.csv", *MICRO, *EPS, "--randomisation", "uniform"),
+            ["R(y)", "complete-merging"],
+        ),
+        (
+            (
+                "records.csv",
+                *MICRO,
+                *EPS,
+                "--mechanism",
+                "complete-merging",
+                "--randomisation",
+                "0.5,x",
+            ),
             ["--randomisation", "'x'"],
         ),
         (
-            ("records.csv", *MICRO, *EPS, "--mechanism", "complete-merging", "--randomisation", "half"),
+            (
+                "records.csv",
+                *MICRO,
+                *EPS,
+                "--mechanism",
+                "complete-merging",
+                "--randomisation",
+                "half",
+            ),
             ["'half'", "uniform"],
         ),
         (("records.csv", *MICRO, *EPS, "--method", "guess"), ["'guess'", "auto"]),
@@ -131,11 +245,26 @@ def test_bad_tables(folder, refused, text, options, words):
         (("records.csv", *MICRO, *EPS, "--time-limit", "nan"), ["--time-limit", "nan"]),
         (("records.csv", *MICRO, *EPS, "--seed", "x"), ["--seed"]),
         (("records.csv", *MICRO, *EPS, "--output", "."), ["folder"]),
-        (("records.csv", *MICRO, *EPS, "--output", "counts.csv"), ["counts.csv", "--force"]),
-        (("records.csv", *MICRO, *EPS, "--output", "records.csv", "--force"), ["records.csv", "input"]),
-        (("records.csv", *MICRO, *EPS, "--output", "no/where.json"), ["no/where.json", "folder"]),
-        (("records.csv", *MICRO, *EPS, "--output", "counts.csv/x.json"), ["counts.csv"]),
-        (("records.csv", *MICRO, *EPS, "--output", "/proc/channel.json"), ["/proc/channel.json"]),
+        (
+            ("records.csv", *MICRO, *EPS, "--output", "counts.csv"),
+            ["counts.csv", "--force"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--output", "records.csv", "--force"),
+            ["records.csv", "input"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--output", "no/where.json"),
+            ["no/where.json", "folder"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--output", "counts.csv/x.json"),
+            ["counts.csv"],
+        ),
+        (
+            ("records.csv", *MICRO, *EPS, "--output", "/proc/channel.json"),
+            ["/proc/channel.json"],
+        ),
         (("records.csv", *MICRO, *EPS, "--public"), ["--public", "--output"]),
         (("records.csv", "more.csv", *MICRO, *EPS), ["more.csv"]),
         (("records.csv", *MICRO, *EPS, "--colour"), ["--colour"]),
@@ -150,9 +279,13 @@ def test_bad_options_of_design(refused, arguments, words):
 def test_a_folder_that_does_not_let_us_write(folder, refused, monkeypatch):
     """Root may write anywhere, so the answer of the system is made up here."""
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert "not writable" in refused("design", "records.csv", *MICRO, *EPS, "--output", "out.json")
+    assert "not writable" in refused(
+        "design", "records.csv", *MICRO, *EPS, "--output", "out.json"
+    )
     for option in ("--output", "--plot"):
-        assert "not writable" in refused("compare", "records.csv", *MICRO, option, "curves.png")
+        assert "not writable" in refused(
+            "compare", "records.csv", *MICRO, option, "curves.png"
+        )
 
 
 def resigned(record):
@@ -227,8 +360,12 @@ def edit_joint(record):
 def test_damaged_channel_files(channel, folder, refused, command, edit, signed, words):
     record = json.loads(channel.read_text(encoding="utf-8"))
     edit(record)
-    channel.write_text(json.dumps(resigned(record) if signed else record), encoding="utf-8")
-    message = refused(command, channel, *(("records.csv", "out.csv") if command == "apply" else ()))
+    channel.write_text(
+        json.dumps(resigned(record) if signed else record), encoding="utf-8"
+    )
+    message = refused(
+        command, channel, *(("records.csv", "out.csv") if command == "apply" else ())
+    )
     assert "channel.json" in message
     assert all(word in message for word in words), message
 
@@ -283,7 +420,10 @@ def test_bad_files_to_sanitise(channel, folder, refused, text, words):
         (("nothing.csv", "out.csv"), ["nothing.csv"]),
         (("in.csv", "out.csv", "--column", "job"), ["--column", "'job'"]),
         (("in.csv", "out.csv", "--column", "work=job"), ["'work'"]),
-        (("in.csv", "out.csv", "--column", "job=a", "--column", "job=b"), ["'job'", "twice"]),
+        (
+            ("in.csv", "out.csv", "--column", "job=a", "--column", "job=b"),
+            ["'job'", "twice"],
+        ),
         (("in.csv",), ["OUT"]),
     ],
 )
@@ -313,7 +453,9 @@ GOOD_MATRIX = "job,y0,y1\nclerk,1,0\nbaker,1,0\nsmith,0.5,0.5\nweaver,1,0\n"
 )
 def test_bad_matrices(folder, refused, text, words):
     (folder / "W.csv").write_text(text, encoding="utf-8")
-    message = refused("audit", "--matrix", "W.csv", "--table", "counts.csv", "--contingency", *EPS)
+    message = refused(
+        "audit", "--matrix", "W.csv", "--table", "counts.csv", "--contingency", *EPS
+    )
     assert all(word in message for word in words), message
 
 
@@ -323,7 +465,10 @@ def test_bad_matrices(folder, refused, text, words):
         ((), ["CHANNEL", "--matrix"]),
         (("channel.json", "--matrix", "W.csv"), ["CHANNEL", "--matrix"]),
         (("--matrix", "W.csv"), ["--table"]),
-        (("--matrix", "W.csv", "--table", "counts.csv", "--contingency"), ["no budget"]),
+        (
+            ("--matrix", "W.csv", "--table", "counts.csv", "--contingency"),
+            ["no budget"],
+        ),
         (("channel.json", "--sensitive", "group"), ["--table"]),
         (("channel.json", "--table", "nothing.csv"), ["nothing.csv"]),
         (("channel.json", "--notion", "ldp"), ["--epsilon"]),
@@ -349,7 +494,10 @@ def test_orders_must_exceed_one(channel, refused, alpha):
 
 def test_a_public_channel_needs_a_table(channel, folder, run, refused):
     public = folder / "public.json"
-    assert run("design", "records.csv", *MICRO, *EPS, "--output", public, "--public").code == 0
+    assert (
+        run("design", "records.csv", *MICRO, *EPS, "--output", public, "--public").code
+        == 0
+    )
     assert "--table" in refused("audit", public)
     assert "--table" in refused("measure", public)
 
@@ -359,7 +507,11 @@ def test_no_command(refused, arguments):
     assert "--help" in refused(*arguments)
 
 
-CROSSED = "a,b,x\n" + "\n".join(f"{a},{b},{x}" for a in "uv" for b in "pq" for x in "klm" + a + b) + "\n"
+CROSSED = (
+    "a,b,x\n"
+    + "\n".join(f"{a},{b},{x}" for a in "uv" for b in "pq" for x in "klm" + a + b)
+    + "\n"
+)
 
 
 def test_columns_of_a_repeated_option_are_all_protected(folder, run):
@@ -367,7 +519,9 @@ def test_columns_of_a_repeated_option_are_all_protected(folder, run):
     (folder / "crossed.csv").write_text(CROSSED, encoding="utf-8")
     rest = ("--useful", "x", "--epsilon", "1", "--json")
     both = run("design", "crossed.csv", "--sensitive", "a,b", *rest).record
-    again = run("design", "crossed.csv", "--sensitive", "a", "--sensitive", "b", *rest).record
+    again = run(
+        "design", "crossed.csv", "--sensitive", "a", "--sensitive", "b", *rest
+    ).record
     alone = run("design", "crossed.csv", "--sensitive", "b", *rest).record
     assert both["nmi"] == again["nmi"] != alone["nmi"]
     twice = run("design", "crossed.csv", "--sensitive", "a", "--sensitive", "a", *rest)
@@ -378,7 +532,18 @@ def test_columns_of_a_repeated_option_are_all_protected(folder, run):
 @pytest.mark.parametrize("option", ["--epsilon", "--output", "--time-limit"])
 def test_an_option_of_one_value_takes_no_second(folder, run, option):
     (folder / "crossed.csv").write_text(CROSSED, encoding="utf-8")
-    refused = run("design", "crossed.csv", "--sensitive", "a", "--useful", "x", option, "1", option, "2")
+    refused = run(
+        "design",
+        "crossed.csv",
+        "--sensitive",
+        "a",
+        "--useful",
+        "x",
+        option,
+        "1",
+        option,
+        "2",
+    )
     assert refused.code == 2
     assert f"{option} takes one value, and is given 2 times" in refused.err
     assert not (folder / "2").exists()

@@ -8,7 +8,16 @@ import pytest
 
 from mechdesign.cli.parsing import columns, notion_of
 from mechdesign.core.errors import InputError
-from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift
+from mechdesign.notions import (
+    ALIP,
+    LDP,
+    LIP,
+    AlphaLift,
+    Chi2Lift,
+    L1Lift,
+    MaxLift,
+    MinLift,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,9 +37,17 @@ from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxL
         ("min-lift", {"eps_l": "1"}, MinLift(1.0)),
         ("l1", {"epsilon": "1"}, L1Lift(0.5, 0.5)),
         ("l1", {"eps_l": "inf", "eps_u": "0.7"}, L1Lift(math.inf, 0.7)),
-        ("chi2", {"epsilon": "2", "lam": "0.65"}, Chi2Lift(0.65 * 2.0, (1.0 - 0.65) * 2.0)),
+        (
+            "chi2",
+            {"epsilon": "2", "lam": "0.65"},
+            Chi2Lift(0.65 * 2.0, (1.0 - 0.65) * 2.0),
+        ),
         ("alpha", {"epsilon": "1"}, AlphaLift(0.5, 0.5, 2.0)),
-        ("alpha", {"eps_l": "1", "eps_u": "2", "alpha": "2.5"}, AlphaLift(1.0, 2.0, 2.5)),
+        (
+            "alpha",
+            {"eps_l": "1", "eps_u": "2", "alpha": "2.5"},
+            AlphaLift(1.0, 2.0, 2.5),
+        ),
         ("alpha", {"epsilon": "1", "alpha": "inf"}, AlphaLift(0.5, 0.5, math.inf)),
     ],
 )
@@ -62,20 +79,52 @@ def test_notions(notion, options, expected):
         ("alip", {"eps_u": "1"}, "--eps-u is given without --eps-l.*inf"),
         ("alip", {"epsilon": "1", "eps_l": "1"}, "not both"),
         ("alip", {"epsilon": "1", "eps_u": "1"}, "not both"),
-        ("alip", {"epsilon": "1", "lam": "0"}, r"lam \(0\) must be strictly between 0 and 1"),
-        ("alip", {"epsilon": "1", "lam": "1"}, r"lam \(1\) must be strictly between 0 and 1"),
-        ("alip", {"epsilon": "1", "lam": "1.4"}, r"lam \(1.4\) must be strictly between 0 and 1"),
-        ("alip", {"epsilon": "1", "lam": "nan"}, r"lam \(nan\) must be strictly between 0 and 1"),
+        (
+            "alip",
+            {"epsilon": "1", "lam": "0"},
+            r"lam \(0\) must be strictly between 0 and 1",
+        ),
+        (
+            "alip",
+            {"epsilon": "1", "lam": "1"},
+            r"lam \(1\) must be strictly between 0 and 1",
+        ),
+        (
+            "alip",
+            {"epsilon": "1", "lam": "1.4"},
+            r"lam \(1.4\) must be strictly between 0 and 1",
+        ),
+        (
+            "alip",
+            {"epsilon": "1", "lam": "nan"},
+            r"lam \(nan\) must be strictly between 0 and 1",
+        ),
         ("alip", {"epsilon": "1", "lam": "half"}, r"--lam \('half'\) is not a number"),
         ("alip", {"lam": "0.5"}, "--lam splits --epsilon"),
         ("alip", {"lam": "0.5", "eps_l": "1", "eps_u": "1"}, "--lam splits --epsilon"),
         ("lip", {"epsilon": "1", "lam": "0.5"}, "--notion lip takes --epsilon whole"),
         ("ldp", {"epsilon": "1", "lam": "0.5"}, "--notion ldp takes --epsilon whole"),
-        ("max-lift", {"epsilon": "1", "lam": "0.5"}, "--notion max-lift takes --epsilon whole"),
-        ("min-lift", {"epsilon": "1", "lam": "0.5"}, "--notion min-lift takes --epsilon whole"),
+        (
+            "max-lift",
+            {"epsilon": "1", "lam": "0.5"},
+            "--notion max-lift takes --epsilon whole",
+        ),
+        (
+            "min-lift",
+            {"epsilon": "1", "lam": "0.5"},
+            "--notion min-lift takes --epsilon whole",
+        ),
         ("ldp", {"eps_l": "1"}, "--eps-l does not belong to --notion ldp"),
-        ("ldp", {"epsilon": "1", "eps_u": "1"}, "--eps-u does not belong to --notion ldp"),
-        ("lip", {"eps_l": "1", "eps_u": "1"}, "--eps-l does not belong to --notion lip"),
+        (
+            "ldp",
+            {"epsilon": "1", "eps_u": "1"},
+            "--eps-u does not belong to --notion ldp",
+        ),
+        (
+            "lip",
+            {"eps_l": "1", "eps_u": "1"},
+            "--eps-l does not belong to --notion lip",
+        ),
         ("max-lift", {"eps_l": "1"}, "--eps-l does not belong to --notion max-lift"),
         ("min-lift", {"eps_u": "1"}, "--eps-u does not belong to --notion min-lift"),
         ("max-lift", {"epsilon": "1", "eps_u": "1"}, "the same budget"),
@@ -93,9 +142,21 @@ def test_notions(notion, options, expected):
         ("alpha", {"epsilon": "1", "alpha": "1"}, r"alpha \(1\) must be above 1"),
         ("alpha", {"epsilon": "1", "alpha": "0.5"}, r"alpha \(0.5\) must be above 1"),
         ("alpha", {"epsilon": "1", "alpha": "nan"}, r"alpha \(nan\) must be above 1"),
-        ("alpha", {"epsilon": "1", "alpha": "two"}, r"--alpha \('two'\) is not a number"),
-        ("alpha", {"epsilon": "1", "alpha": "1e400"}, r"--alpha \(1e400\) is too large"),
-        ("dp", {"epsilon": "1"}, "--notion 'dp' is not known; use one of alip, lip, ldp"),
+        (
+            "alpha",
+            {"epsilon": "1", "alpha": "two"},
+            r"--alpha \('two'\) is not a number",
+        ),
+        (
+            "alpha",
+            {"epsilon": "1", "alpha": "1e400"},
+            r"--alpha \(1e400\) is too large",
+        ),
+        (
+            "dp",
+            {"epsilon": "1"},
+            "--notion 'dp' is not known; use one of alip, lip, ldp",
+        ),
         ("ALIP", {"epsilon": "1"}, "--notion 'ALIP' is not known"),
     ],
 )
@@ -145,7 +206,11 @@ LN2 = math.log(2)
         ("alip", {"at_most_times": "2", "eps_l": "0.5"}, ALIP(0.5, LN2)),
         ("alip", {"at_least_times": "50%", "eps_u": "1"}, ALIP(LN2, 1.0)),
         ("alip", {"upper": 0.5, "at_most_times": "2"}, ALIP(math.inf, 0.5)),
-        ("alpha", {"at_most_times": "2", "alpha": "inf"}, AlphaLift(math.inf, LN2, math.inf)),
+        (
+            "alpha",
+            {"at_most_times": "2", "alpha": "inf"},
+            AlphaLift(math.inf, LN2, math.inf),
+        ),
     ],
 )
 def test_words(notion, options, expected):
@@ -155,10 +220,22 @@ def test_words(notion, options, expected):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"at_most_times": "2", "epsilon": "1"}, "--epsilon and --lam say the whole budget"),
-        ({"at_most_times": "2", "lam": "0.5"}, "--epsilon and --lam say the whole budget"),
-        ({"at_most_times": "2", "eps_u": "1"}, "--eps-u and --at-most-times are the same side"),
-        ({"at_least_times": "0.5", "eps_l": "1"}, "--eps-l and --at-least-times are the same side"),
+        (
+            {"at_most_times": "2", "epsilon": "1"},
+            "--epsilon and --lam say the whole budget",
+        ),
+        (
+            {"at_most_times": "2", "lam": "0.5"},
+            "--epsilon and --lam say the whole budget",
+        ),
+        (
+            {"at_most_times": "2", "eps_u": "1"},
+            "--eps-u and --at-most-times are the same side",
+        ),
+        (
+            {"at_least_times": "0.5", "eps_l": "1"},
+            "--eps-l and --at-least-times are the same side",
+        ),
     ],
 )
 def test_words_and_nats_that_contradict(options, message):
@@ -173,7 +250,15 @@ def test_words_on_the_command_line(folder, run):
     assert done.record["nmi"] >= 0.8
     assert done.record["certificate"]["kept_at"] == 2 * done.record["notion"]["eps_l"]
     done = run(
-        "design", "counts.csv", "--contingency", "--max-posterior", "0.6", "-o", "c.json", "--report", "r.md"
+        "design",
+        "counts.csv",
+        "--contingency",
+        "--max-posterior",
+        "0.6",
+        "-o",
+        "c.json",
+        "--report",
+        "r.md",
     )
     assert done.code == 0, done.err
     assert "--max-posterior 0.6" in (folder / "r.md").read_text(encoding="utf-8")
@@ -190,10 +275,22 @@ def test_words_on_the_command_line(folder, run):
             "--keep looks for the smallest budget: leave out every other",
         ),
         (("--keep", "1.2"), 2, "--keep (1.2) must be strictly between 0 and 1"),
-        (("--keep", "0.9", "--mechanism", "subset-merging"), 2, "--keep needs the optimum"),
-        (("--max-posterior", "0.4"), 1, "no release keeps every belief at most 0.4: 'a' has the share 0.5"),
+        (
+            ("--keep", "0.9", "--mechanism", "subset-merging"),
+            2,
+            "--keep needs the optimum",
+        ),
+        (
+            ("--max-posterior", "0.4"),
+            1,
+            "no release keeps every belief at most 0.4: 'a' has the share 0.5",
+        ),
         (("--max-posterior", "x"), 2, "--max-posterior ('x') must be a number"),
-        (("--max-posterior", "0.9", "--epsilon", "1"), 2, "--epsilon and --lam say the whole budget"),
+        (
+            ("--max-posterior", "0.9", "--epsilon", "1"),
+            2,
+            "--epsilon and --lam say the whole budget",
+        ),
     ],
 )
 def test_words_that_are_refused(folder, run, options, code, message):

@@ -8,8 +8,12 @@ import re
 
 import pytest
 
-JOBS = random.Random(1).sample(["clerk", "clerk", "baker", "smith", "smith", "weaver"] * 100, 600)
-PEOPLE = "id,job,town\n" + "".join(f"{i},{job},T{i % 3}\n" for i, job in enumerate(JOBS))
+JOBS = random.Random(1).sample(
+    ["clerk", "clerk", "baker", "smith", "smith", "weaver"] * 100, 600
+)
+PEOPLE = "id,job,town\n" + "".join(
+    f"{i},{job},T{i % 3}\n" for i, job in enumerate(JOBS)
+)
 
 
 @pytest.fixture
@@ -24,8 +28,13 @@ def released(folder, run, channel):
 def test_a_faithful_release(run, channel, released):
     result = run("check", "out.csv", "--channel", channel, "--original", "people.csv")
     assert result.code == 0, result.err
-    assert result.out.startswith("out.csv: plausible as a draw of the channel (600 records).\n")
-    assert "the labels of each original symbol against its row of the channel: plausible" in result.out
+    assert result.out.startswith(
+        "out.csv: plausible as a draw of the channel (600 records).\n"
+    )
+    assert (
+        "the labels of each original symbol against its row of the channel: plausible"
+        in result.out
+    )
     assert "fails with a chance of at most 0.001" in " ".join(result.out.split())
     assert result.err == ""
 
@@ -43,14 +52,31 @@ def test_without_the_original_the_text_says_what_it_is_worth(run, channel, relea
 
 
 def test_json_is_one_object_with_everything(run, channel, released):
-    record = run("check", "out.csv", "--channel", channel, "--original", "people.csv", "--json").record
-    assert set(record) == {"plausible", "records", "findings", "frequencies", "also", "notices"}
+    record = run(
+        "check", "out.csv", "--channel", channel, "--original", "people.csv", "--json"
+    ).record
+    assert set(record) == {
+        "plausible",
+        "records",
+        "findings",
+        "frequencies",
+        "also",
+        "notices",
+    }
     assert record["plausible"] is True
     assert record["records"] == 600
     assert record["findings"] == []
     assert record["also"] is None
     test = record["frequencies"]
-    assert set(test) == {"against", "plausible", "p_value", "level", "records", "methods", "suspects"}
+    assert set(test) == {
+        "against",
+        "plausible",
+        "p_value",
+        "level",
+        "records",
+        "methods",
+        "suspects",
+    }
     assert test["against"] == "originals"
     assert 0.001 < test["p_value"] <= 1
     assert test["level"] == 0.001
@@ -60,20 +86,30 @@ def test_an_unsanitised_file_exits_1_and_names_the_line(run, channel, released, 
     lines = released.read_text(encoding="utf-8").splitlines()
     lines[11] = "10,dentist,T1"
     (folder / "broken.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    result = run("check", "broken.csv", "--channel", channel, "--original", "people.csv")
+    result = run(
+        "check", "broken.csv", "--channel", channel, "--original", "people.csv"
+    )
     assert result.code == 1
     assert result.out.startswith("broken.csv: NOT PLAUSIBLE as a draw of the channel")
-    assert "Impossible\n  - broken.csv, line 12: 'dentist' is nothing that the channel can give" in result.out
+    assert (
+        "Impossible\n  - broken.csv, line 12: 'dentist' is nothing that the channel can give"
+        in result.out
+    )
     record = run("check", "broken.csv", "--channel", channel, "--json")
     assert record.code == 1
     assert record.record["findings"][0]["kind"] == "label"
     assert record.record["plausible"] is False
 
 
-def test_a_faithful_release_of_other_data_is_not_called_impossible(run, channel, folder):
+def test_a_faithful_release_of_other_data_is_not_called_impossible(
+    run, channel, folder
+):
     lines = ["id,job", *(f"{i},weaver" for i in range(400))]
     (folder / "weavers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert run("apply", channel, "weavers.csv", "woven.csv", "--insecure-seed", "1").code == 0
+    assert (
+        run("apply", channel, "weavers.csv", "woven.csv", "--insecure-seed", "1").code
+        == 0
+    )
     result = run("check", "woven.csv", "--channel", channel)
     assert result.code == 1
     told = " ".join(result.out.split())
@@ -82,11 +118,17 @@ def test_a_faithful_release_of_other_data_is_not_called_impossible(run, channel,
         in told
     )
     assert (
-        "(a faithful release of records like those of the table fails with a chance of at most 0.001)" in told
+        "(a faithful release of records like those of the table fails with a chance of at most 0.001)"
+        in told
     )
     assert "--any-data" in told
     assert run("check", "woven.csv", "--channel", channel, "--any-data").code == 0
-    assert run("check", "woven.csv", "--channel", channel, "--original", "weavers.csv").code == 0
+    assert (
+        run(
+            "check", "woven.csv", "--channel", channel, "--original", "weavers.csv"
+        ).code
+        == 0
+    )
 
 
 def test_a_file_that_is_no_table_exits_2(run, channel, released):
@@ -101,29 +143,73 @@ def test_suspects_are_listed_with_their_p_values(run, folder, channel):
     (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
     outputs = json.loads(channel.read_text(encoding="utf-8"))["outputs"]
     lines = PEOPLE.splitlines()
-    rows = [lines[0], *(line.split(",")[0] + f',"{outputs[0]}",' + line.split(",")[2] for line in lines[1:])]
+    rows = [
+        lines[0],
+        *(
+            line.split(",")[0] + f',"{outputs[0]}",' + line.split(",")[2]
+            for line in lines[1:]
+        ),
+    ]
     (folder / "constant.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     result = run("check", "constant.csv", "--channel", channel)
     assert result.code == 1
-    assert re.search(r"not plausible, p-value at most \S+e-\d\d", " ".join(result.out.split()))
+    assert re.search(
+        r"not plausible, p-value at most \S+e-\d\d", " ".join(result.out.split())
+    )
     assert "adjusted p-value at most" in result.out
 
 
 def test_columns_are_found_under_other_names(run, folder, channel):
     (folder / "people.csv").write_text(PEOPLE.replace("job", "work"), encoding="utf-8")
-    run("apply", channel, "people.csv", "out.csv", "--column", "job=work", "--insecure-seed", "1")
+    run(
+        "apply",
+        channel,
+        "people.csv",
+        "out.csv",
+        "--column",
+        "job=work",
+        "--insecure-seed",
+        "1",
+    )
     assert run("check", "out.csv", "--channel", channel).code == 2
-    result = run("check", "out.csv", "--channel", channel, "--column", "job=work", "--original", "people.csv")
+    result = run(
+        "check",
+        "out.csv",
+        "--channel",
+        channel,
+        "--column",
+        "job=work",
+        "--original",
+        "people.csv",
+    )
     assert result.code == 0, result.out
 
 
 def test_added_columns_identities_and_ignored_ones(run, folder, channel):
     (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
     done = run(
-        "apply", channel, "people.csv", "out.csv", "--add", "y", "--identity", "id", "--insecure-seed", "1"
+        "apply",
+        channel,
+        "people.csv",
+        "out.csv",
+        "--add",
+        "y",
+        "--identity",
+        "id",
+        "--insecure-seed",
+        "1",
     )
     assert done.code == 0, done.err
-    command = ("check", "out.csv", "--channel", channel, "--original", "people.csv", "--released-column", "y")
+    command = (
+        "check",
+        "out.csv",
+        "--channel",
+        channel,
+        "--original",
+        "people.csv",
+        "--released-column",
+        "y",
+    )
     kept = run(*command, "--identity", "id")
     assert kept.code == 1
     assert "the useful column 'job' is in the released file" in kept.out
@@ -135,16 +221,37 @@ def test_sensitive_and_correlated_columns(run, folder, channel, released):
     (folder / "left.csv").write_text(
         "\n".join([text[0] + ",group", *(t + ",a" for t in text[1:])]), encoding="utf-8"
     )
-    assert "the sensitive column 'group'" in run("check", "left.csv", "--channel", channel).out
+    assert (
+        "the sensitive column 'group'"
+        in run("check", "left.csv", "--channel", channel).out
+    )
     assert run("check", "left.csv", "--channel", channel, "--keep-sensitive").code == 0
-    assert run("check", "out.csv", "--channel", channel, "--correlated", "town").code == 1
+    assert (
+        run("check", "out.csv", "--channel", channel, "--correlated", "town").code == 1
+    )
 
 
 def test_posterior_draws_and_policies(run, folder, channel):
-    (folder / "people.csv").write_text(PEOPLE.replace("3,smith", "3,pilot"), encoding="utf-8")
+    (folder / "people.csv").write_text(
+        PEOPLE.replace("3,smith", "3,pilot"), encoding="utf-8"
+    )
     options = ("--unknown", "marginal", "--as", "posterior-draw")
-    assert run("apply", channel, "people.csv", "out.csv", *options, "--insecure-seed", "1").code == 0
-    command = ("check", "out.csv", "--channel", channel, "--original", "people.csv", "--as", "posterior-draw")
+    assert (
+        run(
+            "apply", channel, "people.csv", "out.csv", *options, "--insecure-seed", "1"
+        ).code
+        == 0
+    )
+    command = (
+        "check",
+        "out.csv",
+        "--channel",
+        channel,
+        "--original",
+        "people.csv",
+        "--as",
+        "posterior-draw",
+    )
     assert run(*command, "--unknown", "marginal").code == 0
     refused = run(*command)
     assert refused.code == 2
@@ -164,12 +271,21 @@ def test_a_public_channel(run, channel, released, folder):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (("--false-alarm", "0.9"), "the chance of a false alarm (0.9) must be above 0 and below 0.5"),
+        (
+            ("--false-alarm", "0.9"),
+            "the chance of a false alarm (0.9) must be above 0 and below 0.5",
+        ),
         (("--false-alarm", "few"), "--false-alarm ('few') must be a positive number"),
         (("--column", "job"), "--column 'job' must be NAME=COL"),
         (("--column", "job=a", "--column", "job=b"), "--column names 'job' twice"),
-        (("--as", "text"), "the form of the release ('text') must be one of 'label', 'posterior-draw'"),
-        (("--unknown", "drop"), "unknown ('drop') must be refuse, marginal or output:LABEL"),
+        (
+            ("--as", "text"),
+            "the form of the release ('text') must be one of 'label', 'posterior-draw'",
+        ),
+        (
+            ("--unknown", "drop"),
+            "unknown ('drop') must be refuse, marginal or output:LABEL",
+        ),
         (("--delimiter", "ab"), "delimiter ('ab') must be one ASCII character"),
         (("--identity", "person"), "there is no column 'person'"),
         (("--original", "none.csv"), "none.csv: there is no such file"),
@@ -193,21 +309,28 @@ def test_files_that_are_not_there(run, channel, released):
 def test_logs_are_json_lines(run, channel, released):
     result = run("check", "out.csv", "--channel", channel, "--log-json")
     event = json.loads(result.err.splitlines()[-1])
-    assert (event["event"], event["plausible"], event["records"]) == ("checked", True, 600)
+    assert (event["event"], event["plausible"], event["records"]) == (
+        "checked",
+        True,
+        600,
+    )
     assert run("check", "out.csv", "--channel", channel, "--quiet").err == ""
 
 
 def test_help_has_an_example(run):
     result = run("check", "--help")
     assert result.code == 0
-    assert "mechdesign check released.csv --channel channel.json" in " ".join(result.out.split())
+    assert "mechdesign check released.csv --channel channel.json" in " ".join(
+        result.out.split()
+    )
 
 
 def test_a_release_with_escaped_formulas_is_read_as_it_was_written(run, folder):
     jobs = random.Random(3).choices(["=sum(1)", "-5", "+smith", "baker"], k=400)
     notes = random.Random(4).choices(["@a", "-1", "'=b", "plain", ""], k=400)
     rows = [
-        f"{i},{'ab'[i % 2]},{job},{note}\n" for i, (job, note) in enumerate(zip(jobs, notes, strict=True))
+        f"{i},{'ab'[i % 2]},{job},{note}\n"
+        for i, (job, note) in enumerate(zip(jobs, notes, strict=True))
     ]
     (folder / "in.csv").write_text("id,group,job,note\n" + "".join(rows))
     how = ("--sensitive", "group", "--useful", "job", "--epsilon", "9", "-o", "c.json")
@@ -228,7 +351,16 @@ def test_a_release_with_escaped_formulas_is_read_as_it_was_written(run, folder):
     assert "'=sum(1)" in released
     assert "'+smith" in released
     assert ",'@a\n" in released
-    check = ("check", "out.csv", "--channel", "c.json", "--original", "in.csv", "--ignore", "group")
+    check = (
+        "check",
+        "out.csv",
+        "--channel",
+        "c.json",
+        "--original",
+        "in.csv",
+        "--ignore",
+        "group",
+    )
     assert run(*check).code == 1
     right = run(*check, "--escape-formulas", "--json")
     assert right.code == 0, right.out
@@ -237,7 +369,9 @@ def test_a_release_with_escaped_formulas_is_read_as_it_was_written(run, folder):
     (folder / "out.csv").write_text(released.replace(",'@a\n", ",@a\n", 1))
     wrong = run(*check, "--escape-formulas")
     assert wrong.code == 1
-    assert "the column 'note' holds '@a', but the original \"'@a\"" in " ".join(wrong.out.split())
+    assert "the column 'note' holds '@a', but the original \"'@a\"" in " ".join(
+        wrong.out.split()
+    )
     (folder / "out.csv").write_text(released)
     for more in ((), ("--by", "note")):
         estimate = ("estimate", "out.csv", "--channel", "c.json", *more, "--json")
@@ -250,8 +384,20 @@ def test_a_release_with_escaped_formulas_is_read_as_it_was_written(run, folder):
 
 def test_escaped_formulas_are_of_a_csv(run, channel, folder):
     (folder / "people.csv").write_text(PEOPLE)
-    made = run("apply", channel, "people.csv", "o.parquet", "--format", "parquet", "--insecure-seed", "1")
+    made = run(
+        "apply",
+        channel,
+        "people.csv",
+        "o.parquet",
+        "--format",
+        "parquet",
+        "--insecure-seed",
+        "1",
+    )
     assert made.code == 0, made.err
     refused = run("check", "o.parquet", "--channel", channel, "--escape-formulas")
     assert refused.code == 2
-    assert "o.parquet: a Parquet file has no escaped formulas (--escape-formulas)" in refused.err
+    assert (
+        "o.parquet: a Parquet file has no escaped formulas (--escape-formulas)"
+        in refused.err
+    )

@@ -46,12 +46,16 @@ def test_design_prints_the_record_of_the_interface(folder, run):
     assert record["output"] is None
     assert record["records"] == 12
     assert isinstance(record["outputs"], int)
-    assert record["nmi"] == pytest.approx(record["mutual_information"] / record["entropy"])
+    assert record["nmi"] == pytest.approx(
+        record["mutual_information"] / record["entropy"]
+    )
     assert {path.name for path in folder.iterdir()} == {"records.csv", "counts.csv"}
 
 
 def test_design_does_what_the_python_call_does(folder, run):
-    result = run("design", "records.csv", *MICRO, "--eps-l", "0.4", "--eps-u", "0.6", "--json")
+    result = run(
+        "design", "records.csv", *MICRO, "--eps-l", "0.4", "--eps-u", "0.6", "--json"
+    )
     joint = read_joint("records.csv", sensitive="group", useful="job")
     assert result.record["nmi"] == md.design(joint, md.ALIP(eps_l=0.4, eps_u=0.6)).nmi
 
@@ -59,11 +63,25 @@ def test_design_does_what_the_python_call_does(folder, run):
 @pytest.mark.parametrize("mechanism", ["optimal", "subset-merging", "complete-merging"])
 def test_every_mechanism_writes_a_channel_that_audits(folder, run, mechanism):
     assert (
-        run("design", "records.csv", *MICRO, *EPS, "--mechanism", mechanism, "--output", "c.json").code == 0
+        run(
+            "design",
+            "records.csv",
+            *MICRO,
+            *EPS,
+            "--mechanism",
+            mechanism,
+            "--output",
+            "c.json",
+        ).code
+        == 0
     )
     joint = read_joint("records.csv", sensitive="group", useful="job")
     assert md.audit(md.Channel.load("c.json"), joint, md.ALIP(0.5, 0.5)).satisfied
-    assert {path.name for path in folder.iterdir()} == {"records.csv", "counts.csv", "c.json"}
+    assert {path.name for path in folder.iterdir()} == {
+        "records.csv",
+        "counts.csv",
+        "c.json",
+    }
 
 
 @pytest.mark.parametrize(
@@ -73,14 +91,26 @@ def test_every_mechanism_writes_a_channel_that_audits(folder, run, mechanism):
         (("--notion", "ldp", *EPS), {"name": "ldp", "epsilon": 1.0}),
         (("--notion", "max-lift", *EPS), {"name": "max-lift", "eps_u": 1.0}),
         (("--notion", "min-lift", *EPS), {"name": "min-lift", "eps_l": 1.0}),
-        (("--eps-l", "inf", "--eps-u", "0.2"), {"name": "alip", "eps_l": "inf", "eps_u": 0.2}),
-        (("--eps-l", "0.2", "--eps-u", "inf"), {"name": "alip", "eps_l": 0.2, "eps_u": "inf"}),
+        (
+            ("--eps-l", "inf", "--eps-u", "0.2"),
+            {"name": "alip", "eps_l": "inf", "eps_u": 0.2},
+        ),
+        (
+            ("--eps-l", "0.2", "--eps-u", "inf"),
+            {"name": "alip", "eps_l": 0.2, "eps_u": "inf"},
+        ),
     ],
 )
 def test_every_notion_is_designed_written_and_audited(folder, run, options, notion):
-    assert run("design", "counts.csv", "--contingency", *options, "--output", "c.json", "--json").record[
-        "notion"
-    ] == (notion)
+    assert run(
+        "design",
+        "counts.csv",
+        "--contingency",
+        *options,
+        "--output",
+        "c.json",
+        "--json",
+    ).record["notion"] == (notion)
     audit = run("audit", "c.json", "--json")
     assert audit.code == 0
     assert audit.record["satisfied"] is True
@@ -90,12 +120,15 @@ def test_every_notion_is_designed_written_and_audited(folder, run, options, noti
 def test_the_ways_to_write_a_table_agree(folder, run):
     (folder / "long.csv").write_text("job,group,n\n" + LONG, encoding="utf-8")
     (folder / "p.csv").write_text(
-        "group,clerk,baker,smith,weaver\na,.25,.1,.1,.1\nb,.1,.05,.25,.05\n", encoding="utf-8"
+        "group,clerk,baker,smith,weaver\na,.25,.1,.1,.1\nb,.1,.05,.25,.05\n",
+        encoding="utf-8",
     )
     (folder / "wide.csv").write_text(
         "group,clerk,baker,smith,weaver\na,25,10,10,10\nb,10,5,25,5\n", encoding="utf-8"
     )
-    frame = pa.table({"job": ["clerk", "clerk", "baker"], "group": ["a", "b", "a"], "n": [1, 2, 3]})
+    frame = pa.table(
+        {"job": ["clerk", "clerk", "baker"], "group": ["a", "b", "a"], "n": [1, 2, 3]}
+    )
     pq.write_table(frame, folder / "t.parquet")
     parquet = run("design", "t.parquet", *MICRO, "--weight", "n", *EPS, "--json").record
     assert parquet["records"] == 6
@@ -112,7 +145,12 @@ def test_the_ways_to_write_a_table_agree(folder, run):
 
 LONG = "".join(
     f"{job},{group},{n}\n"
-    for job, pair in {"clerk": (25, 10), "baker": (10, 5), "smith": (10, 25), "weaver": (10, 5)}.items()
+    for job, pair in {
+        "clerk": (25, 10),
+        "baker": (10, 5),
+        "smith": (10, 25),
+        "weaver": (10, 5),
+    }.items()
     for group, n in zip("ab", pair, strict=True)
 )
 
@@ -127,28 +165,61 @@ def test_crossed_columns_and_names_with_commas(folder, run):
     )
     (folder / "t.csv").write_text(text, encoding="utf-8")
     whole = run(
-        "design", "t.csv", "--sensitive", "group", "--useful", "job, main", *EPS, "--output", "c.json"
+        "design",
+        "t.csv",
+        "--sensitive",
+        "group",
+        "--useful",
+        "job, main",
+        *EPS,
+        "--output",
+        "c.json",
     )
     assert whole.code == 0
     assert md.Channel.load("c.json").useful.columns == ("job, main",)
     crossed = run(
-        "design", "t.csv", "--sensitive", "group", "--useful", '"job, main",town', *EPS, "-o", "d.json"
+        "design",
+        "t.csv",
+        "--sensitive",
+        "group",
+        "--useful",
+        '"job, main",town',
+        *EPS,
+        "-o",
+        "d.json",
     )
     assert crossed.code == 0, crossed.err
     assert md.Channel.load("d.json").useful.columns == ("job, main", "town")
 
 
 def test_labels_stay_as_written(folder, run):
-    (folder / "t.csv").write_text("g,x\na,01234\nb,NA\na,?\nb,é\na,01234\n", encoding="utf-8")
+    (folder / "t.csv").write_text(
+        "g,x\na,01234\nb,NA\na,?\nb,é\na,01234\n", encoding="utf-8"
+    )
     free = ("--notion", "max-lift", "--epsilon", "600")
-    assert run("design", "t.csv", "--sensitive", "g", "--useful", "x", *free, "-o", "c.json").code == 0
+    assert (
+        run(
+            "design",
+            "t.csv",
+            "--sensitive",
+            "g",
+            "--useful",
+            "x",
+            *free,
+            "-o",
+            "c.json",
+        ).code
+        == 0
+    )
     assert set(md.Channel.load("c.json").outputs) == {"01234", "NA", "?", "é"}
 
 
 def test_missing_cells_as_a_symbol_or_dropped(folder, run):
     (folder / "t.csv").write_text("g,x\na,1\nb,\na,2\nb,1\n", encoding="utf-8")
     options = ("--sensitive", "g", "--useful", "x", *EPS, "--json")
-    assert run("design", "t.csv", *options, "--missing", "symbol").record["records"] == 4
+    assert (
+        run("design", "t.csv", *options, "--missing", "symbol").record["records"] == 4
+    )
     dropped = run("design", "t.csv", *options, "--missing", "drop")
     assert dropped.record["records"] == 3
     assert "dropped" in dropped.err
@@ -158,7 +229,10 @@ def test_one_sensitive_symbol_leaves_nothing_to_protect(folder, run):
     (folder / "t.csv").write_text("g,x\na,1\na,2\n", encoding="utf-8")
     result = run("design", "t.csv", "--sensitive", "g", "--useful", "x", *EPS)
     assert result.code == 2
-    assert "the sensitive column 'g' has a single symbol ('a'): there is nothing to protect" in result.err
+    assert (
+        "the sensitive column 'g' has a single symbol ('a'): there is nothing to protect"
+        in result.err
+    )
 
 
 def test_an_existing_file_is_overwritten_only_by_force(channel, folder, run):
@@ -171,7 +245,12 @@ def test_an_existing_file_is_overwritten_only_by_force(channel, folder, run):
 
 
 def test_a_public_channel_discloses_no_counts(folder, run):
-    assert run("design", "records.csv", *MICRO, *EPS, "--output", "c.json", "--public").code == 0
+    assert (
+        run(
+            "design", "records.csv", *MICRO, *EPS, "--output", "c.json", "--public"
+        ).code
+        == 0
+    )
     record = json.loads((folder / "c.json").read_text(encoding="utf-8"))
     assert "joint" not in record
     shown = run("show", "c.json", "--json")
@@ -213,7 +292,9 @@ def test_the_report_says_what_is_guaranteed_and_about_what(folder, run):
     ],
 )
 def test_the_report_speaks_of_the_notion_at_hand(folder, run, options, words):
-    assert words in " ".join(run("design", "records.csv", *MICRO, *EPS, *options).out.split())
+    assert words in " ".join(
+        run("design", "records.csv", *MICRO, *EPS, *options).out.split()
+    )
 
 
 def test_apply_replaces_the_column_and_nothing_else(channel, folder, run):
@@ -238,13 +319,26 @@ def test_apply_lets_the_sensitive_column_stay_only_when_told(channel, folder, ru
     kept = run("apply", channel, "records.csv", "out.csv", "--keep-sensitive")
     assert kept.code == 0
     assert "12 records written to out.csv" in kept.out
-    assert (folder / "out.csv").read_text(encoding="utf-8").startswith("id,group,job,town")
+    assert (
+        (folder / "out.csv").read_text(encoding="utf-8").startswith("id,group,job,town")
+    )
 
 
-def test_apply_repeats_itself_for_a_seed_and_for_a_job_but_another_job_draws_anew(channel, folder, run):
+def test_apply_repeats_itself_for_a_seed_and_for_a_job_but_another_job_draws_anew(
+    channel, folder, run
+):
     rows = "".join(random.Random(1).choices(("clerk\n", "smith\n"), k=1000))
     (folder / "in.csv").write_text("job\n" + rows, encoding="utf-8")
-    run("design", "records.csv", *MICRO, "--epsilon", "0.6", "--output", channel, "--force")
+    run(
+        "design",
+        "records.csv",
+        *MICRO,
+        "--epsilon",
+        "0.6",
+        "--output",
+        channel,
+        "--force",
+    )
     texts = []
     seed, other = ("--insecure-seed", "7"), ("--job", "other/job.json", "--fresh-draw")
     (folder / "other").mkdir()
@@ -257,14 +351,21 @@ def test_apply_repeats_itself_for_a_seed_and_for_a_job_but_another_job_draws_ane
 
 
 def test_apply_finds_a_column_under_another_name(folder, run):
-    assert run("design", "counts.csv", "--contingency", *EPS, "--output", "c.json").code == 0
+    assert (
+        run("design", "counts.csv", "--contingency", *EPS, "--output", "c.json").code
+        == 0
+    )
     (folder / "in.csv").write_text("id,job\n1,clerk\n", encoding="utf-8")
     assert "'useful'" in run("apply", "c.json", "in.csv", "out.csv").err
-    assert run("apply", "c.json", "in.csv", "out.csv", "--column", "useful=job").code == 0
+    assert (
+        run("apply", "c.json", "in.csv", "out.csv", "--column", "useful=job").code == 0
+    )
 
 
 def test_apply_to_parquet(channel, folder, run):
-    pq.write_table(pa.table({"id": [1, 2], "job": ["clerk", "smith"]}), folder / "in.parquet")
+    pq.write_table(
+        pa.table({"id": [1, 2], "job": ["clerk", "smith"]}), folder / "in.parquet"
+    )
     assert run("apply", channel, "in.parquet", "out.parquet").code == 0
     released = pq.read_table(folder / "out.parquet")
     assert released["id"].to_pylist() == [1, 2]
@@ -274,19 +375,37 @@ def test_tables_are_read_as_they_are_written(folder, run):
     """Delimiter, quote, encoding and compression make no difference to what is computed."""
     import gzip
 
-    rows = [line.split(",") for line in (folder / "records.csv").read_text().splitlines()]
-    text = "\n".join(";".join(f"'{cell}'" for cell in row) for row in rows).replace("smith", "smïth")
+    rows = [
+        line.split(",") for line in (folder / "records.csv").read_text().splitlines()
+    ]
+    text = "\n".join(";".join(f"'{cell}'" for cell in row) for row in rows).replace(
+        "smith", "smïth"
+    )
     (folder / "other.csv.gz").write_bytes(gzip.compress(text.encode("cp1252")))
     plain = (folder / "records.csv").read_text().replace("smith", "smïth")
     (folder / "plain.csv").write_text(plain, encoding="utf-8")
     how = ("--delimiter", ";", "--quote", "'", "--encoding", "cp1252")
     typed = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
     first = run("design", "plain.csv", *typed, "--output", "a.json")
-    again = run("design", "other.csv.gz", *typed, *how, "--output", "b.json", "--report", "r.json")
+    again = run(
+        "design",
+        "other.csv.gz",
+        *typed,
+        *how,
+        "--output",
+        "b.json",
+        "--report",
+        "r.json",
+    )
     assert (first.code, again.code) == (0, 0), again.err
-    a, b = (json.loads((folder / name).read_text(encoding="utf-8")) for name in ("a.json", "b.json"))
+    a, b = (
+        json.loads((folder / name).read_text(encoding="utf-8"))
+        for name in ("a.json", "b.json")
+    )
     assert (a["rows"], a["joint"]) == (b["rows"], b["joint"])
-    line = json.loads((folder / "r.json").read_text(encoding="utf-8"))["commands"][0]["line"]
+    line = json.loads((folder / "r.json").read_text(encoding="utf-8"))["commands"][0][
+        "line"
+    ]
     words = shlex.split(line)
     at = words.index("--delimiter")
     assert tuple(words[at : at + 6]) == how
@@ -294,13 +413,33 @@ def test_tables_are_read_as_they_are_written(folder, run):
         result = run(command, "a.json", "--table", "other.csv.gz", *how)
         assert result.code == 0, result.err
     assert (
-        run("compare", "other.csv.gz", *typed[:4], *how, "--epsilons", "1", "--mechanisms", "optimal").code
+        run(
+            "compare",
+            "other.csv.gz",
+            *typed[:4],
+            *how,
+            "--epsilons",
+            "1",
+            "--mechanisms",
+            "optimal",
+        ).code
         == 0
     )
 
 
 def test_text_options_without_a_table_are_refused(folder, run):
-    run("design", "records.csv", "--sensitive", "group", "--useful", "job", "--epsilon", "1", "-o", "a.json")
+    run(
+        "design",
+        "records.csv",
+        "--sensitive",
+        "group",
+        "--useful",
+        "job",
+        "--epsilon",
+        "1",
+        "-o",
+        "a.json",
+    )
     result = run("audit", "a.json", "--delimiter", ";")
     assert result.code == 2
     assert "describe a table: give --table TABLE too" in result.err

@@ -17,7 +17,16 @@ MERGING = ("--mechanisms", "subset-merging,complete-merging")
 
 def test_the_whole_of_it(folder, run):
     done = run(
-        *("compare", *MICRO, "--epsilons", "0.5:2:0.5", "--lams", "0.35,0.5", "--notions", "alip,ldp"),
+        *(
+            "compare",
+            *MICRO,
+            "--epsilons",
+            "0.5:2:0.5",
+            "--lams",
+            "0.35,0.5",
+            "--notions",
+            "alip,ldp",
+        ),
         *("--output", "o.csv", "--plot", "o.png", "--recommend"),
     )
     assert done.code == 0, done.err
@@ -27,7 +36,9 @@ def test_the_whole_of_it(folder, run):
     assert len(rows) == len(MECHANISMS) * 3 * 4
     assert (folder / "o.png").read_bytes().startswith(b"\x89PNG")
     sections = done.out.split("\n\n")
-    assert [s.splitlines()[0] for s in sections if not s.startswith("Falling curves")] == [
+    assert [
+        s.splitlines()[0] for s in sections if not s.startswith("Falling curves")
+    ] == [
         "alip, lam 0.35: % of the information kept",
         "alip, lam 0.5: % of the information kept",
         "ldp: % of the information kept",
@@ -38,7 +49,9 @@ def test_the_whole_of_it(folder, run):
         "Written to o.csv and o.png.",
     ]
     optimum = [
-        100 * float(row["nmi"]) for row in rows if (row["mechanism"], row["lam"]) == ("optimal", "0.35")
+        100 * float(row["nmi"])
+        for row in rows
+        if (row["mechanism"], row["lam"]) == ("optimal", "0.35")
     ]
     printed = [line.split() for line in sections[0].splitlines()[2:]]
     assert [float(cells[0]) for cells in printed] == [0.5, 1.0, 1.5, 2.0]
@@ -51,8 +64,18 @@ def test_json_is_one_object_and_nothing_is_written(folder, run):
     before = set(folder.iterdir())
     done = run("compare", *WIDE, "--epsilons", "1:3:1", "--recommend", "--json")
     record = done.record
-    assert set(record) == {"rows", "kept", "recommendations", "notices", "output", "plot", "seconds"}
-    assert [row["mechanism"] for row in record["rows"]] == [m for m in MECHANISMS for _ in range(3)]
+    assert set(record) == {
+        "rows",
+        "kept",
+        "recommendations",
+        "notices",
+        "output",
+        "plot",
+        "seconds",
+    }
+    assert [row["mechanism"] for row in record["rows"]] == [
+        m for m in MECHANISMS for _ in range(3)
+    ]
     assert (record["output"], record["plot"], record["kept"]) == (None, None, 0)
     assert [found["notion"] for found in record["recommendations"]] == ["alip"]
     assert set(folder.iterdir()) == before
@@ -85,7 +108,9 @@ def test_infinities_are_texts_in_json_and_in_the_csv(folder, run):
 def test_a_second_run_keeps_the_rows(folder, run):
     first = run("compare", *WIDE, *MERGING, "--epsilons", "1,2", "--output", "o.csv")
     assert first.code == 0, first.err
-    again = run("compare", *WIDE, *MERGING, "--epsilons", "1:3:1", "--output", "o.csv", "--json").record
+    again = run(
+        "compare", *WIDE, *MERGING, "--epsilons", "1:3:1", "--output", "o.csv", "--json"
+    ).record
     assert again["kept"] == 4
     assert len(again["rows"]) == 6
     text = run("compare", *WIDE, *MERGING, "--epsilons", "1", "--output", "o.csv").out
@@ -94,22 +119,38 @@ def test_a_second_run_keeps_the_rows(folder, run):
 
 def test_workers_give_the_same_rows(folder, run):
     one = run("compare", *WIDE, "--epsilons", "1:3:0.25", "--json").record["rows"]
-    two = run("compare", *WIDE, "--epsilons", "1:3:0.25", "--workers", "2", "--json").record["rows"]
-    assert [{**row, "seconds": 0} for row in one] == [{**row, "seconds": 0} for row in two]
+    two = run(
+        "compare", *WIDE, "--epsilons", "1:3:0.25", "--workers", "2", "--json"
+    ).record["rows"]
+    assert [{**row, "seconds": 0} for row in one] == [
+        {**row, "seconds": 0} for row in two
+    ]
 
 
 def test_an_alpha_notion_needs_no_lam(folder, run):
-    rows = run("compare", *WIDE, *MERGING, "--epsilons", "1", "--notions", "l1,alpha:10", "--json").record[
-        "rows"
-    ]
-    assert [(row["notion"], row["lam"]) for row in rows] == [("l1", 0.5), ("alpha:10", 0.5)] * 2
+    rows = run(
+        "compare",
+        *WIDE,
+        *MERGING,
+        "--epsilons",
+        "1",
+        "--notions",
+        "l1,alpha:10",
+        "--json",
+    ).record["rows"]
+    assert [(row["notion"], row["lam"]) for row in rows] == [
+        ("l1", 0.5),
+        ("alpha:10", 0.5),
+    ] * 2
 
 
 def test_rows_as_published_are_marked_where_they_violate(folder, run):
     options = (*WIDE, "--epsilons", "0.25:6:0.25", "--mechanisms", "complete-merging")
     repaired = run("compare", *options, "--json").record["rows"]
     done = run("compare", *options, "--as-published", "--json").record["rows"]
-    assert [row["satisfied"] for row in done] == [not row["repaired"] for row in repaired]
+    assert [row["satisfied"] for row in done] == [
+        not row["repaired"] for row in repaired
+    ]
 
 
 def test_what_is_left_out_is_noted(folder, run):
@@ -125,9 +166,13 @@ def test_without_the_optimum_it_says_so(folder, run):
 
 
 def test_an_optimum_that_misses_its_gap_is_noted(folder, run):
-    done = run("compare", *MICRO, "--epsilons", "0.5", "--mechanisms", "optimal", "--gap", "0")
+    done = run(
+        "compare", *MICRO, "--epsilons", "0.5", "--mechanisms", "optimal", "--gap", "0"
+    )
     assert done.code == 0
-    assert done.err.startswith("mechdesign: note: optimal, alip, epsilon 0.5, lam 0.5: ")
+    assert done.err.startswith(
+        "mechdesign: note: optimal, alip, epsilon 0.5, lam 0.5: "
+    )
     assert "gap" in done.err
 
 
@@ -146,10 +191,20 @@ def test_ctrl_c_keeps_the_rows_so_far(folder, run, monkeypatch):
 
     monkeypatch.setattr(comparison_tasks, "design", stops)
     done = run(
-        "compare", *WIDE, "--mechanisms", "subset-merging", "--epsilons", "1:3:0.1", "--output", "o.csv"
+        "compare",
+        *WIDE,
+        "--mechanisms",
+        "subset-merging",
+        "--epsilons",
+        "1:3:0.1",
+        "--output",
+        "o.csv",
     )
     assert done.code == 130
-    assert done.err == "mechdesign: error: interrupted; the rows so far are in o.csv; run again to go on\n"
+    assert (
+        done.err
+        == "mechdesign: error: interrupted; the rows so far are in o.csv; run again to go on\n"
+    )
     assert len((folder / "o.csv").read_text().splitlines()) == 1 + comparison.CHUNK
     assert (
         run("compare", *WIDE, "--epsilons", "1").err
@@ -175,7 +230,10 @@ def refused(folder, run):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--epsilons", "1:0:0.5"), ["--epsilons '1:0:0.5'", "ends (0) before it begins (1)"]),
+        (
+            ("--epsilons", "1:0:0.5"),
+            ["--epsilons '1:0:0.5'", "ends (0) before it begins (1)"],
+        ),
         (("--epsilons", "0:1:0.1"), ["epsilon (0)", "positive"]),
         (("--epsilons", "some"), ["--epsilons 'some'", "not a number"]),
         (("--epsilons", "1:2"), ["'1:2'", "START:STOP:STEP"]),
@@ -189,7 +247,10 @@ def refused(folder, run):
         (("--mechanisms", ""), ["mechanism ''"]),
         (("--notions", "none"), ["notion 'none'", "alip"]),
         (("--notions", "alpha:0.5"), ["alpha (0.5)", "above 1"]),
-        (("--notions", "chi2", "--mechanisms", "optimal"), ["chi2", "without polytope", "subset-merging"]),
+        (
+            ("--notions", "chi2", "--mechanisms", "optimal"),
+            ["chi2", "without polytope", "subset-merging"],
+        ),
         (("--method", "guess"), ["'guess'", "vertices"]),
         (("--gap", "-1"), ["--gap"]),
         (("--time-limit", "soon"), ["--time-limit"]),
@@ -210,7 +271,10 @@ def test_bad_options(refused, options, words):
 
 
 def test_a_csv_of_another_table_is_refused(run, refused):
-    assert run("compare", *MICRO, *MERGING, "--epsilons", "1", "--output", "o.csv").code == 0
+    assert (
+        run("compare", *MICRO, *MERGING, "--epsilons", "1", "--output", "o.csv").code
+        == 0
+    )
     assert "o.csv belongs to another table" in refused(
         *WIDE, *MERGING, "--epsilons", "1", "--output", "o.csv"
     )
@@ -219,7 +283,10 @@ def test_a_csv_of_another_table_is_refused(run, refused):
 def test_a_plot_is_not_overwritten_without_force(folder, run, refused):
     (folder / "o.svg").write_text("mine")
     assert "o.svg exists" in refused(*WIDE, "--epsilons", "1", "--plot", "o.svg")
-    assert run("compare", *WIDE, "--epsilons", "1,2", "--plot", "o.svg", "--force").code == 0
+    assert (
+        run("compare", *WIDE, "--epsilons", "1,2", "--plot", "o.svg", "--force").code
+        == 0
+    )
     assert "<svg" in (folder / "o.svg").read_text()
 
 
@@ -231,7 +298,10 @@ def test_missing_matplotlib_is_said_before_the_work(refused, monkeypatch):
 
 
 def test_manifest_lies_beside_the_csv(folder, run):
-    assert run("compare", *WIDE, *MERGING, "--epsilons", "1", "--output", "o.csv").code == 0
+    assert (
+        run("compare", *WIDE, *MERGING, "--epsilons", "1", "--output", "o.csv").code
+        == 0
+    )
     manifest = json.loads((folder / "o.csv.json").read_text(encoding="utf-8"))
     assert manifest["format"] == "mechdesign.comparison"
     assert manifest["settings"]["gap"] == 1e-4
@@ -240,9 +310,15 @@ def test_manifest_lies_beside_the_csv(folder, run):
 def test_budgets_of_single_symbols_hold_at_every_epsilon(folder, run):
     typed = ("compare", *WIDE, "--epsilons", "1,2", "--mechanisms", "optimal")
     free, own = (
-        json.loads(run(*typed, *more, "--json").out)["rows"] for more in ((), ("--budget", "a=0.1,0.1"))
+        json.loads(run(*typed, *more, "--json").out)["rows"]
+        for more in ((), ("--budget", "a=0.1,0.1"))
     )
-    assert all(tight["nmi"] < loose["nmi"] for tight, loose in zip(own, free, strict=True))
+    assert all(
+        tight["nmi"] < loose["nmi"] for tight, loose in zip(own, free, strict=True)
+    )
     refused = run(*typed, "--budget", "a=0.1,0.1", "--recommend")
     assert refused.code == 2
-    assert "--recommend speaks of all sensitive symbols alike: leave out --budget" in refused.err
+    assert (
+        "--recommend speaks of all sensitive symbols alike: leave out --budget"
+        in refused.err
+    )

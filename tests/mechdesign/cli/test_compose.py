@@ -15,14 +15,20 @@ def test_two_channels_of_one_table(designed, run, channel):
     assert result.code == 0
     found = compose([md.Channel.load(channel), md.Channel.load(b)])
     record = result.record
-    assert (record["eps_l"], record["eps_u"], record["eps_ldp"]) == (found.eps_l, found.eps_u, found.eps_ldp)
+    assert (record["eps_l"], record["eps_u"], record["eps_ldp"]) == (
+        found.eps_l,
+        found.eps_u,
+        found.eps_ldp,
+    )
     assert record["worst"] == {
         "sensitive": found.worst.sensitive,
         "outputs": list(found.worst.outputs),
         "lift": found.worst.lift,
     }
     lift = found.worst.lift
-    assert math.isclose(abs(math.log(lift)), max(found.eps_l, found.eps_u), rel_tol=1e-12)
+    assert math.isclose(
+        abs(math.log(lift)), max(found.eps_l, found.eps_u), rel_tol=1e-12
+    )
     assert record["sum"]["eps_u"] == found.sum.eps_u
     assert record["exact"] is True
     text = run("compose", channel, b)
@@ -62,8 +68,14 @@ def test_channels_that_protect_different_columns(designed, run, channel, refused
     """What they tell of one column is not said where the other one's channel promises something of its own."""
     towns = designed("job", 1.0, sensitive="town")
     asked = ("compose", channel, towns, "--table", "records.csv")
-    assert "protect different columns ('group', 'town'): say about which you ask" in refused(*asked)
+    assert (
+        "protect different columns ('group', 'town'): say about which you ask"
+        in refused(*asked)
+    )
     alone = run(*asked, "--sensitive", "group", "--json")
     assert alone.code == 0
     each = run(*asked, "--sensitive", "group,town", "--protect-each", "--json")
-    assert each.record["eps_ldp"] == "inf" or each.record["eps_ldp"] >= alone.record["eps_ldp"]
+    assert (
+        each.record["eps_ldp"] == "inf"
+        or each.record["eps_ldp"] >= alone.record["eps_ldp"]
+    )

@@ -25,10 +25,25 @@ def _json(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     return json.loads(capsys.readouterr().out)
 
 
-def test_designed_audited_and_said(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_designed_audited_and_said(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     channel = str(tmp_path / "c.json")
     assert (
-        main(["design", table, *BASE, "--confidence", "0.9", "--output", channel, "--json", "--gap", "1e-3"])
+        main(
+            [
+                "design",
+                table,
+                *BASE,
+                "--confidence",
+                "0.9",
+                "--output",
+                channel,
+                "--json",
+                "--gap",
+                "1e-3",
+            ]
+        )
         == 0
     )
     designed = _json(capsys)
@@ -53,9 +68,13 @@ def test_designed_audited_and_said(table: str, tmp_path: Path, capsys: pytest.Ca
     assert _json(capsys)["confidence"] == 0.9
     report = str(tmp_path / "r.md")
     assert main(["report", channel, "--report", report, "--curve", "0"]) == 0
-    assert "All are those of the table, which is a sample." in Path(report).read_text(encoding="utf-8")
+    assert "All are those of the table, which is a sample." in Path(report).read_text(
+        encoding="utf-8"
+    )
     capsys.readouterr()
-    assert main(["audit", channel, "--notion", "lip", "--epsilon", "0.49", "--json"]) == 1
+    assert (
+        main(["audit", channel, "--notion", "lip", "--epsilon", "0.49", "--json"]) == 1
+    )
     assert _json(capsys)["satisfied"] is False
 
 
@@ -64,10 +83,38 @@ def test_fewer_records_break_the_promise(
 ) -> None:
     """The audit computes the set of the table given, not that of the file."""
     channel = str(tmp_path / "c.json")
-    assert main(["design", table, *BASE, "--confidence", "0.95", "--output", channel, "--gap", "1e-3"]) == 0
+    assert (
+        main(
+            [
+                "design",
+                table,
+                *BASE,
+                "--confidence",
+                "0.95",
+                "--output",
+                channel,
+                "--gap",
+                "1e-3",
+            ]
+        )
+        == 0
+    )
     few = tmp_path / "few.csv"
     few.write_text("s,a,b,c,d\nx,90,70,30,10\ny,50,80,20,15\nz,40,30,35,6\n")
-    assert main(["audit", channel, "--table", str(few), "--contingency", "--useful", "letter"]) == 1
+    assert (
+        main(
+            [
+                "audit",
+                channel,
+                "--table",
+                str(few),
+                "--contingency",
+                "--useful",
+                "letter",
+            ]
+        )
+        == 1
+    )
     assert "VIOLATED" in capsys.readouterr().out
 
 
@@ -85,21 +132,35 @@ def test_a_plain_design_says_two_numbers_for_the_population(
     assert record["population"]["eps_u"] > 0.5
 
 
-def test_probabilities_have_no_population(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_probabilities_have_no_population(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "p.csv"
     path.write_text("s,a,b\nx,0.25,0.25\ny,0.2,0.3\n")
-    base = ["design", str(path), "--probabilities", "--useful", "letter", "--epsilon", "1"]
+    base = [
+        "design",
+        str(path),
+        "--probabilities",
+        "--useful",
+        "letter",
+        "--epsilon",
+        "1",
+    ]
     assert main([*base, "--json"]) == 0
     assert _json(capsys)["population"] is None
     assert main([*base, "--confidence", "0.95"]) == 2
-    assert "confidence needs counts of records" in " ".join(capsys.readouterr().err.split())
+    assert "confidence needs counts of records" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_survey_weights_are_refused_where_a_whole_number_looks_like_a_count(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     people = tmp_path / "people.csv"
-    people.write_text("s,x,w\n" + "a,u,77516\na,v,83311\nb,v,215646\nb,u,28887\nb,u,45781\n")
+    people.write_text(
+        "s,x,w\n" + "a,u,77516\na,v,83311\nb,v,215646\nb,u,28887\nb,u,45781\n"
+    )
     command = [
         "design",
         str(people),
@@ -115,7 +176,10 @@ def test_survey_weights_are_refused_where_a_whole_number_looks_like_a_count(
     assert main([*command, "--weight", "w", "--output", str(tmp_path / "c.json")]) == 0
     assert "if it holds survey weights, say so (--weighted)" in capsys.readouterr().err
     assert main([*command, "--weight", "w", "--weighted", "--confidence", "0.95"]) == 2
-    assert "weighted records are not a sample of independent ones" in capsys.readouterr().err
+    assert (
+        "weighted records are not a sample of independent ones"
+        in capsys.readouterr().err
+    )
     assert main([*command, "--weight", "w", "--weighted", "--json"]) == 0
     assert _json(capsys)["population"] is None
     assert main([*command, "--weighted"]) == 2
@@ -137,17 +201,37 @@ def test_known_shares_come_from_a_file(
     ("arguments", "shares", "message"),
     [
         (["--confidence", "1"], None, "must be a number from 0.5"),
-        (["--confidence", "much"], None, "--confidence ('much') is not a number; it must be from 0.5"),
+        (
+            ["--confidence", "much"],
+            None,
+            "--confidence ('much') is not a number; it must be from 0.5",
+        ),
         ([], "symbol,share\nx,1\n", "--known-shares needs --confidence"),
-        (["--confidence", "0.9"], "symbol;share\n", "must begin with the header symbol,share"),
+        (
+            ["--confidence", "0.9"],
+            "symbol;share\n",
+            "must begin with the header symbol,share",
+        ),
         (
             ["--confidence", "0.9"],
             "symbol,share\nx,0.5,1\n",
             "line 2: the row has 3 cell(s) where the header has 2",
         ),
-        (["--confidence", "0.9"], "symbol,share\nx,0.5\nx,0.5\n", "the share of 'x' is given twice"),
-        (["--confidence", "0.9"], "symbol,share\nx,0.5\ny,0.2\nz,0.2\n", "shares sum to 0.9 and not to 1"),
-        (["--confidence", "0.9"], "symbol,share\nq,1\n", "which the table has no records of"),
+        (
+            ["--confidence", "0.9"],
+            "symbol,share\nx,0.5\nx,0.5\n",
+            "the share of 'x' is given twice",
+        ),
+        (
+            ["--confidence", "0.9"],
+            "symbol,share\nx,0.5\ny,0.2\nz,0.2\n",
+            "shares sum to 0.9 and not to 1",
+        ),
+        (
+            ["--confidence", "0.9"],
+            "symbol,share\nq,1\n",
+            "which the table has no records of",
+        ),
         (["--confidence", "0.9"], "symbol,share\nx,1\n", "shares do not name 'y', 'z'"),
     ],
 )
@@ -167,34 +251,83 @@ def test_bad_input_exits_2(
     assert message in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_missing_file_of_shares_is_named(table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["design", table, *BASE, "--confidence", "0.9", "--known-shares", "nowhere.csv"]) == 2
-    assert "nowhere.csv: there is no such file" in " ".join(capsys.readouterr().err.split())
+def test_a_missing_file_of_shares_is_named(
+    table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(
+            [
+                "design",
+                table,
+                *BASE,
+                "--confidence",
+                "0.9",
+                "--known-shares",
+                "nowhere.csv",
+            ]
+        )
+        == 2
+    )
+    assert "nowhere.csv: there is no such file" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_symbols_of_no_record_are_protected(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They cost utility, and `apply` takes them as the marginal or not at all, never as one output."""
-    channel, symbols, data = str(tmp_path / "c.json"), tmp_path / "symbols.csv", tmp_path / "data.csv"
+    channel, symbols, data = (
+        str(tmp_path / "c.json"),
+        tmp_path / "symbols.csv",
+        tmp_path / "data.csv",
+    )
     symbols.write_text("letter\n" + "\n".join("abcdef") + "\n")
-    arguments = [*BASE, "--confidence", "0.95", "--gap", "1e-3", "--symbols", str(symbols), "--json"]
+    arguments = [
+        *BASE,
+        "--confidence",
+        "0.95",
+        "--gap",
+        "1e-3",
+        "--symbols",
+        str(symbols),
+        "--json",
+    ]
     assert main(["design", table, *arguments, "--output", channel]) == 0
     with_list = _json(capsys)["nmi"]
-    assert main(["design", table, *[a for a in arguments if a not in ("--symbols", str(symbols))]]) == 0
+    assert (
+        main(
+            [
+                "design",
+                table,
+                *[a for a in arguments if a not in ("--symbols", str(symbols))],
+            ]
+        )
+        == 0
+    )
     without = _json(capsys)["nmi"]
     assert isinstance(with_list, float)
     assert isinstance(without, float)
     assert with_list < without
     assert main(["audit", channel]) == 0
-    assert "It covers 2 more symbols of the list" in " ".join(capsys.readouterr().out.split())
+    assert "It covers 2 more symbols of the list" in " ".join(
+        capsys.readouterr().out.split()
+    )
     data.write_text("letter\na\nf\n")
     released, manifest = str(tmp_path / "out.csv"), tmp_path / "out.csv.manifest.json"
     key = ["--insecure-seed", "1"]
-    assert main(["apply", channel, str(data), released, *key, "--unknown", "output:a"]) == 2
-    assert "the promise covers 2 symbols that no record" in " ".join(capsys.readouterr().err.split())
+    assert (
+        main(["apply", channel, str(data), released, *key, "--unknown", "output:a"])
+        == 2
+    )
+    assert "the promise covers 2 symbols that no record" in " ".join(
+        capsys.readouterr().err.split()
+    )
     assert main(["apply", channel, str(data), released, *key]) == 2
-    assert main(["apply", channel, str(data), released, *key, "--unknown", "marginal"]) == 0
+    assert (
+        main(["apply", channel, str(data), released, *key, "--unknown", "marginal"])
+        == 0
+    )
     said = " ".join(json.loads(manifest.read_text())["covers"])
     assert "It holds for the population" in said
     assert "It covers 2 more symbols" in said
@@ -212,7 +345,11 @@ def test_symbols_of_no_record_are_protected(
     ],
 )
 def test_bad_lists_of_symbols_exit_2(
-    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, message: str
+    table: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    text: str | None,
+    message: str,
 ) -> None:
     path = tmp_path / "symbols.csv"
     path.write_text(text or "")
@@ -225,8 +362,31 @@ def test_compare_has_the_curve_with_confidence_beside_the_one_without(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = str(tmp_path / "curves.csv")
-    arguments = ["compare", table, *BASE[:3], "--notions", "ldp,l1", "--epsilons", "0.5,1", "--gap", "1e-3"]
-    assert main([*arguments, "--confidence", "0.9", "--output", output, "--json", "--recommend"]) == 0
+    arguments = [
+        "compare",
+        table,
+        *BASE[:3],
+        "--notions",
+        "ldp,l1",
+        "--epsilons",
+        "0.5,1",
+        "--gap",
+        "1e-3",
+    ]
+    assert (
+        main(
+            [
+                *arguments,
+                "--confidence",
+                "0.9",
+                "--output",
+                output,
+                "--json",
+                "--recommend",
+            ]
+        )
+        == 0
+    )
     printed = capsys.readouterr()
     assert "is left out for l1" in printed.err
     rows = {
@@ -238,14 +398,33 @@ def test_compare_has_the_curve_with_confidence_beside_the_one_without(
         for epsilon in ("0.5", "1"):
             with_it, without = rows[f"{name}@0.9", epsilon], rows[name, epsilon]
             assert float(with_it["nmi"]) <= float(without["upper_bound_nmi"])
-            assert float(with_it["upper_bound_nmi"]) <= float(without["upper_bound_nmi"])
+            assert float(with_it["upper_bound_nmi"]) <= float(
+                without["upper_bound_nmi"]
+            )
             assert with_it["satisfied"] == "true"
     again = [*arguments, "--confidence", "0.9", "--output", output]
     assert main([*again, "--json"]) == 0
-    assert _json(capsys)["kept"] == len(list(csv.DictReader(Path(output).read_text().splitlines())))
+    assert _json(capsys)["kept"] == len(
+        list(csv.DictReader(Path(output).read_text().splitlines()))
+    )
     assert main([*again, "--symbols", table]) == 2
     assert main([*arguments, "--confidence", "0.4"]) == 2
-    assert main(["compare", table, *BASE[:3], "--notions", "ldp", "--epsilons", "1", "--symbols", "x"]) == 2
+    assert (
+        main(
+            [
+                "compare",
+                table,
+                *BASE[:3],
+                "--notions",
+                "ldp",
+                "--epsilons",
+                "1",
+                "--symbols",
+                "x",
+            ]
+        )
+        == 2
+    )
 
 
 def test_any_matrix_says_what_holds_for_the_population(
@@ -270,13 +449,33 @@ def test_any_matrix_says_what_holds_for_the_population(
 def test_a_public_report_says_for_whom_the_promise_holds(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    channel, report, full = str(tmp_path / "c.json"), tmp_path / "p.md", tmp_path / "r.json"
-    design = ["design", table, *BASE, "--confidence", "0.95", "--mechanism", "subset-merging"]
+    channel, report, full = (
+        str(tmp_path / "c.json"),
+        tmp_path / "p.md",
+        tmp_path / "r.json",
+    )
+    design = [
+        "design",
+        table,
+        *BASE,
+        "--confidence",
+        "0.95",
+        "--mechanism",
+        "subset-merging",
+    ]
     assert main([*design, "--output", channel]) == 0
-    assert main(["report", channel, "--public-report", str(report), "--report", str(full)]) == 0
+    assert (
+        main(["report", channel, "--public-report", str(report), "--report", str(full)])
+        == 0
+    )
     said = report.read_text()
-    assert "It holds for the population that the records of its table are a sample of, with 95 %" in said
+    assert (
+        "It holds for the population that the records of its table are a sample of, with 95 %"
+        in said
+    )
     assert "not about the population" not in said
     rows = json.loads(full.read_text())["curve"]["rows"]
-    assert {"subset-merging@0.95", "subset-merging", "optimal@0.95"} <= {row["mechanism"] for row in rows}
+    assert {"subset-merging@0.95", "subset-merging", "optimal@0.95"} <= {
+        row["mechanism"] for row in rows
+    }
     capsys.readouterr()

@@ -11,14 +11,20 @@ import pytest
 
 import mechdesign as md
 
-JOBS = random.Random(1).sample(["clerk", "clerk", "baker", "smith", "smith", "weaver"] * 200, 1200)
-PEOPLE = "id,job,town\n" + "".join(f"{i},{job},T{i % 2}\n" for i, job in enumerate(JOBS))
+JOBS = random.Random(1).sample(
+    ["clerk", "clerk", "baker", "smith", "smith", "weaver"] * 200, 1200
+)
+PEOPLE = "id,job,town\n" + "".join(
+    f"{i},{job},T{i % 2}\n" for i, job in enumerate(JOBS)
+)
 
 
 @pytest.fixture
 def released(folder, run, channel):
     (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
-    assert run("apply", channel, "people.csv", "out.csv", "--insecure-seed", "1").code == 0
+    assert (
+        run("apply", channel, "people.csv", "out.csv", "--insecure-seed", "1").code == 0
+    )
     return folder / "out.csv"
 
 
@@ -28,7 +34,9 @@ def labels(released):
         return [row["job"] for row in csv.DictReader(stream)]
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "ml"}, {"target": "records"}, {"level": 0.8}])
+@pytest.mark.parametrize(
+    "options", [{}, {"method": "ml"}, {"target": "records"}, {"level": 0.8}]
+)
 def test_the_numbers_are_those_of_the_library(run, channel, labels, options):
     expected = md.estimate_frequencies(md.Channel.load(channel), labels, **options)
     typed = [part for key, value in options.items() for part in (f"--{key}", value)]
@@ -49,7 +57,9 @@ def test_the_numbers_are_those_of_the_library(run, channel, labels, options):
 def test_the_text_is_a_table(run, channel, labels):
     result = run("estimate", "out.csv", "--channel", channel)
     assert result.code == 0, result.err
-    assert result.out.startswith("Frequencies of job from 1,200 released records, unbiased; 95 % intervals\n")
+    assert result.out.startswith(
+        "Frequencies of job from 1,200 released records, unbiased; 95 % intervals\n"
+    )
     assert "for the population that the records are a sample of." in result.out
     expected = md.estimate_frequencies(md.Channel.load(channel), labels)
     for name, estimate in expected.as_dict().items():
@@ -62,8 +72,12 @@ def test_csv_has_all_digits_and_notes_go_to_standard_error(run, channel, labels)
     rows = [*csv.DictReader(io.StringIO(result.out))]
     assert [*rows[0]] == ["job", "estimate", "standard_error", "lower", "upper"]
     expected = md.estimate_frequencies(md.Channel.load(channel), labels, method="ml")
-    assert [float(row["estimate"]) for row in rows] == pytest.approx(expected.estimates.tolist())
-    assert all(line.startswith("mechdesign: note: ") for line in result.err.splitlines())
+    assert [float(row["estimate"]) for row in rows] == pytest.approx(
+        expected.estimates.tolist()
+    )
+    assert all(
+        line.startswith("mechdesign: note: ") for line in result.err.splitlines()
+    )
 
 
 def test_by_a_kept_column(run, channel, labels):
@@ -73,18 +87,39 @@ def test_by_a_kept_column(run, channel, labels):
     result = run("estimate", "out.csv", "--channel", channel, "--by", "town", "--csv")
     rows = [*csv.DictReader(io.StringIO(result.out))]
     assert [*rows[0]][:3] == ["job", "town", "estimate"]
-    assert [float(row["estimate"]) for row in rows] == pytest.approx(expected.estimates.ravel().tolist())
+    assert [float(row["estimate"]) for row in rows] == pytest.approx(
+        expected.estimates.ravel().tolist()
+    )
     text = run("estimate", "out.csv", "--channel", channel, "--by", "town").out
     assert text.startswith("Frequencies of job by town from 1,200 released records")
-    record = run("estimate", "out.csv", "--channel", channel, "--by", "town", "--json").record
+    record = run(
+        "estimate", "out.csv", "--channel", channel, "--by", "town", "--json"
+    ).record
     assert record["by"] == "town"
     assert record["frequencies"][0]["other"] == "T0"
 
 
 def test_what_cannot_be_told_apart_is_said(run, folder, released, channel):
-    design = ("design", "records.csv", "--sensitive", "group", "--useful", "job", "--epsilon", "0.1")
-    assert run(*design, "--mechanism", "complete-merging", "--output", "merge.json").code == 0
-    assert run("apply", "merge.json", "people.csv", "merged.csv", "--insecure-seed", "1").code == 0
+    design = (
+        "design",
+        "records.csv",
+        "--sensitive",
+        "group",
+        "--useful",
+        "job",
+        "--epsilon",
+        "0.1",
+    )
+    assert (
+        run(*design, "--mechanism", "complete-merging", "--output", "merge.json").code
+        == 0
+    )
+    assert (
+        run(
+            "apply", "merge.json", "people.csv", "merged.csv", "--insecure-seed", "1"
+        ).code
+        == 0
+    )
     result = run("estimate", "merged.csv", "--channel", "merge.json")
     assert result.code == 0, result.err
     assert "cannot tell apart" in result.out
@@ -96,17 +131,37 @@ def test_posterior_draws_and_parquet(run, folder, channel, released):
     import pyarrow.parquet as pq
 
     pq.write_table(arrow_csv.read_csv("people.csv"), "people.parquet")
-    assert run("apply", channel, "people.parquet", "out.parquet", "--insecure-seed", "1").code == 0
+    assert (
+        run(
+            "apply", channel, "people.parquet", "out.parquet", "--insecure-seed", "1"
+        ).code
+        == 0
+    )
     one = run("estimate", "out.parquet", "--channel", channel, "--json").record
     other = run("estimate", "out.csv", "--channel", channel, "--json").record
     assert one["frequencies"] == other["frequencies"]
     assert (
         run(
-            "apply", channel, "people.csv", "draws.csv", "--as", "posterior-draw", "--insecure-seed", "1"
+            "apply",
+            channel,
+            "people.csv",
+            "draws.csv",
+            "--as",
+            "posterior-draw",
+            "--insecure-seed",
+            "1",
         ).code
         == 0
     )
-    draws = run("estimate", "draws.csv", "--channel", channel, "--as", "posterior-draw", "--json")
+    draws = run(
+        "estimate",
+        "draws.csv",
+        "--channel",
+        channel,
+        "--as",
+        "posterior-draw",
+        "--json",
+    )
     assert draws.code == 0
     assert len(draws.record["frequencies"]) == 4
 
@@ -115,7 +170,10 @@ def test_posterior_draws_and_parquet(run, folder, channel, released):
     ("options", "match"),
     [
         (("--method", "bayes"), "the method ('bayes') must be unbiased or ml"),
-        (("--method", "bayes", "--by", "town"), "the method ('bayes') must be unbiased or ml"),
+        (
+            ("--method", "bayes", "--by", "town"),
+            "the method ('bayes') must be unbiased or ml",
+        ),
         (("--target", "all"), "the target ('all') must be population or records"),
         (("--level", "95"), "the level (95) must be strictly between 0 and 1"),
         (("--level", "x"), "--level ('x') must be a positive number"),
@@ -144,10 +202,23 @@ def test_a_label_that_is_not_the_channels_names_its_line(run, channel, released)
 def test_records_that_share_an_identifier_count_once(run, folder, channel):
     """Each person stands there twice, with one draw."""
     lines = PEOPLE.splitlines()
-    (folder / "twice.csv").write_text("\n".join([*lines, *lines[1:]]) + "\n", encoding="utf-8")
-    done = run("apply", channel, "twice.csv", "out.csv", "--identity", "id", "--insecure-seed", "1")
+    (folder / "twice.csv").write_text(
+        "\n".join([*lines, *lines[1:]]) + "\n", encoding="utf-8"
+    )
+    done = run(
+        "apply",
+        channel,
+        "twice.csv",
+        "out.csv",
+        "--identity",
+        "id",
+        "--insecure-seed",
+        "1",
+    )
     assert done.code == 0, done.err
-    once = run("estimate", "out.csv", "--channel", channel, "--identity", "id", "--json").record
+    once = run(
+        "estimate", "out.csv", "--channel", channel, "--identity", "id", "--json"
+    ).record
     both = run("estimate", "out.csv", "--channel", channel, "--json").record
     assert (once["records"], both["records"]) == (1200, 2400)
     for one, two in zip(once["frequencies"], both["frequencies"], strict=True):
@@ -165,10 +236,14 @@ def test_too_few_records(run, folder, channel):
 def test_logs_are_json_lines(run, channel, released):
     result = run("estimate", "out.csv", "--channel", channel, "--log-json", "--csv")
     events = [json.loads(line) for line in result.err.splitlines()]
-    assert any(event["event"] == "estimated" and event["records"] == 1200 for event in events)
+    assert any(
+        event["event"] == "estimated" and event["records"] == 1200 for event in events
+    )
 
 
 def test_help_has_an_example(run):
     result = run("estimate", "--help")
     assert result.code == 0
-    assert "mechdesign estimate released.csv --channel channel.json" in " ".join(result.out.split())
+    assert "mechdesign estimate released.csv --channel channel.json" in " ".join(
+        result.out.split()
+    )

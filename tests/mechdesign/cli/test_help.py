@@ -23,12 +23,17 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize(
-    "command", [(), *((name,) for name in COMMANDS), ("nonstochastic", "measure")], ids=str
+    "command",
+    [(), *((name,) for name in COMMANDS), ("nonstochastic", "measure")],
+    ids=str,
 )
 def test_no_help_speaks_of_types(command, run):
     done = run(*command, "--help")
     assert done.code == 0
-    assert not any(word in done.out for word in ("<bool>", "<str>", "<int>", "<list", "TEXT", "INTEGER"))
+    assert not any(
+        word in done.out
+        for word in ("<bool>", "<str>", "<int>", "<list", "TEXT", "INTEGER")
+    )
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -53,6 +58,10 @@ def test_options_are_completed():
         "COMP_CWORD": "2",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "mechdesign"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "mechdesign"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout.split() == ["--at-most-times", "--at-least-times"]

@@ -31,13 +31,19 @@ def people(folder):
 @pytest.mark.parametrize("source", ["in.csv", "in.parquet"])
 def test_what_other_columns_tell_worst_first(people, channel, run, source):
     record = run("inspect", source, "--channel", channel, "--json").record
-    assert (record["records"], record["useful"], record["sensitive"]) == (400, ["job"], ["group"])
+    assert (record["records"], record["useful"], record["sensitive"]) == (
+        400,
+        ["job"],
+        ["group"],
+    )
     named = {told["column"]: told for told in record["columns"]}
     assert [told["column"] for told in record["columns"]][:2] == ["code", "clan"]
     code = named["code"]["about"]["job"]
     assert code["stands_for"]
     assert code["pinned"] == code["guessed"] == 1.0
-    assert code["lift"] == pytest.approx(400 / min(JOBS.count(job) for job in set(JOBS)))
+    assert code["lift"] == pytest.approx(
+        400 / min(JOBS.count(job) for job in set(JOBS))
+    )
     clan = named["clan"]["about"]["group"]
     kept = people[people.clan != "c"]
     assert clan["pinned"] == pytest.approx(len(kept) / 400)
@@ -70,9 +76,13 @@ def test_the_text_is_a_table_without_values(people, channel, run):
     assert "clerk" not in result.out
 
 
-def test_columns_of_other_names_and_of_too_many_values(people, channel, run, monkeypatch):
+def test_columns_of_other_names_and_of_too_many_values(
+    people, channel, run, monkeypatch
+):
     monkeypatch.setattr("mechdesign.sanitise.inspecting.VALUES", 100)
-    people.rename(columns={"job": "work", "group": "family"}).to_csv("other.csv", index=False)
+    people.rename(columns={"job": "work", "group": "family"}).to_csv(
+        "other.csv", index=False
+    )
     asked = (
         "inspect",
         "other.csv",
@@ -97,7 +107,9 @@ def test_what_is_refused(people, channel, refused):
     assert "'job' cannot be sensitive and useful" in refused(
         "inspect", "in.csv", "--channel", channel, "--sensitive", "job"
     )
-    assert "there is no such file" in refused("inspect", "none.csv", "--channel", channel)
+    assert "there is no such file" in refused(
+        "inspect", "none.csv", "--channel", channel
+    )
 
 
 def test_apply_tells_how_many_columns_stay(people, channel, run):
@@ -106,42 +118,85 @@ def test_apply_tells_how_many_columns_stay(people, channel, run):
         out
         == "400 records written to o.csv; the column job is released, and 2 other columns stay as they were.\n"
     )
-    assert run("apply", channel, "plain.csv", "o.csv", *SEED, "--force", "--json").record["others"] == 2
+    assert (
+        run("apply", channel, "plain.csv", "o.csv", *SEED, "--force", "--json").record[
+            "others"
+        ]
+        == 2
+    )
     out = run(
-        "apply", channel, "in.csv", "p.csv", *SEED, "--drop", "code,group", "--drop", "clan,note,id"
+        "apply",
+        channel,
+        "in.csv",
+        "p.csv",
+        *SEED,
+        "--drop",
+        "code,group",
+        "--drop",
+        "clan,note,id",
     ).out
     assert out == "400 records written to p.csv; the column job is released.\n"
 
 
 def test_strict_makes_every_note_an_error(people, channel, run, refused, folder):
     """Before anything is written or entered in the ledger."""
-    run("design", "records.csv", "--sensitive", "group", "--useful", "town", "--epsilon", "1", "-o", "t.json")
-    people.assign(town=random.Random(3).choices("NS", k=400))[["id", "job", "town"]].to_csv(
-        "two.csv", index=False
+    run(
+        "design",
+        "records.csv",
+        "--sensitive",
+        "group",
+        "--useful",
+        "town",
+        "--epsilon",
+        "1",
+        "-o",
+        "t.json",
     )
+    people.assign(town=random.Random(3).choices("NS", k=400))[
+        ["id", "job", "town"]
+    ].to_csv("two.csv", index=False)
     both = ("apply", channel, "two.csv", "o.csv", "--also", "t.json")
     text = refused(*both, "--strict", *SEED)
-    assert "two.csv: a note, which --strict makes an error: several columns of a record are released" in text
+    assert (
+        "two.csv: a note, which --strict makes an error: several columns of a record are released"
+        in text
+    )
     assert run(*both, *SEED, "--quiet").err == ""
-    assert "several columns" in json.loads((folder / "o.csv.manifest.json").read_text())["notes"][0]
+    assert (
+        "several columns"
+        in json.loads((folder / "o.csv.manifest.json").read_text())["notes"][0]
+    )
     assert run("apply", channel, "plain.csv", "s.csv", "--strict").code == 0
     again = ("apply", channel, "plain.csv", "f.csv", "--fresh-draw")
     result = run(*again, "--strict")
     assert result.code == 2
     assert "the same records have been released before" in result.err
     assert not (folder / "f.csv").exists()
-    assert [line.split()[-1] for line in run("releases").out.splitlines()[1:]] == ["s.csv"]
+    assert [line.split()[-1] for line in run("releases").out.splitlines()[1:]] == [
+        "s.csv"
+    ]
     assert run(*again, "--quiet", "--internal-manifest", "i.json").err == ""
-    assert any("released before" in note for note in json.loads((folder / "i.json").read_text())["notes"])
+    assert any(
+        "released before" in note
+        for note in json.loads((folder / "i.json").read_text())["notes"]
+    )
 
 
 def test_changes_of_records_are_noted_inside_alone(people, channel, run, folder):
     how = ("--identity", "id", "--changed", "keep", "--quiet")
     assert run("apply", channel, "plain.csv", "1.csv", *how).code == 0
-    people.assign(job=[*JOBS[1:], JOBS[0]])[["id", "job"]].to_csv("next.csv", index=False)
-    assert run("apply", channel, "next.csv", "2.csv", *how, "--internal-manifest", "i.json").code == 0
+    people.assign(job=[*JOBS[1:], JOBS[0]])[["id", "job"]].to_csv(
+        "next.csv", index=False
+    )
+    assert (
+        run(
+            "apply", channel, "next.csv", "2.csv", *how, "--internal-manifest", "i.json"
+        ).code
+        == 0
+    )
     public, internal = (
-        json.loads((folder / name).read_text())["notes"] for name in ("2.csv.manifest.json", "i.json")
+        json.loads((folder / name).read_text())["notes"]
+        for name in ("2.csv.manifest.json", "i.json")
     )
     assert not any("another symbol" in note for note in public)
     assert any("have another symbol than before" in note for note in internal)
@@ -166,7 +221,10 @@ def test_cells_that_spreadsheets_execute(channel, run, folder, refused):
         rows = [[cell, JOBS[i], cell] for i, cell in enumerate(cells)]
         csv.writer(stream).writerows([["note", "job", "more"], *rows])
     assert run("apply", channel, "in.csv", "plain.csv", *SEED).code == 0
-    assert run("apply", channel, "in.csv", "safe.csv", *SEED, "--escape-formulas").code == 0
+    assert (
+        run("apply", channel, "in.csv", "safe.csv", *SEED, "--escape-formulas").code
+        == 0
+    )
     plain, safe = (
         [*csv.reader(io.StringIO((folder / name).read_bytes().decode()))]
         for name in ("plain.csv", "safe.csv")
@@ -197,16 +255,40 @@ def test_cells_that_spreadsheets_execute(channel, run, folder, refused):
 def test_released_labels_are_escaped_too(folder, run):
     (folder / "t.csv").write_text("s,x\n" + "a,=1\nb,=1\na,@2\nb,@2\na,=1\n" * 20)
     assert (
-        run("design", "t.csv", "--sensitive", "s", "--useful", "x", "--epsilon", "5", "-o", "c.json").code
+        run(
+            "design",
+            "t.csv",
+            "--sensitive",
+            "s",
+            "--useful",
+            "x",
+            "--epsilon",
+            "5",
+            "-o",
+            "c.json",
+        ).code
         == 0
     )
     (folder / "x.csv").write_text("x\n=1\n@2\n@2\n=1\n")
-    assert run("apply", "c.json", "x.csv", "o.csv", "--escape-formulas", *SEED).code == 0
-    assert all(line[0] not in "=@" for line in (folder / "o.csv").read_text().splitlines())
+    assert (
+        run("apply", "c.json", "x.csv", "o.csv", "--escape-formulas", *SEED).code == 0
+    )
+    assert all(
+        line[0] not in "=@" for line in (folder / "o.csv").read_text().splitlines()
+    )
 
 
 def test_a_report_says_the_same(people, channel, folder, run):
-    printed = run("inspect", "in.csv", "--channel", channel, "--report", "i.md", "--sensitive", "group")
+    printed = run(
+        "inspect",
+        "in.csv",
+        "--channel",
+        channel,
+        "--report",
+        "i.md",
+        "--sensitive",
+        "group",
+    )
     assert printed.code == 0, printed.err
     page = (folder / "i.md").read_text()
     rows = [line.split() for line in printed.out.splitlines()[2:]]
@@ -217,13 +299,20 @@ def test_a_report_says_the_same(people, channel, folder, run):
     ]
     assert shown[2:] == rows
     assert "- Stand for what is protected: **'code'**" in page
-    assert "What the other columns of in.csv say about 'job', and about 'group', before any release." in page
+    assert (
+        "What the other columns of in.csv say about 'job', and about 'group', before any release."
+        in page
+    )
     assert "mechdesign inspect in.csv --sensitive group --channel channel.json" in page
-    assert run("inspect", "in.csv", "--channel", channel, "--report", "i.json").code == 0
+    assert (
+        run("inspect", "in.csv", "--channel", channel, "--report", "i.json").code == 0
+    )
     record = json.loads((folder / "i.json").read_text())
     told = run("inspect", "in.csv", "--channel", channel, "--json").record
     assert record == {"format": "mechdesign.inspection", "version": 1, **told}
-    assert run("inspect", "in.csv", "--channel", channel, "--report", "i.html").code == 0
+    assert (
+        run("inspect", "in.csv", "--channel", channel, "--report", "i.html").code == 0
+    )
     assert "<h1>What else tells</h1>" in (folder / "i.html").read_text()
 
 
@@ -231,7 +320,10 @@ def test_a_report_says_the_same(people, channel, folder, run):
     ("report", "said"),
     [
         ("i.txt", "i.txt: a report must end in .html, .md, .json, not .txt"),
-        ("there.md", "there.md exists; choose another name, or overwrite it with force (--force)"),
+        (
+            "there.md",
+            "there.md exists; choose another name, or overwrite it with force (--force)",
+        ),
         ("no/i.md", "no/i.md cannot be written: there is no folder 'no'"),
     ],
 )
@@ -243,18 +335,31 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(
     assert (refused.code, refused.out) == (2, "")
     assert said in refused.err
     assert (folder / "there.md").read_text() == "mine"
-    assert run("inspect", "in.csv", "--channel", channel, "--report", "there.md", "--force").code == 0
+    assert (
+        run(
+            "inspect", "in.csv", "--channel", channel, "--report", "there.md", "--force"
+        ).code
+        == 0
+    )
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_last_line_without_an_end_is_noted(people, channel, run, refused, folder, jobs):
+def test_a_last_line_without_an_end_is_noted(
+    people, channel, run, refused, folder, jobs
+):
     """It may have been copied in part; what lacks whole cells is refused anyway."""
     whole = (folder / "plain.csv").read_bytes()
     (folder / "half.csv").write_bytes(whole[: len(whole) // 2].rsplit(b"\n", 1)[0])
     job = ("apply", channel, "half.csv", "o.csv", *SEED, "--jobs", jobs)
     text = refused(*job, "--strict")
-    assert "half.csv: a note, which --strict makes an error: the last line of the input has no end" in text
+    assert (
+        "half.csv: a note, which --strict makes an error: the last line of the input has no end"
+        in text
+    )
     done = run(*job, "--quiet")
     assert (done.code, done.err) == (0, "")
-    assert "copied in part" in json.loads((folder / "o.csv.manifest.json").read_text())["notes"][0]
+    assert (
+        "copied in part"
+        in json.loads((folder / "o.csv.manifest.json").read_text())["notes"][0]
+    )
     assert run("apply", channel, "plain.csv", "p.csv", *SEED, "--strict").code == 0

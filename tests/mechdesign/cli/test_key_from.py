@@ -15,14 +15,24 @@ SECRET, OTHER = "5f" * 32, "a0" * 32
 @pytest.fixture
 def people(folder):
     (folder / "in.csv").write_text(
-        "id,job\n" + "".join(f"{i},{['clerk', 'smith'][i * i % 7 % 2]}\n" for i in range(60))
+        "id,job\n"
+        + "".join(f"{i},{['clerk', 'smith'][i * i % 7 % 2]}\n" for i in range(60))
     )
     return folder
 
 
 def test_the_key_stays_where_it_is(channel, people, run, refused, monkeypatch):
     monkeypatch.setenv("RELEASES", SECRET)
-    asked = ("apply", channel, "in.csv", "out.csv", "--ledger", "l.db", "--key-from", "env:RELEASES")
+    asked = (
+        "apply",
+        channel,
+        "in.csv",
+        "out.csv",
+        "--ledger",
+        "l.db",
+        "--key-from",
+        "env:RELEASES",
+    )
     assert "Nothing" not in run(*asked, "--dry-run").err
     assert not (people / "l.db").exists()
     assert run(*asked).code == 0
@@ -37,19 +47,41 @@ def test_the_key_stays_where_it_is(channel, people, run, refused, monkeypatch):
     reading, writing = os.pipe()
     os.write(writing, f"{SECRET}\n".encode())
     os.close(writing)
-    listed = run("releases", "total", "in.csv", "--ledger", "l.db", "--key-from", f"fd:{reading}", "--json")
+    listed = run(
+        "releases",
+        "total",
+        "in.csv",
+        "--ledger",
+        "l.db",
+        "--key-from",
+        f"fd:{reading}",
+        "--json",
+    )
     os.close(reading)
     assert (listed.record["draws"], listed.record["share"]) == (1, 1.0)
-    assert "say where the key is (--key-from)" in refused("releases", "--ledger", "l.db")
+    assert "say where the key is (--key-from)" in refused(
+        "releases", "--ledger", "l.db"
+    )
     monkeypatch.setenv("RELEASES", OTHER)
-    assert "the key of --key-from is not the one of the ledger" in refused(*asked, "--force")
+    assert "the key of --key-from is not the one of the ledger" in refused(
+        *asked, "--force"
+    )
 
 
 def test_folders_take_it_too(channel, people, run, monkeypatch):
     monkeypatch.setenv("RELEASES", SECRET)
     (people / "days").mkdir()
     (people / "in.csv").rename(people / "days" / "1.csv")
-    asked = ("apply", channel, "days", "out", "--ledger", "l.db", "--key-from", "env:RELEASES")
+    asked = (
+        "apply",
+        channel,
+        "days",
+        "out",
+        "--ledger",
+        "l.db",
+        "--key-from",
+        "env:RELEASES",
+    )
     assert run(*asked).code == 0
     assert not (people / "l.db.key").exists()
     assert "are complete already" in run(*asked).out
@@ -59,7 +91,10 @@ def test_folders_take_it_too(channel, people, run, monkeypatch):
     ("where", "words"),
     [
         ("env:NONE", "--key-from env:NONE: there is no environment variable NONE"),
-        ("env:SHORT", "--key-from env:SHORT gives no key (64 hexadecimal digits, lower case)"),
+        (
+            "env:SHORT",
+            "--key-from env:SHORT gives no key (64 hexadecimal digits, lower case)",
+        ),
         ("fd:x", "--key-from fd:x: there is no open file descriptor to read from"),
         ("fd:999", "--key-from fd:999: there is no open file descriptor to read from"),
         ("none.key", "the key file none.key: there is no such file"),
@@ -67,7 +102,9 @@ def test_folders_take_it_too(channel, people, run, monkeypatch):
 )
 def test_bad_places(channel, people, refused, monkeypatch, where, words):
     monkeypatch.setenv("SHORT", "secret5f")
-    said = refused("apply", channel, "in.csv", "out.csv", "--ledger", "l.db", "--key-from", where)
+    said = refused(
+        "apply", channel, "in.csv", "out.csv", "--ledger", "l.db", "--key-from", where
+    )
     assert words in said
     assert "secret5f" not in said
     assert not (people / "out.csv").exists()
@@ -76,5 +113,16 @@ def test_bad_places(channel, people, refused, monkeypatch, where, words):
 
 def test_it_needs_a_ledger(channel, people, refused, monkeypatch):
     monkeypatch.setenv("RELEASES", SECRET)
-    asked = ("apply", channel, "in.csv", "out.csv", "--insecure-seed", "1", "--key-from", "env:RELEASES")
-    assert "--key-from is the key of a ledger: leave --insecure-seed out" in refused(*asked)
+    asked = (
+        "apply",
+        channel,
+        "in.csv",
+        "out.csv",
+        "--insecure-seed",
+        "1",
+        "--key-from",
+        "env:RELEASES",
+    )
+    assert "--key-from is the key of a ledger: leave --insecure-seed out" in refused(
+        *asked
+    )

@@ -30,7 +30,9 @@ def _costs(tmp_path: Path, text: str = COSTS) -> str:
     return str(path)
 
 
-def test_truth_with_kept_frequencies(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_truth_with_kept_frequencies(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     channel = str(tmp_path / "c.json")
     asked = [
         "--objective",
@@ -55,31 +57,52 @@ def test_truth_with_kept_frequencies(table: str, tmp_path: Path, capsys: pytest.
     assert json.loads(Path(channel).read_text())["version"] == 2
     assert loaded.outputs == ("10", "20", "35", "50")
     assert loaded.record.objective is not None
-    assert loaded.record.objective.stay == {"10": "1/10", "20": "3/10", "35": "1/10", "50": "1/10"}
+    assert loaded.record.objective.stay == {
+        "10": "1/10",
+        "20": "3/10",
+        "35": "1/10",
+        "50": "1/10",
+    }
     assert loaded.record.objective.forbid == (("10", "50"),)
     assert loaded.rows[0][3] == 0
     assert main(["audit", channel]) == 0
     line = shlex.split(str(loaded.record.provenance["command"]))
-    assert [line[line.index(option) + 1] for option in ("--objective", "--forbid")] == ["truth", "10:50"]
+    assert [line[line.index(option) + 1] for option in ("--objective", "--forbid")] == [
+        "truth",
+        "10:50",
+    ]
     assert line.count("--stay") == 2
 
 
-def test_the_text_says_what_stays(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_says_what_stays(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["design", table, *BASE, "--objective", "truth"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "of the records are released with their own hours" in out
     assert "Expected shares of hours change by at most" in out
     assert "was not computed" not in out
-    assert main(["design", table, *BASE, "--objective", "distance", "--distance", "squared"]) == 0
-    assert "expected squared distance that hours moves is" in " ".join(capsys.readouterr().out.split())
+    assert (
+        main(
+            ["design", table, *BASE, "--objective", "distance", "--distance", "squared"]
+        )
+        == 0
+    )
+    assert "expected squared distance that hours moves is" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
-def test_costs_from_a_file(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_costs_from_a_file(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     channel = str(tmp_path / "c.json")
     asked = ["--objective", _costs(tmp_path), "--output", channel, "--json"]
     assert main(["design", table, *BASE, *asked]) == 0
     assert json.loads(capsys.readouterr().out)["objective"] == "costs"
-    assert "--objective COSTS.csv" in str(Channel.load(channel).record.provenance["command"])
+    assert "--objective COSTS.csv" in str(
+        Channel.load(channel).record.provenance["command"]
+    )
     assert main(["design", table, *BASE, "--objective", "distance", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cost"] > 1.0
 
@@ -95,7 +118,11 @@ def test_costs_from_a_file(table: str, tmp_path: Path, capsys: pytest.CaptureFix
     ],
 )  # fmt: skip
 def test_bad_costs(
-    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+    table: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    message: str,
 ) -> None:
     assert main(["design", table, *BASE, "--objective", _costs(tmp_path, text)]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
@@ -104,10 +131,22 @@ def test_bad_costs(
 @pytest.mark.parametrize(
     ("typed", "code", "message"),
     [
-        (["--objective", "honesty"], 2, "must be information, truth, distance, or a CSV file of costs"),
+        (
+            ["--objective", "honesty"],
+            2,
+            "must be information, truth, distance, or a CSV file of costs",
+        ),
         (["--stay", "0.5"], 2, "are for channels on the column's own symbols"),
-        (["--objective", "truth", "--stay", "0.5", "--stay", "0.6"], 2, "--stay gives a share twice"),
-        (["--objective", "truth", "--stay", "20=0.5", "--stay", "20=0.6"], 2, "--stay gives a share twice"),
+        (
+            ["--objective", "truth", "--stay", "0.5", "--stay", "0.6"],
+            2,
+            "--stay gives a share twice",
+        ),
+        (
+            ["--objective", "truth", "--stay", "20=0.5", "--stay", "20=0.6"],
+            2,
+            "--stay gives a share twice",
+        ),
         (["--objective", "truth", "--forbid", "10"], 2, "must be FROM:TO"),
         (["--objective", "truth", "--forbid", "10:11"], 2, "no useful symbol '11'"),
         (
@@ -115,17 +154,27 @@ def test_bad_costs(
             1,
             "the largest value that works for all of them is 0.",
         ),
-        (["--objective", "truth", "--mechanism", "subset-merging"], 2, "a mechanism of its own"),
+        (
+            ["--objective", "truth", "--mechanism", "subset-merging"],
+            2,
+            "a mechanism of its own",
+        ),
     ],
 )
 def test_bad_input(
-    table: str, capsys: pytest.CaptureFixture[str], typed: list[str], code: int, message: str
+    table: str,
+    capsys: pytest.CaptureFixture[str],
+    typed: list[str],
+    code: int,
+    message: str,
 ) -> None:
     assert main(["design", table, *BASE, *typed]) == code
     assert message in " ".join(capsys.readouterr().err.split())
 
 
-def test_symbols_with_colons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_symbols_with_colons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "t.csv"
     path.write_text("s,a,b:c,a:b,c\nx,9,7,3,4\ny,5,8,2,6\n")
     base = ["design", str(path), *BASE, "--objective", "truth", "--json"]
@@ -135,14 +184,20 @@ def test_symbols_with_colons(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "has two readings" in capsys.readouterr().err
 
 
-def test_no_posterior_draws(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_posterior_draws(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     channel, records = str(tmp_path / "c.json"), tmp_path / "in.csv"
     records.write_text("hours\n10\n50\n")
-    assert main(["design", table, *BASE, "--objective", "truth", "--output", channel]) == 0
+    assert (
+        main(["design", table, *BASE, "--objective", "truth", "--output", channel]) == 0
+    )
     capsys.readouterr()
     out = str(tmp_path / "out.csv")
     assert main(["apply", channel, str(records), out, "--as", "posterior-draw"]) == 2
-    assert "releases symbols of the column itself" in " ".join(capsys.readouterr().err.split())
+    assert "releases symbols of the column itself" in " ".join(
+        capsys.readouterr().err.split()
+    )
     assert main(["apply", channel, str(records), out, "--keep-order"]) == 0
 
 
@@ -156,13 +211,37 @@ def test_numbers_in_bins_are_published_as_numbers(
     records.write_text("smoker,hours\n" + "".join(f"{s},{x}\n" for s, x in rows))
     values.write_text("hours\n" + "".join(f"{x}\n" for _, x in rows))
     channel, out = str(tmp_path / "c.json"), str(tmp_path / "out.csv")
-    typed = ["--sensitive", "smoker", "--useful", "hours", "--bin", width, "--keep-frequencies"]
+    typed = [
+        "--sensitive",
+        "smoker",
+        "--useful",
+        "hours",
+        "--bin",
+        width,
+        "--keep-frequencies",
+    ]
     asked = ["--epsilon", "1", "--objective", "distance", "--output", channel]
     assert main(["design", str(records), *typed, *asked]) == 0
-    assert "Published as medians (apply --as representative)" in " ".join(capsys.readouterr().out.split())
+    assert "Published as medians (apply --as representative)" in " ".join(
+        capsys.readouterr().out.split()
+    )
     found = {}
     for form in ("representative", "within"):
-        assert main(["apply", channel, str(values), out, "--as", form, "--keep-order", "--force"]) == 0
+        assert (
+            main(
+                [
+                    "apply",
+                    channel,
+                    str(values),
+                    out,
+                    "--as",
+                    form,
+                    "--keep-order",
+                    "--force",
+                ]
+            )
+            == 0
+        )
         how = ["--channel", channel, "--as", form]
         assert main(["check", out, *how, "--original", str(values)]) == 0
         assert main(["estimate", out, *how]) == 0
@@ -176,36 +255,114 @@ def test_with_several_secrets_own_budgets_and_earlier_releases(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     records = tmp_path / "in.csv"
-    rows = [(k % 2, (k * k) % 3, (k * 5 + k % 3) % 7, (k * 3 + k % 2) % 4) for k in range(400)]
-    records.write_text("sex,race,hours,job\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
-    first, second, base = str(tmp_path / "a.json"), str(tmp_path / "b.json"), ["design", str(records)]
-    how = ["--useful", "hours", "--objective", "distance", "--keep-frequencies", "--notion", "alip", "--json"]
-    secrets = ["--sensitive", "sex,race", "--protect-each", "--epsilon", "0.4", "--budget", "race=1=0.05,0.1"]
+    rows = [
+        (k % 2, (k * k) % 3, (k * 5 + k % 3) % 7, (k * 3 + k % 2) % 4)
+        for k in range(400)
+    ]
+    records.write_text(
+        "sex,race,hours,job\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    )
+    first, second, base = (
+        str(tmp_path / "a.json"),
+        str(tmp_path / "b.json"),
+        ["design", str(records)],
+    )
+    how = [
+        "--useful",
+        "hours",
+        "--objective",
+        "distance",
+        "--keep-frequencies",
+        "--notion",
+        "alip",
+        "--json",
+    ]
+    secrets = [
+        "--sensitive",
+        "sex,race",
+        "--protect-each",
+        "--epsilon",
+        "0.4",
+        "--budget",
+        "race=1=0.05,0.1",
+    ]
     assert main([*base, *how, *secrets, "--output", first]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["cost"] - made["cost_lower_bound"] <= 1e-6
     assert made["notion"]["name"] == "alip"
     later = ["--sensitive", "sex", "--useful", "job", "--objective", "truth", "--after"]
-    assert main([*base, "--sensitive", "sex", *how, "--epsilon", "0.3", "--output", first, "--force"]) == 0
+    assert (
+        main(
+            [
+                *base,
+                "--sensitive",
+                "sex",
+                *how,
+                "--epsilon",
+                "0.3",
+                "--output",
+                first,
+                "--force",
+            ]
+        )
+        == 0
+    )
     capsys.readouterr()
-    assert main([*base, *later, first, "--epsilon", "0.6", "--output", second, "--json"]) == 0
+    assert (
+        main([*base, *later, first, "--epsilon", "0.6", "--output", second, "--json"])
+        == 0
+    )
     made = json.loads(capsys.readouterr().out)
     assert made["after"] is not None
     assert made["cost"] - made["cost_lower_bound"] <= 1e-6
-    audited = ["audit", second, "--table", str(records), "--sensitive", "sex", "--useful", "job,hours"]
+    audited = [
+        "audit",
+        second,
+        "--table",
+        str(records),
+        "--sensitive",
+        "sex",
+        "--useful",
+        "job,hours",
+    ]
     assert main([*audited, "--after", first]) == 0
 
 
-def test_objectives_on_one_page(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_objectives_on_one_page(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out, plot = str(tmp_path / "c.csv"), str(tmp_path / "c.svg")
-    base = ["compare", table, "--contingency", "--useful", "hours", "--notions", "ldp", "--epsilons", "0.5,1"]
-    asked = ["--objectives", "truth,distance,information", "--keep-frequencies", "--distance", "squared"]
+    base = [
+        "compare",
+        table,
+        "--contingency",
+        "--useful",
+        "hours",
+        "--notions",
+        "ldp",
+        "--epsilons",
+        "0.5,1",
+    ]
+    asked = [
+        "--objectives",
+        "truth,distance,information",
+        "--keep-frequencies",
+        "--distance",
+        "squared",
+    ]
     assert main([*base, *asked, "--output", out, "--plot", plot]) == 0
     assert "truth: stay true" in capsys.readouterr().out
     lines = Path(out).read_text().splitlines()
-    assert lines[0].endswith(",satisfied,repaired,seconds,cost,cost_lower_bound,truth,frequency_deviation")
-    rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
-    assert [row["mechanism"] for row in rows] == ["truth"] * 2 + ["distance"] * 2 + ["optimal"] * 2
+    assert lines[0].endswith(
+        ",satisfied,repaired,seconds,cost,cost_lower_bound,truth,frequency_deviation"
+    )
+    rows = [
+        dict(zip(lines[0].split(","), line.split(","), strict=True))
+        for line in lines[1:]
+    ]
+    assert [row["mechanism"] for row in rows] == ["truth"] * 2 + ["distance"] * 2 + [
+        "optimal"
+    ] * 2
     for truth, distance, free in zip(rows[:2], rows[2:4], rows[4:], strict=True):
         assert float(truth["truth"]) >= float(distance["truth"])
         assert float(truth["nmi"]) <= float(free["upper_bound_nmi"])
@@ -217,26 +374,51 @@ def test_objectives_on_one_page(table: str, tmp_path: Path, capsys: pytest.Captu
     assert main([*base, *asked, "--output", out]) == 0  # goes on where it stopped
     assert main([*base, "--objectives", "honesty"]) == 2
     assert main([*base, "--keep-frequencies"]) == 2
-    assert "need objectives truth and distance" in " ".join(capsys.readouterr().err.split())
+    assert "need objectives truth and distance" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
-def test_objectives_for_the_population_beside_those_for_the_table(table: str, tmp_path: Path) -> None:
+def test_objectives_for_the_population_beside_those_for_the_table(
+    table: str, tmp_path: Path
+) -> None:
     out = str(tmp_path / "c.csv")
-    base = ["compare", table, "--contingency", "--useful", "hours", "--notions", "ldp", "--epsilons", "1"]
-    assert main([*base, "--objectives", "truth", "--confidence", "0.95", "--output", out]) == 0
+    base = [
+        "compare",
+        table,
+        "--contingency",
+        "--useful",
+        "hours",
+        "--notions",
+        "ldp",
+        "--epsilons",
+        "1",
+    ]
+    assert (
+        main([*base, "--objectives", "truth", "--confidence", "0.95", "--output", out])
+        == 0
+    )
     header, *lines = Path(out).read_text().splitlines()
-    plain, confident = (dict(zip(header.split(","), line.split(","), strict=True)) for line in lines)
+    plain, confident = (
+        dict(zip(header.split(","), line.split(","), strict=True)) for line in lines
+    )
     assert [plain["mechanism"], confident["mechanism"]] == ["truth", "truth@0.95"]
     assert float(confident["truth"]) < float(plain["truth"])
     assert float(confident["cost"]) >= float(confident["cost_lower_bound"]) - 1e-12
     assert confident["satisfied"] == "true"
 
 
-def test_reports_say_what_stays(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    channel, inside, outside = (str(tmp_path / name) for name in ("c.json", "r.md", "p.md"))
+def test_reports_say_what_stays(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel, inside, outside = (
+        str(tmp_path / name) for name in ("c.json", "r.md", "p.md")
+    )
     asked = ["--objective", "truth", "--keep-frequencies", "--output", channel]
     assert main(["design", table, *BASE, *asked]) == 0
-    assert main(["report", channel, "--report", inside, "--public-report", outside]) == 0
+    assert (
+        main(["report", channel, "--report", inside, "--public-report", outside]) == 0
+    )
     full, public = Path(inside).read_text(), Path(outside).read_text()
     for text in (full, public):
         assert "| hours | stays true |" in text
@@ -249,7 +431,11 @@ def test_reports_say_what_stays(table: str, tmp_path: Path, capsys: pytest.Captu
 def test_estimates_say_what_kept_frequencies_are_worth(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    channel, records, out = str(tmp_path / "c.json"), tmp_path / "in.csv", str(tmp_path / "out.csv")
+    channel, records, out = (
+        str(tmp_path / "c.json"),
+        tmp_path / "in.csv",
+        str(tmp_path / "out.csv"),
+    )
     hours = ["10\n"] * 40 + ["20\n"] * 40 + ["35\n"] * 20 + ["50\n"] * 10
     records.write_text("hours\n" + "".join(random.Random(1).sample(hours, len(hours))))
     asked = ["--objective", "truth", "--keep-frequencies", "--output", channel]
@@ -258,15 +444,29 @@ def test_estimates_say_what_kept_frequencies_are_worth(
     capsys.readouterr()
     assert main(["estimate", out, "--channel", channel]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "shares estimate those of the records by themselves, each with a standard error of at most" in said
+    assert (
+        "shares estimate those of the records by themselves, each with a standard error of at most"
+        in said
+    )
 
 
 def test_dates_move_by_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = tmp_path / "in.csv"
     rows = [("ab"[k * k % 3 % 2], f"2024-{1 + k * 7 % 12:02d}-15") for k in range(240)]
     records.write_text("group,day\n" + "".join(f"{s},{day}\n" for s, day in rows))
-    asked = ["--sensitive", "group", "--useful", "day", "--bin", "30d", "--epsilon", "0.02"]
-    assert main(["design", str(records), *asked, "--objective", "distance", "--json"]) == 0
+    asked = [
+        "--sensitive",
+        "group",
+        "--useful",
+        "day",
+        "--bin",
+        "30d",
+        "--epsilon",
+        "0.02",
+    ]
+    assert (
+        main(["design", str(records), *asked, "--objective", "distance", "--json"]) == 0
+    )
     days = json.loads(capsys.readouterr().out)["cost"] / 86_400
     assert main(["design", str(records), *asked, "--objective", "distance"]) == 0
     said = " ".join(capsys.readouterr().out.split())

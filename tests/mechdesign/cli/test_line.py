@@ -23,13 +23,33 @@ def lines(folder, name):
     return [command["line"] for command in record["commands"]]
 
 
-@given(COLUMN, COLUMN, st.booleans(), st.sampled_from(["refuse", "drop"]), st.integers(0, 9))
-def test_a_line_holds_what_differs_from_its_default_and_nothing_else(useful, weight, wide, missing, seed):
+@given(
+    COLUMN,
+    COLUMN,
+    st.booleans(),
+    st.sampled_from(["refuse", "drop"]),
+    st.integers(0, 9),
+)
+def test_a_line_holds_what_differs_from_its_default_and_nothing_else(
+    useful, weight, wide, missing, seed
+):
     """Whatever was typed: shlex.split(command_line(options)) lists each option once, with its value."""
-    table = InputTable(table="a b.csv", useful=useful, weight=weight, contingency=wide, missing=missing)
+    table = InputTable(
+        table="a b.csv", useful=useful, weight=weight, contingency=wide, missing=missing
+    )
     words = shlex.split(command_line("design", table, DesignOptions(seed=seed)))
-    expected = ["mechdesign", "design", "a b.csv", "--useful", useful, "--weight", weight]
-    expected += ["--contingency"] * wide + ["--missing", missing] * (missing != "refuse")
+    expected = [
+        "mechdesign",
+        "design",
+        "a b.csv",
+        "--useful",
+        useful,
+        "--weight",
+        weight,
+    ]
+    expected += ["--contingency"] * wide + ["--missing", missing] * (
+        missing != "refuse"
+    )
     assert words == expected + ["--seed", str(seed)] * (seed != 0)
 
 
@@ -47,14 +67,23 @@ def test_a_public_line_names_no_file_of_its_maker():
 
 
 def test_groups_of_defaults_make_no_words():
-    assert command_line("x", BudgetOptions(), DesignOptions(), StudyOptions()) == "mechdesign x"
+    assert (
+        command_line("x", BudgetOptions(), DesignOptions(), StudyOptions())
+        == "mechdesign x"
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("mechdesign design T.csv --output A.json", "mechdesign design T.csv --output c.json"),
-        ("mechdesign design 'a;b' --output A.json; rm x", "mechdesign design 'a;b' --output c.json rm x"),
+        (
+            "mechdesign design T.csv --output A.json",
+            "mechdesign design T.csv --output c.json",
+        ),
+        (
+            "mechdesign design 'a;b' --output A.json; rm x",
+            "mechdesign design 'a;b' --output c.json rm x",
+        ),
         ("mechdesign design $(rm x)", "mechdesign design '$(rm' 'x)'"),
         ("mechdesign design a\nrm x", "mechdesign design a rm x"),
         ("mechdesign design 'a\nrm x'", None),
@@ -73,15 +102,52 @@ def test_a_line_from_a_file_starts_nothing_else(line, expected):
     "words",
     [
         ("counts.csv", "--contingency", "--useful", "job", "--epsilon", "1"),
-        ("counts.csv", "--contingency", "--notion", "ldp", "--epsilon", "0.7", "--gap", "0.01"),
-        ("long.csv", "--sensitive", "group", "--useful", "job", "--weight", "n", "--epsilon", "1"),
-        ("gaps.csv", "--sensitive", "group", "--useful", "job", "--missing", "symbol", "--epsilon", "1"),
+        (
+            "counts.csv",
+            "--contingency",
+            "--notion",
+            "ldp",
+            "--epsilon",
+            "0.7",
+            "--gap",
+            "0.01",
+        ),
+        (
+            "long.csv",
+            "--sensitive",
+            "group",
+            "--useful",
+            "job",
+            "--weight",
+            "n",
+            "--epsilon",
+            "1",
+        ),
+        (
+            "gaps.csv",
+            "--sensitive",
+            "group",
+            "--useful",
+            "job",
+            "--missing",
+            "symbol",
+            "--epsilon",
+            "1",
+        ),
     ],
 )
 def test_every_line_of_both_reports_runs_and_makes_the_same_channel(folder, run, words):
     (folder / "long.csv").write_text("group,job,n\na,x,3\na,y,1\nb,x,1\nb,y,3\n")
     (folder / "gaps.csv").write_text("group,job\na,x\na,\nb,x\nb,y\nb,y\n")
-    files = ("--output", "c.json", "--report", "r.json", "--public-report", "p.json", "--public")
+    files = (
+        "--output",
+        "c.json",
+        "--report",
+        "r.json",
+        "--public-report",
+        "p.json",
+        "--public",
+    )
     assert run("design", *words, *files).code == 0
     assert run("report", "c.json", "--public-report", "q.json").code == 0
     (folder / "TABLE.csv").write_bytes((folder / words[0]).read_bytes())
@@ -94,10 +160,15 @@ def test_every_line_of_both_reports_runs_and_makes_the_same_channel(folder, run,
             place.unlink(missing_ok=True)
         again = run(*shlex.split(shown[0])[1:])
         assert again.code == 0, again.err
-        made = next(place for place in (folder / "c.json", folder / "CHANNEL.json") if place.exists())
-        assert {key: json.loads(made.read_text())[key] for key in ("rows", "outputs", "notion")} == {
-            key: first[key] for key in ("rows", "outputs", "notion")
-        }
+        made = next(
+            place
+            for place in (folder / "c.json", folder / "CHANNEL.json")
+            if place.exists()
+        )
+        assert {
+            key: json.loads(made.read_text())[key]
+            for key in ("rows", "outputs", "notion")
+        } == {key: first[key] for key in ("rows", "outputs", "notion")}
         (folder / "CHANNEL.json").write_bytes(made.read_bytes())
         show = run(*shlex.split(shown[-1])[1:])
         assert show.code == 0, show.err

@@ -52,17 +52,41 @@ def commands(channel, run):
         "design": ((*DESIGN, "--output", "other.json"), "designed"),
         "audit": (("audit", path), "audited"),
         "apply": (
-            ("apply", path, "records.csv", "out.csv", "--insecure-seed", "1", "--keep-sensitive"),
+            (
+                "apply",
+                path,
+                "records.csv",
+                "out.csv",
+                "--insecure-seed",
+                "1",
+                "--keep-sensitive",
+            ),
             "applied",
         ),
-        "check": (("check", "released.csv", "--channel", path, "--keep-sensitive"), "checked"),
+        "check": (
+            ("check", "released.csv", "--channel", path, "--keep-sensitive"),
+            "checked",
+        ),
         "estimate": (("estimate", "released.csv", "--channel", path), "estimated"),
         "report": (("report", path, "--report", "r.md", "--force"), "reported"),
-        "compare": (("compare", "records.csv", *MICRO, "--epsilons", "1:2:1"), "compared"),
+        "compare": (
+            ("compare", "records.csv", *MICRO, "--epsilons", "1:2:1"),
+            "compared",
+        ),
         "measure": (("measure", path), "measured"),
         "show": (("show", path), "shown"),
         "quantize": (
-            ("quantize", "numbers.csv", "q.csv", "--column", "kwh", "--epsilon", "1", "--range", "0,10"),
+            (
+                "quantize",
+                "numbers.csv",
+                "q.csv",
+                "--column",
+                "kwh",
+                "--epsilon",
+                "1",
+                "--range",
+                "0,10",
+            ),
             "quantised",
         ),
         "nonstochastic measure": (
@@ -91,7 +115,10 @@ NAMES = [
 @pytest.mark.parametrize("before", [False, True])
 def test_every_command_logs_its_end_and_prints_its_result(commands, run, name, before):
     arguments, event = commands[name]
-    result = run(*((("--log-json", *arguments)) if before else (*arguments, "--log-json")), "--json")
+    result = run(
+        *((("--log-json", *arguments)) if before else (*arguments, "--log-json")),
+        "--json",
+    )
     assert result.code == 0
     assert result.record
     last = log_of(result.err)[-1]
@@ -104,7 +131,13 @@ def test_the_result_is_the_same_whatever_is_said_beside_it(commands, run, name):
     arguments, _ = commands[name]
     outputs = []
     for option in ((), ("--quiet",), ("--log-json",), ("--quiet", "--log-json")):
-        for made in ("other.json", "q.csv", "q.csv.mechanism.json", "out.csv", "out.csv.manifest.json"):
+        for made in (
+            "other.json",
+            "q.csv",
+            "q.csv.mechanism.json",
+            "out.csv",
+            "out.csv.manifest.json",
+        ):
             Path(made).unlink(missing_ok=True)
         result = run(*arguments, *option)
         assert result.code == 0
@@ -127,18 +160,25 @@ def test_notices_are_events(folder, run):
     said = run(*arguments).err
     assert said.count("mechdesign: note: ") == said.count("\n") >= 1
     *notices, last = log_of(run(*arguments, "--log-json").err)
-    assert [f"mechdesign: note: {notice['message']}" for notice in notices] == said.splitlines()
-    assert {(notice["level"], notice["event"]) for notice in notices} == {("info", "notice")}
+    assert [
+        f"mechdesign: note: {notice['message']}" for notice in notices
+    ] == said.splitlines()
+    assert {(notice["level"], notice["event"]) for notice in notices} == {
+        ("info", "notice")
+    }
     assert last["event"] == "designed"
     assert run(*arguments, "--quiet").err == ""
 
 
 def test_notices_of_a_given_table_are_said_by_audit_and_measure(folder, run, channel):
     (folder / "more.csv").write_text(
-        "group,clerk,baker,smith,weaver\na,3,1,1,1\nb,1,1,3,1\nc,0,0,0,0\n", encoding="utf-8"
+        "group,clerk,baker,smith,weaver\na,3,1,1,1\nb,1,1,3,1\nc,0,0,0,0\n",
+        encoding="utf-8",
     )
     for command in ("audit", "measure"):
-        result = run(command, channel, "--table", "more.csv", "--contingency", "--useful", "job")
+        result = run(
+            command, channel, "--table", "more.csv", "--contingency", "--useful", "job"
+        )
         assert result.code == 0, result.err
         assert result.err.startswith("mechdesign: note: ")
         assert "'c'" in result.err or " c" in result.err
@@ -153,10 +193,20 @@ def test_notices_of_a_given_table_are_said_by_audit_and_measure(folder, run, cha
         (("design", "records.csv", "--seed", "x"), 2, "usage_error", "--seed"),
         (("design", "records.csv", "--output"), 2, "usage_error", "--output"),
         (("nonstochastic", "measure", "a", "b"), 2, "usage_error", "b"),
-        (("design", "missing.csv", *MICRO, "--epsilon", "1"), 2, "input_error", "missing.csv"),
+        (
+            ("design", "missing.csv", *MICRO, "--epsilon", "1"),
+            2,
+            "input_error",
+            "missing.csv",
+        ),
         ((*DESIGN, "--gap", "x"), 2, "input_error", "--gap"),
         (("audit",), 2, "input_error", "CHANNEL"),
-        (("compare", "records.csv", *MICRO, "--epsilons", "x"), 2, "input_error", "--epsilons"),
+        (
+            ("compare", "records.csv", *MICRO, "--epsilons", "x"),
+            2,
+            "input_error",
+            "--epsilons",
+        ),
         (("measure", "records.csv"), 2, "input_error", "records.csv"),
         (("show", "missing.json"), 2, "input_error", "missing.json"),
         (("quantize", "records.csv", "o.csv"), 2, "input_error", "--column"),
@@ -164,17 +214,25 @@ def test_notices_of_a_given_table_are_said_by_audit_and_measure(folder, run, cha
     ],
 )
 @pytest.mark.parametrize("quiet", [False, True])
-def test_errors_are_one_event_and_the_same_words(folder, run, arguments, code, event, words, quiet):
+def test_errors_are_one_event_and_the_same_words(
+    folder, run, arguments, code, event, words, quiet
+):
     options = ["--quiet"] if quiet else []
     plain = run(*options, *arguments)
     logged = run("--log-json", *options, *arguments)
     assert (plain.code, logged.code) == (code, code)
     assert logged.out == ""
     (record,) = log_of(logged.err)
-    assert (record["level"], record["event"], record["exit_code"]) == ("error", event, code)
+    assert (record["level"], record["event"], record["exit_code"]) == (
+        "error",
+        event,
+        code,
+    )
     assert words in record["message"]
     assert plain.err.splitlines()[0] == f"mechdesign: error: {record['message']}"
-    assert plain.err.splitlines()[1:] == ([record["hint"]] if event == "usage_error" else [])
+    assert plain.err.splitlines()[1:] == (
+        [record["hint"]] if event == "usage_error" else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,7 +248,9 @@ def test_errors_are_one_event_and_the_same_words(folder, run, arguments, code, e
     ],
 )
 @pytest.mark.parametrize("debug", [False, True])
-def test_every_kind_of_failure_has_an_event(folder, run, monkeypatch, error, code, event, debug):
+def test_every_kind_of_failure_has_an_event(
+    folder, run, monkeypatch, error, code, event, debug
+):
     def fail(*_, **__):
         raise error
 
@@ -206,7 +266,9 @@ def test_every_kind_of_failure_has_an_event(folder, run, monkeypatch, error, cod
 
 
 def test_a_no_of_the_audit_is_no_error(channel, run):
-    result = run("audit", channel, "--notion", "alip", "--epsilon", "1e-9", "--log-json")
+    result = run(
+        "audit", channel, "--notion", "alip", "--epsilon", "1e-9", "--log-json"
+    )
     assert result.code == 1
     (record,) = log_of(result.err)
     assert (record["event"], record["satisfied"]) == ("audited", False)
@@ -222,7 +284,9 @@ def test_what_libraries_say_is_an_event_too(folder, run, monkeypatch):
     monkeypatch.setattr("mechdesign.mechanisms.design", talkative)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        logged, plain, quiet = (run(*DESIGN, *option) for option in (["--log-json"], [], ["--quiet"]))
+        logged, plain, quiet = (
+            run(*DESIGN, *option) for option in (["--log-json"], [], ["--quiet"])
+        )
     first, second, _ = log_of(logged.err)
     assert (first["level"], first["event"]) == ("warning", "library_warning")
     assert first["message"] == "UserWarning: old style"
@@ -245,20 +309,36 @@ def test_the_command_line_leaves_warnings_and_logs_as_it_found_them(folder):
 def test_no_cell_is_in_a_log_of_success(commands, run, name):
     arguments, _ = commands[name]
     err = run(*arguments, "--log-json").err
-    assert not any(cell in err for cell in ("clerk", "baker", "smith", "weaver", "9.75"))
+    assert not any(
+        cell in err for cell in ("clerk", "baker", "smith", "weaver", "9.75")
+    )
 
 
 def test_no_key_is_in_any_message(channel, run):
     """The secret of a job is in its key file and nowhere else, neither as bytes nor as any text of them."""
     results = [
-        run("apply", channel, "records.csv", "out.csv", "--keep-sensitive", "--force", *options)
+        run(
+            "apply",
+            channel,
+            "records.csv",
+            "out.csv",
+            "--keep-sensitive",
+            "--force",
+            *options,
+        )
         for options in (("--log-json",), ("--log-json", "--json"), ())
     ]
     key = Ledger().key_path.read_bytes()
-    texts = {key.decode("ascii", "ignore").strip(), key.hex(), base64.b64encode(key).decode()}
+    texts = {
+        key.decode("ascii", "ignore").strip(),
+        key.hex(),
+        base64.b64encode(key).decode(),
+    }
     for result in results:
         assert result.code == 0
-        assert not any(text in said for text in texts if text for said in (result.out, result.err))
+        assert not any(
+            text in said for text in texts if text for said in (result.out, result.err)
+        )
 
 
 def test_options_after_the_double_dash_are_no_options(folder, run):
@@ -290,12 +370,31 @@ def test_a_real_ctrl_c_in_a_log(folder):
     columns = [f"x{k}" for k in range(60)]
     lines = [",".join(["s", *columns])]
     lines += [
-        ",".join([f"s{s}", *(str(1 + (7 * s + 11 * x * (s + 1)) % 97) for x in range(60))]) for s in range(6)
+        ",".join(
+            [f"s{s}", *(str(1 + (7 * s + 11 * x * (s + 1)) % 97) for x in range(60))]
+        )
+        for s in range(6)
     ]
     (folder / "wide.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = ["compare", "wide.csv", "--contingency", "--epsilons", "0.2:6:0.001", "--output", "rows.csv"]
+    command = [
+        "compare",
+        "wide.csv",
+        "--contingency",
+        "--epsilons",
+        "0.2:6:0.001",
+        "--output",
+        "rows.csv",
+    ]
     with subprocess.Popen(
-        [sys.executable, "-c", IMPATIENT, *command, "--mechanisms", "subset-merging", "--log-json"],
+        [
+            sys.executable,
+            "-c",
+            IMPATIENT,
+            *command,
+            "--mechanisms",
+            "subset-merging",
+            "--log-json",
+        ],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

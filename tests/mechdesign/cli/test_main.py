@@ -35,7 +35,9 @@ MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
 def test_every_help_has_an_example_that_names_the_command(run, command):
     result = run(*command.split(), "--help")
     assert result.code == 0
-    assert f"mechdesign {command}" in " ".join(result.out.partition("Example:")[2].split())
+    assert f"mechdesign {command}" in " ".join(
+        result.out.partition("Example:")[2].split()
+    )
     assert result.err == ""
 
 
@@ -61,16 +63,26 @@ def raising(error):
     ("error", "code", "words"),
     [
         (NotPrivate("no private channel exists"), 1, "no private channel exists"),
-        (SolverFailure("the time was too short; try --time-limit 60"), 3, "--time-limit 60"),
+        (
+            SolverFailure("the time was too short; try --time-limit 60"),
+            3,
+            "--time-limit 60",
+        ),
         (SolverFailure("two\nlines\x1b[31m"), 3, "two lines"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError(), 3, "--method columns"),
-        (PermissionError(13, "Permission denied", "c.json"), 2, "'c.json': Permission denied"),
+        (
+            PermissionError(13, "Permission denied", "c.json"),
+            2,
+            "'c.json': Permission denied",
+        ),
         (OSError("disk trouble"), 2, "disk trouble"),
         (ZeroDivisionError("division by zero"), 3, "internal error (ZeroDivisionError"),
     ],
 )
-def test_errors_become_one_line_and_an_exit_code(folder, run, monkeypatch, error, code, words):
+def test_errors_become_one_line_and_an_exit_code(
+    folder, run, monkeypatch, error, code, words
+):
     monkeypatch.setattr("mechdesign.mechanisms.design", raising(error))
     result = run("design", "records.csv", *MICRO, "--output", "c.json")
     assert result.code == code
@@ -83,9 +95,16 @@ def test_errors_become_one_line_and_an_exit_code(folder, run, monkeypatch, error
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(InputError("x"), 2), (SolverFailure("x"), 3), (ZeroDivisionError("x"), 3), (OSError("x"), 2)],
+    [
+        (InputError("x"), 2),
+        (SolverFailure("x"), 3),
+        (ZeroDivisionError("x"), 3),
+        (OSError("x"), 2),
+    ],
 )
-def test_debug_shows_the_traceback_and_keeps_the_exit_code(folder, run, monkeypatch, error, code):
+def test_debug_shows_the_traceback_and_keeps_the_exit_code(
+    folder, run, monkeypatch, error, code
+):
     monkeypatch.setattr("mechdesign.mechanisms.design", raising(error))
     result = run("design", "records.csv", *MICRO, "--debug")
     assert result.code == code
@@ -101,7 +120,9 @@ def test_a_fallback_is_said_on_standard_error(folder, run, monkeypatch):
     def fallback(joint, notion, **_):
         design = subset_merging(joint, notion)
         return dataclasses.replace(
-            design, fallback_from="optimal", messages=("the time limit ended the search",)
+            design,
+            fallback_from="optimal",
+            messages=("the time limit ended the search",),
         )
 
     monkeypatch.setattr("mechdesign.mechanisms.design", fallback)
@@ -135,7 +156,12 @@ def test_options_reach_the_design(folder, run, monkeypatch):
 def test_python_m_and_a_closed_pipe():
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "mechdesign", "design", "--help"]
-    assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run(
+            command, env=environment, capture_output=True, check=False
+        ).returncode
+        == 0
+    )
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -152,9 +178,23 @@ def test_unicode_is_printed_in_any_locale(folder):
         "PYTHONUTF8": "0",
         "PYTHONCOERCECLOCALE": "0",
     }
-    command = ["-m", "mechdesign", "design", "t.csv", "--sensitive", "g", "--useful", "x", "--epsilon", "600"]
+    command = [
+        "-m",
+        "mechdesign",
+        "design",
+        "t.csv",
+        "--sensitive",
+        "g",
+        "--useful",
+        "x",
+        "--epsilon",
+        "600",
+    ]
     subprocess.run(
-        [sys.executable, *command, "-o", "c.json"], env=environment, capture_output=True, check=True
+        [sys.executable, *command, "-o", "c.json"],
+        env=environment,
+        capture_output=True,
+        check=True,
     )
     shown = subprocess.run(
         [sys.executable, "-m", "mechdesign", "show", "c.json"],
@@ -168,7 +208,18 @@ def test_unicode_is_printed_in_any_locale(folder):
 def test_labels_cannot_move_the_cursor_of_a_terminal(folder, run):
     (folder / "t.csv").write_text("g,x\na,\x1b[2J\nb,y\na,y\n", encoding="utf-8")
     assert (
-        run("design", "t.csv", "--sensitive", "g", "--useful", "x", "--epsilon", "600", "-o", "c.json").code
+        run(
+            "design",
+            "t.csv",
+            "--sensitive",
+            "g",
+            "--useful",
+            "x",
+            "--epsilon",
+            "600",
+            "-o",
+            "c.json",
+        ).code
         == 0
     )
     assert "\x1b" not in run("show", "c.json").out

@@ -12,14 +12,39 @@ from mechdesign.cli import main
 @pytest.fixture(scope="module")
 def channel(tmp_path_factory, adult_path):
     path = tmp_path_factory.mktemp("measure") / "c.json"
-    arguments = ["design", str(adult_path), "--contingency", "--notion", "chi2", "--epsilon", "1"]
-    assert main([*arguments, "--mechanism", "subset-merging", "--output", str(path)]) == 0
+    arguments = [
+        "design",
+        str(adult_path),
+        "--contingency",
+        "--notion",
+        "chi2",
+        "--epsilon",
+        "1",
+    ]
+    assert (
+        main([*arguments, "--mechanism", "subset-merging", "--output", str(path)]) == 0
+    )
     return path
 
 
 def test_json_has_outputs_guarantees_and_every_order(channel, capsys):
     capsys.readouterr()
-    assert main(["measure", str(channel), "--alpha", "inf", "--order", "0.5", "--order", "1", "--json"]) == 0
+    assert (
+        main(
+            [
+                "measure",
+                str(channel),
+                "--alpha",
+                "inf",
+                "--order",
+                "0.5",
+                "--order",
+                "1",
+                "--json",
+            ]
+        )
+        == 0
+    )
     record = json.loads(capsys.readouterr().out)
     leakage = record["leakage"]
     assert leakage["sibson_information[inf]"] == leakage["maximal_leakage"]
@@ -32,14 +57,21 @@ def test_json_has_outputs_guarantees_and_every_order(channel, capsys):
     )
     assert leakage["max_log_lift"] == record["achieved"]["eps_u"]
     assert leakage["min_log_lift"] == -record["achieved"]["eps_l"]
-    assert {"source", "measure", "attained", "bound", "at_most"} == set(record["guarantees"][0])
+    assert {"source", "measure", "attained", "bound", "at_most"} == set(
+        record["guarantees"][0]
+    )
     assert all("inf" in out["alpha_lift"] for out in record["outputs"])
     assert sum(out["probability"] for out in record["outputs"]) == pytest.approx(1.0)
 
 
 def test_orders_that_agree_in_six_digits_are_two(channel, capsys):
     capsys.readouterr()
-    assert main(["measure", str(channel), "--alpha", "2", "--alpha", "2.0000001", "--json"]) == 0
+    assert (
+        main(
+            ["measure", str(channel), "--alpha", "2", "--alpha", "2.0000001", "--json"]
+        )
+        == 0
+    )
     outputs = json.loads(capsys.readouterr().out)["outputs"]
     assert all({"2", "2.0000001"} == {*out["alpha_lift"]} for out in outputs)
 
@@ -66,7 +98,21 @@ def test_audit_of_another_average(channel, capsys):
     own = json.loads(capsys.readouterr().out)
     assert own["notion"] == {"name": "chi2", "eps_l": 0.5, "eps_u": 0.5}
     assert own["used"]["eps_l"] <= 0.5
-    assert main(["audit", str(channel), "--notion", "alpha", "--alpha", "2.5", "--epsilon", "0.01"]) == 1
+    assert (
+        main(
+            [
+                "audit",
+                str(channel),
+                "--notion",
+                "alpha",
+                "--alpha",
+                "2.5",
+                "--epsilon",
+                "0.01",
+            ]
+        )
+        == 1
+    )
     text = capsys.readouterr().out
     assert "alpha (order 2.5, eps_l 0.005, eps_u 0.005): VIOLATED" in text
     assert "Of its own budgets it uses" in text

@@ -12,8 +12,21 @@ from mechdesign.cli.mechanism import is_mechanism
 from mechdesign.nonstochastic.mechanism_file import FORMAT
 from tests.cases.documents import rewrite
 
-ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in (1, 2))
-MADE = ("--column", "kwh", "--epsilon", "2", "--range", "0,10", "--query", "mean", "--group-by", "day")
+ROWS = "house,day,kwh\n" + "".join(
+    f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in (1, 2)
+)
+MADE = (
+    "--column",
+    "kwh",
+    "--epsilon",
+    "2",
+    "--range",
+    "0,10",
+    "--query",
+    "mean",
+    "--group-by",
+    "day",
+)
 
 
 @pytest.fixture
@@ -21,7 +34,16 @@ def made(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.csv").write_text(ROWS, encoding="utf-8")
     assert (
-        run("quantize", "in.csv", "out.csv", *MADE, "--individual", "house", "--mechanism", "m.json").code
+        run(
+            "quantize",
+            "in.csv",
+            "out.csv",
+            *MADE,
+            "--individual",
+            "house",
+            "--mechanism",
+            "m.json",
+        ).code
         == 0
     )
     return tmp_path
@@ -35,14 +57,38 @@ def test_telling_mechanism_files(made):
 
 def test_a_month_later(made, run):
     (made / "next.csv").write_text(ROWS.replace("kwh", "use"), encoding="utf-8")
-    done = run("apply", "m.json", "next.csv", "o.csv", "--column", "kwh=use", "--identity", "house")
-    assert (done.code, "One individual is in at most 2 answers: 4 bits in all." in done.out) == (0, True), (
-        done.err
+    done = run(
+        "apply",
+        "m.json",
+        "next.csv",
+        "o.csv",
+        "--column",
+        "kwh=use",
+        "--identity",
+        "house",
     )
+    assert (
+        done.code,
+        "One individual is in at most 2 answers: 4 bits in all." in done.out,
+    ) == (0, True), done.err
     assert (made / "o.csv").read_bytes() == (made / "out.csv").read_bytes()
     record = run("apply", "m.json", "in.csv", "p.csv", "--json").record
-    assert (record["answers"], record["outside"], record["guarantee"]["outputs"]) == (2, 0, 4)
-    assert run("check", "o.csv", "--channel", "o.csv.mechanism.json", "--original", "in.csv").code == 0
+    assert (record["answers"], record["outside"], record["guarantee"]["outputs"]) == (
+        2,
+        0,
+        4,
+    )
+    assert (
+        run(
+            "check",
+            "o.csv",
+            "--channel",
+            "o.csv.mechanism.json",
+            "--original",
+            "in.csv",
+        ).code
+        == 0
+    )
     (made / "f.csv").write_text("day,records,mean_kwh\n1,5,0.123\n", encoding="utf-8")
     forged = run("check", "f.csv", "--channel", "m.json", "--json")
     assert (forged.code, forged.record["plausible"]) == (1, False)
@@ -61,11 +107,20 @@ def test_what_it_is(made, run):
 
 def test_an_edited_file_is_no_mechanism(made, run):
     rewrite(
-        made / "m.json", lambda document: document["guarantee"].update(total_epsilon=0.1), made / "e.json"
+        made / "m.json",
+        lambda document: document["guarantee"].update(total_epsilon=0.1),
+        made / "e.json",
     )
     audited = run("audit", "e.json")
-    assert (audited.code, "says total_epsilon '0.1', but it is" in audited.out) == (1, True)
-    for verb in (("show", "e.json"), ("measure", "e.json"), ("apply", "e.json", "in.csv", "o.csv")):
+    assert (audited.code, "says total_epsilon '0.1', but it is" in audited.out) == (
+        1,
+        True,
+    )
+    for verb in (
+        ("show", "e.json"),
+        ("measure", "e.json"),
+        ("apply", "e.json", "in.csv", "o.csv"),
+    ):
         refused = run(*verb)
         assert (refused.code, "the file was edited" in refused.err) == (2, True)
 
@@ -87,24 +142,51 @@ def test_thresholds_that_break_their_own_promise_are_a_no(made, run):
 
 
 def test_bad_input(made, run):
-    assert "must be one of refuse, clip" in run("apply", "m.json", "in.csv", "o.csv", "--outside", "wrap").err
+    assert (
+        "must be one of refuse, clip"
+        in run("apply", "m.json", "in.csv", "o.csv", "--outside", "wrap").err
+    )
     two = run("apply", "m.json", "in.csv", "o.csv", "--identity", "house,day")
     assert (two.code, "one column that identifies individuals" in two.err) == (2, True)
 
 
 def test_a_total_over_all_answers(made, run):
     """Two answers a house: 4 bits are 16 = 4^2 outputs."""
-    asked = ("--column", "kwh", "--range", "0,10", "--query", "mean", "--group-by", "day")
+    asked = (
+        "--column",
+        "kwh",
+        "--range",
+        "0,10",
+        "--query",
+        "mean",
+        "--group-by",
+        "day",
+    )
     done = run(
-        "quantize", "in.csv", "t.csv", *asked, "--individual", "house", "--total-epsilon", "4", "--json"
+        "quantize",
+        "in.csv",
+        "t.csv",
+        *asked,
+        "--individual",
+        "house",
+        "--total-epsilon",
+        "4",
+        "--json",
     )
-    assert (done.code, done.record["total_epsilon"], done.record["guarantee"]["outputs"]) == (0, 4.0, 4), (
-        done.err
-    )
+    assert (
+        done.code,
+        done.record["total_epsilon"],
+        done.record["guarantee"]["outputs"],
+    ) == (0, 4.0, 4), done.err
     assert "4^2 in all" in done.err
     assert (made / "t.csv").read_bytes() == (made / "out.csv").read_bytes()
-    assert "--individual" in run("quantize", "in.csv", "u.csv", *asked, "--total-epsilon", "4").err
-    both = run("quantize", "in.csv", "u.csv", *asked, "--total-epsilon", "4", "--epsilon", "2")
+    assert (
+        "--individual"
+        in run("quantize", "in.csv", "u.csv", *asked, "--total-epsilon", "4").err
+    )
+    both = run(
+        "quantize", "in.csv", "u.csv", *asked, "--total-epsilon", "4", "--epsilon", "2"
+    )
     assert (both.code, "give one of them" in both.err) == (2, True)
     assert "is missing" in run("quantize", "in.csv", "u.csv", *asked).err
 
@@ -112,20 +194,29 @@ def test_a_total_over_all_answers(made, run):
 def test_a_report_for_everybody(made, run):
     """The promises, budgets and cells of the file, in three formats; two pictures, and nothing from elsewhere."""
     pytest.importorskip("matplotlib")
-    done = run("report", "m.json", "--report", "r.html", "--public-report", "r.md", "--json")
+    done = run(
+        "report", "m.json", "--report", "r.html", "--public-report", "r.md", "--json"
+    )
     assert (done.code, done.record["satisfied"]) == (0, True), done.err
-    page, text = ((made / name).read_text(encoding="utf-8") for name in ("r.html", "r.md"))
+    page, text = (
+        (made / name).read_text(encoding="utf-8") for name in ("r.html", "r.md")
+    )
     assert page.count("<svg") == 2
     assert "http" not in page.replace("http-equiv", "")
     assert (
-        "one individual can bring about at most 4 outputs of an answer (counted exactly; 4 allowed)" in text
+        "one individual can bring about at most 4 outputs of an answer (counted exactly; 4 allowed)"
+        in text
     )
     assert text.count("\n| 4 | 2 | 0.33334 |") == 1
     last = [line for line in text.splitlines() if line.startswith("| 16 |")]
     assert [line.split("|")[3].strip() for line in last] == ["10"]
     assert run("report", "m.json", "--report", "r.json").code == 0
     record = json.loads((made / "r.json").read_text(encoding="utf-8"))
-    assert (record["outputs"], record["satisfied"], record["sizes"][0]["levels"]) == (4, True, 16)
+    assert (record["outputs"], record["satisfied"], record["sizes"][0]["levels"]) == (
+        4,
+        True,
+        16,
+    )
     assert [k for k, _ in record["errors"]] == list(range(1, 9))
     assert all(a >= b for (_, a), (_, b) in itertools.pairwise(record["errors"]))
     again = run("report", "m.json", "--report", "r.html")
@@ -134,7 +225,9 @@ def test_a_report_for_everybody(made, run):
 
 def test_a_report_on_an_edited_file_says_so(made, run):
     rewrite(
-        made / "m.json", lambda document: document["guarantee"].update(total_epsilon=0.1), made / "e.json"
+        made / "m.json",
+        lambda document: document["guarantee"].update(total_epsilon=0.1),
+        made / "e.json",
     )
     assert run("report", "e.json", "--report", "e.md").code == 1
     text = (made / "e.md").read_text(encoding="utf-8")

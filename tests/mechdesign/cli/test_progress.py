@@ -56,7 +56,9 @@ def watch(monkeypatch):
 def assert_shown(text, stream):
     deadline = time.monotonic() + 20.0
     while text not in stream.getvalue():
-        assert time.monotonic() < deadline, f"{text!r} never came, but {stream.getvalue()!r}"
+        assert time.monotonic() < deadline, (
+            f"{text!r} never came, but {stream.getvalue()!r}"
+        )
         time.sleep(0.005)
 
 
@@ -149,7 +151,8 @@ def test_amounts_in_words(done, total, rate, unit, text):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0:00"), (7.4, "0:07"), (59.6, "1:00"), (754, "12:34"), (3723, "1:02:03")]
+    ("seconds", "text"),
+    [(0.2, "0:00"), (7.4, "0:07"), (59.6, "1:00"), (754, "12:34"), (3723, "1:02:03")],
 )
 def test_durations_in_words(seconds, text):
     assert duration(seconds) == text
@@ -253,7 +256,9 @@ def test_an_error_within_the_work_takes_the_bar_away(watch):
 
     with pytest.raises(ZeroDivisionError):
         fail_at_work()
-    assert terminal.getvalue().rindex("\x1b[?25h") > terminal.getvalue().rindex("\x1b[?25l")
+    assert terminal.getvalue().rindex("\x1b[?25h") > terminal.getvalue().rindex(
+        "\x1b[?25l"
+    )
     assert not any(thread.name == "progress" for thread in threading.enumerate())
 
 
@@ -283,13 +288,35 @@ def test_lines_of_progress_in_a_log(watch):
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     first, last = lines[0], lines[-1]
     assert set(first) == {
-        *("time", "level", "event", "message", "done", "total", "unit", "rate", "seconds_left", "seconds")
+        *(
+            "time",
+            "level",
+            "event",
+            "message",
+            "done",
+            "total",
+            "unit",
+            "rate",
+            "seconds_left",
+            "seconds",
+        )
     }
-    assert (first["done"], first["total"], first["rate"], first["seconds_left"]) == (None, 8000, None, None)
-    assert (last["level"], last["event"], last["message"]) == ("info", "progress", "sanitising")
+    assert (first["done"], first["total"], first["rate"], first["seconds_left"]) == (
+        None,
+        8000,
+        None,
+        None,
+    )
+    assert (last["level"], last["event"], last["message"]) == (
+        "info",
+        "progress",
+        "sanitising",
+    )
     assert (last["done"], last["total"], last["unit"]) == (1000, 8000, "B")
     assert last["rate"] > 0.0
-    assert last["seconds_left"] == pytest.approx(7000 / last["rate"], rel=0.01, abs=0.06)
+    assert last["seconds_left"] == pytest.approx(
+        7000 / last["rate"], rel=0.01, abs=0.06
+    )
 
 
 def test_figures_of_a_search_are_fields_of_the_log(watch):

@@ -38,7 +38,12 @@ class Session:
 
     def __init__(self, folder, *arguments):
         self.ours, theirs = pty.openpty()
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "COLUMNS": "150"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "TERM": "xterm-256color",
+            "COLUMNS": "150",
+        }
         environment.pop("NO_COLOR", None)
         self.process = subprocess.Popen(
             [sys.executable, "-c", IMPATIENT, *arguments],
@@ -115,7 +120,15 @@ def test_design_shows_utility_bound_gap_and_time_left(large):
 
 
 def test_compare_shows_rows_rate_and_time_left(large):
-    options = ("--contingency", "--epsilons", "0.5:1:0.05", "--mechanisms", "optimal", "--time-limit", "0.15")
+    options = (
+        "--contingency",
+        "--epsilons",
+        "0.5:1:0.05",
+        "--mechanisms",
+        "optimal",
+        "--time-limit",
+        "0.15",
+    )
     session = Session(large, "compare", "large.csv", *options, "--json")
     session.read_until(r"[1-9]\d* of 11 rows, [\d.]+ rows/s, \d+:\d\d left")
     assert session.end() == 0
@@ -127,8 +140,25 @@ def test_compare_shows_rows_rate_and_time_left(large):
 @pytest.mark.parametrize("rows", ["0", "[1-9]"])
 def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(large, whole_group, rows):
     """A terminal sends it to every process of the command, `kill -INT` to the first alone."""
-    options = ("--contingency", "--epsilons", "0.5:4:0.01", "--mechanisms", "optimal", "--time-limit", "0.1")
-    session = Session(large, "compare", "large.csv", *options, "--workers", "2", "--output", "rows.csv")
+    options = (
+        "--contingency",
+        "--epsilons",
+        "0.5:4:0.01",
+        "--mechanisms",
+        "optimal",
+        "--time-limit",
+        "0.1",
+    )
+    session = Session(
+        large,
+        "compare",
+        "large.csv",
+        *options,
+        "--workers",
+        "2",
+        "--output",
+        "rows.csv",
+    )
     session.read_until(rf"{rows}\d* of 351 rows")
     if whole_group:
         os.killpg(session.process.pid, signal.SIGINT)
@@ -153,14 +183,20 @@ def test_no_bar_when_asked_for_none(large, option):
         assert lines == []
     else:
         records = [json.loads(line) for line in lines]
-        assert {"progress", "notice", "designed"} == {record["event"] for record in records}
+        assert {"progress", "notice", "designed"} == {
+            record["event"] for record in records
+        }
 
 
 def test_without_a_terminal_there_is_no_bar(large):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FORCE_COLOR": "1"}
     command = [sys.executable, "-c", IMPATIENT, "design", *LARGE, "--time-limit", "1"]
-    done = subprocess.run(command, cwd=large, env=environment, capture_output=True, text=True, check=True)
-    assert done.stderr.startswith("mechdesign: note: the search ended early (time limit reached")
+    done = subprocess.run(
+        command, cwd=large, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stderr.startswith(
+        "mechdesign: note: the search ended early (time limit reached"
+    )
     assert done.stderr.count("\n") == 1
     assert "\x1b" not in done.stderr
 
@@ -168,9 +204,15 @@ def test_without_a_terminal_there_is_no_bar(large):
 def test_a_closed_standard_error_takes_no_other_place(large):
     """Where descriptor 2 is closed, messages must not land on standard output, nor end the work."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = f'exec "$0" -m mechdesign design {" ".join(LARGE)} --time-limit 0.1 --json 2>&-'
+    command = (
+        f'exec "$0" -m mechdesign design {" ".join(LARGE)} --time-limit 0.1 --json 2>&-'
+    )
     done = subprocess.run(
-        ["sh", "-c", command, sys.executable], cwd=large, env=environment, stdout=subprocess.PIPE, check=True
+        ["sh", "-c", command, sys.executable],
+        cwd=large,
+        env=environment,
+        stdout=subprocess.PIPE,
+        check=True,
     )
     assert json.loads(done.stdout)["verified"] is True
 

@@ -21,15 +21,31 @@ def test_identity(meters, run):
     done = run("quantize", "meters.csv", "out.csv", *BASIC, "--json")
     assert done.code == 0, done.err
     record = done.record
-    assert (record["outputs"], record["outputs_allowed"], record["levels"]) == (4, 4, [4, 4])
-    assert (record["output"], record["mechanism"]) == ("out.csv", "out.csv.mechanism.json")
+    assert (record["outputs"], record["outputs_allowed"], record["levels"]) == (
+        4,
+        4,
+        [4, 4],
+    )
+    assert (record["output"], record["mechanism"]) == (
+        "out.csv",
+        "out.csv.mechanism.json",
+    )
     assert record["verified"] is True
     assert record["answers_each"] is None
     assert "--individual" in done.err
     before, after = rows_of(meters), rows_of("out.csv")
-    assert [row[2] for row in after[1:]] == ["1.25", "8.75", "1.25", "3.75", "8.75", "1.25"]
+    assert [row[2] for row in after[1:]] == [
+        "1.25",
+        "8.75",
+        "1.25",
+        "3.75",
+        "8.75",
+        "1.25",
+    ]
     assert [row[:2] + row[3:] for row in before] == [row[:2] + row[3:] for row in after]
-    assert MechanismFile.load("out.csv.mechanism.json").mechanisms[0].quantizer.levels == 4
+    assert (
+        MechanismFile.load("out.csv.mechanism.json").mechanisms[0].quantizer.levels == 4
+    )
 
 
 def test_the_text_report_says_what_is_promised(meters, run):
@@ -76,9 +92,14 @@ def test_one_individual_changes_few_answers(tmp_path):
     seen = set()
     for k in range(0, 101, 4):
         path, out = tmp_path / "in.csv", tmp_path / "out.csv"
-        path.write_text("v\n" + "\n".join(map(repr, [*others, k / 100])) + "\n", encoding="utf-8")
+        path.write_text(
+            "v\n" + "\n".join(map(repr, [*others, k / 100])) + "\n", encoding="utf-8"
+        )
         done = quantise_table(
-            path, out, QuantizeOptions(column="v", epsilon=1, query="mean", range_text="0,1"), force=True
+            path,
+            out,
+            QuantizeOptions(column="v", epsilon=1, query="mean", range_text="0,1"),
+            force=True,
         )
         seen.add(rows_of(out)[1][1])
     assert len(seen) <= done.mechanism.guarantee["outputs"] == 2
@@ -129,13 +150,24 @@ def test_sum_and_count(meters, run):
 def test_counts_of_zeros_and_ones(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("v\n1\n0\ntrue\n", encoding="utf-8")
-    quantise_table(path, tmp_path / "o.csv", QuantizeOptions(column="v", epsilon=3, query="count"))
+    quantise_table(
+        path, tmp_path / "o.csv", QuantizeOptions(column="v", epsilon=3, query="count")
+    )
     assert rows_of(tmp_path / "o.csv")[1] == ["3", "2.0"]
 
 
 def test_clip_and_drop(meters, run):
     done = run(
-        "quantize", "meters.csv", "o.csv", "--column", "kwh", "--epsilon", "1", "--range", "1,5", "--clip"
+        "quantize",
+        "meters.csv",
+        "o.csv",
+        "--column",
+        "kwh",
+        "--epsilon",
+        "1",
+        "--range",
+        "1,5",
+        "--clip",
     )
     assert done.code == 0
     assert {row[2] for row in rows_of("o.csv")[1:]} == {"2.0", "4.0"}
@@ -163,20 +195,33 @@ def test_clip_and_drop(meters, run):
 def test_line_ends_and_marks_stay(tmp_path):
     path = tmp_path / "in.csv"
     path.write_bytes('\ufeffv,w\r\n1,"a\nb"\r\n'.encode())
-    quantise_table(path, tmp_path / "o.csv", QuantizeOptions(column="v", epsilon=1, range_text="0,4"))
+    quantise_table(
+        path,
+        tmp_path / "o.csv",
+        QuantizeOptions(column="v", epsilon=1, range_text="0,4"),
+    )
     assert (tmp_path / "o.csv").read_bytes() == '\ufeffv,w\r\n1.0,"a\nb"\r\n'.encode()
 
 
 def test_parquet(tmp_path):
-    table = pa.table({"day": ["1", "1", "2"], "kwh": [1, 9, None], "keep": [[1], [], [2]]})
+    table = pa.table(
+        {"day": ["1", "1", "2"], "kwh": [1, 9, None], "keep": [[1], [], [2]]}
+    )
     pq.write_table(table, tmp_path / "in.parquet")
-    options = QuantizeOptions(column="kwh", epsilon=1, range_text="0,10", missing="drop")
+    options = QuantizeOptions(
+        column="kwh", epsilon=1, range_text="0,10", missing="drop"
+    )
     quantise_table(tmp_path / "in.parquet", tmp_path / "out.parquet", options)
     released = pq.read_table(tmp_path / "out.parquet")
     assert released.column("kwh").to_pylist() == [2.5, 7.5]
     assert released.column("keep").to_pylist() == [[1], []]
     grouped = QuantizeOptions(
-        column="kwh", epsilon=1, query="mean", group_by=("day",), range_text="0,10", missing="drop"
+        column="kwh",
+        epsilon=1,
+        query="mean",
+        group_by=("day",),
+        range_text="0,10",
+        missing="drop",
     )
     quantise_table(tmp_path / "in.parquet", tmp_path / "mean.parquet", grouped)
     assert pq.read_table(tmp_path / "mean.parquet").to_pylist() == [
@@ -193,11 +238,15 @@ def test_data_on_a_threshold_are_not_rounded(tmp_path):
     quantise_table(
         path,
         tmp_path / "o.csv",
-        QuantizeOptions(column="v", epsilon=1, query="sum", range_text="0,2", layout="uniform"),
+        QuantizeOptions(
+            column="v", epsilon=1, query="sum", range_text="0,2", layout="uniform"
+        ),
     )
     mechanism = MechanismFile.load(tmp_path / "o.csv.mechanism.json").mechanisms[0]
     cell = bisect_right(mechanism.quantizer.thresholds, 10 * Fraction(0.1))
-    assert float(rows_of(tmp_path / "o.csv")[1][1]) == float(mechanism.quantizer.midpoints[cell])
+    assert float(rows_of(tmp_path / "o.csv")[1][1]) == float(
+        mechanism.quantizer.midpoints[cell]
+    )
 
 
 def test_overwriting(meters, run):
@@ -206,9 +255,14 @@ def test_overwriting(meters, run):
     assert (again.code, again.out) == (2, "")
     assert "--force" in again.err
     assert run("quantize", "meters.csv", "o.csv", *BASIC, "--force").code == 0
-    other = run("quantize", "meters.csv", "p.csv", *BASIC, "--mechanism", "o.csv.mechanism.json")
+    other = run(
+        "quantize", "meters.csv", "p.csv", *BASIC, "--mechanism", "o.csv.mechanism.json"
+    )
     assert "exists" in other.err
-    assert run("quantize", "meters.csv", "p.csv", *BASIC, "--mechanism", "m.json").code == 0
+    assert (
+        run("quantize", "meters.csv", "p.csv", *BASIC, "--mechanism", "m.json").code
+        == 0
+    )
 
 
 def test_notes_on_fractional_budgets(meters, run):
@@ -224,7 +278,17 @@ def test_notes_on_fractional_budgets(meters, run):
         "0,10",
     )
     assert "just below 3" in done.err
-    done = run("quantize", "meters.csv", "q.csv", "--column", "kwh", "--epsilon", "2.5", "--range", "0,10")
+    done = run(
+        "quantize",
+        "meters.csv",
+        "q.csv",
+        "--column",
+        "kwh",
+        "--epsilon",
+        "2.5",
+        "--range",
+        "0,10",
+    )
     assert "rounded down: 5 outputs" in done.err
 
 
@@ -239,7 +303,13 @@ def test_a_group_with_the_name_of_an_output_column(tmp_path):
         quantise_table(
             tmp_path / "t.csv",
             tmp_path / "o.csv",
-            QuantizeOptions(column="v", epsilon=1, query="mean", group_by=("records",), range_text="0,4"),
+            QuantizeOptions(
+                column="v",
+                epsilon=1,
+                query="mean",
+                group_by=("records",),
+                range_text="0,4",
+            ),
         )
 
 
@@ -251,18 +321,27 @@ def test_help_has_an_example(run):
 
 def test_a_total_is_divided_by_size_of_group(folder, run):
     """Groups of 3 and 2 of the same people: the smaller one, whose error is larger, has more outputs."""
-    (folder / "areas.csv").write_text("who,area,v\na,x,1\nb,x,2\nc,x,3\na,y,1\nb,y,2\n", encoding="utf-8")
+    (folder / "areas.csv").write_text(
+        "who,area,v\na,x,1\nb,x,2\nc,x,3\na,y,1\nb,y,2\n", encoding="utf-8"
+    )
     asked = "quantize areas.csv o.csv --column v --query mean --group-by area --range 0,10 --individual who --force"
-    done = run(*asked.split(), "--total-epsilon", "6", "--split", "error", "--json").record
+    done = run(
+        *asked.split(), "--total-epsilon", "6", "--split", "error", "--json"
+    ).record
     assert done["total_epsilon"] <= 6
     assert "add up to" in done["notices"][0]
     told = run("measure", "o.csv.mechanism.json")
     outputs = {
-        int(row[0]): int(row[2]) for row in map(str.split, told.out.splitlines()) if row[:1] in (["2"], ["3"])
+        int(row[0]): int(row[2])
+        for row in map(str.split, told.out.splitlines())
+        if row[:1] in (["2"], ["3"])
     }
     assert outputs[2] > outputs[3]
     assert outputs[2] * outputs[3] <= 64
     assert "would cost nothing" not in told.out
     refused = run(*asked.split(), "--epsilon", "2", "--split", "error")
     assert refused.code == 2
-    assert "--split says how --total-epsilon is shared by the answers: give it too" in refused.err
+    assert (
+        "--split says how --total-epsilon is shared by the answers: give it too"
+        in refused.err
+    )

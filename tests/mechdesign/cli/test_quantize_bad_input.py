@@ -39,30 +39,54 @@ def given(*changes):
         (given(("--epsilon", "two")), "must be a number of bits"),
         (given(("--epsilon", "1e9")), "must be at most"),
         (given(("--column", "watt")), "watt"),
-        (given(("--column", "house")), "line 2: the column 'house' holds no finite number there"),
-        (given(("--column", "note")), "line 3: the column 'note' is empty there; say --missing symbol"),
-        (given(("--query", "mode")), "query ('mode') must be identity, mean, sum, count, median"),
+        (
+            given(("--column", "house")),
+            "line 2: the column 'house' holds no finite number there",
+        ),
+        (
+            given(("--column", "note")),
+            "line 3: the column 'note' is empty there; say --missing symbol",
+        ),
+        (
+            given(("--query", "mode")),
+            "query ('mode') must be identity, mean, sum, count, median",
+        ),
         (given(("--query", "quantile:1.5")), "or quantile:P with 0 < P < 1"),
-        (given(("--outside", "wrap")), "outside ('wrap') must be one of refuse, clip, mark, drop"),
-        (given(("--outside", "mark"), ("--epsilon", "0.5")), "is one output, and epsilon allows no other"),
+        (
+            given(("--outside", "wrap")),
+            "outside ('wrap') must be one of refuse, clip, mark, drop",
+        ),
+        (
+            given(("--outside", "mark"), ("--epsilon", "0.5")),
+            "is one output, and epsilon allows no other",
+        ),
         (
             given(("--outside", "drop"), ("--query", "count"), ("--range", None)),
             "a record counts as 0 or 1: there is nothing outside to drop",
         ),
         (given(("--layout", "best")), "layout ('best') must be one of"),
-        (given(("--missing", "zero")), "missing ('zero') must be one of refuse, symbol, drop"),
+        (
+            given(("--missing", "zero")),
+            "missing ('zero') must be one of refuse, symbol, drop",
+        ),
         (
             given(("--missing", "symbol"), ("--column", "note")),
             "line 2: the column 'note' holds no finite number there",
         ),
         (given(("--group-by", "day")), "--group-by needs a --query of groups"),
-        (given(("--query", "mean"), ("--group-by", "kwh")), "cannot be released and be a group"),
+        (
+            given(("--query", "mean"), ("--group-by", "kwh")),
+            "cannot be released and be a group",
+        ),
         (given(("--query", "mean"), ("--group-by", "year")), "year"),
         (
             given(("--query", "mean"), ("--individual", "day")),
             "an individual has several records in one group",
         ),
-        (given(("--query", "mean"), ("--equals", "a")), "--equals is for --query count"),
+        (
+            given(("--query", "mean"), ("--equals", "a")),
+            "--equals is for --query count",
+        ),
         (given(("--query", "count")), "--range is not for --query count"),
         (given(("--query", "count"), ("--range", None)), "is neither 0 nor 1"),
     ],
@@ -86,7 +110,11 @@ def test_bad_input_is_one_clear_line(meters, run, arguments, message):
         ("meters.csv", "o.parquet", "the input is a CSV file"),
         ("empty.csv", "o.csv", "is empty"),
         ("header.csv", "o.csv", "no records; an answer needs at least one"),
-        ("nan.csv", "o.csv", "nan.csv, line 3: the column 'kwh' holds no finite number there"),
+        (
+            "nan.csv",
+            "o.csv",
+            "nan.csv, line 3: the column 'kwh' holds no finite number there",
+        ),
         ("huge.csv", "o.csv", "holds no finite number there"),
         ("short.csv", "o.csv", "cell(s) where the header has"),
     ],
@@ -107,5 +135,10 @@ def test_bad_files(meters, run, source, target, message):
 
 
 def test_clip_and_outside_agree(meters, run):
-    done = run("quantize", "meters.csv", "out.csv", *BASIC, "--clip", "--outside", "mark")
-    assert (done.code, "--clip and --outside mark say different things" in done.err) == (2, True)
+    done = run(
+        "quantize", "meters.csv", "out.csv", *BASIC, "--clip", "--outside", "mark"
+    )
+    assert (
+        done.code,
+        "--clip and --outside mark say different things" in done.err,
+    ) == (2, True)

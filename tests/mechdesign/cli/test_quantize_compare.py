@@ -34,26 +34,52 @@ def data(tmp_path, monkeypatch):
 
 def test_each_row_is_what_a_release_would_say(data, run):
     done = run(*ASKED, "--individual", "who", "--compare", "2,0:1:1", "--json")
-    assert (done.code, done.record["output"], done.record["plot"]) == (0, "curve.csv", None), done.err
+    assert (done.code, done.record["output"], done.record["plot"]) == (
+        0,
+        "curve.csv",
+        None,
+    ), done.err
     with open("curve.csv", encoding="utf-8", newline="") as stream:
         assert [float(row["mean_error"]) for row in csv.DictReader(stream)] == [
             row["mean_error"] for row in done.record["rows"]
         ]
     for row, epsilon in zip(done.record["rows"], ("0", "1", "2"), strict=True):
         made = run(
-            "quantize", "in.csv", "o.csv", *ASKED[3:], "--individual", "who", "--epsilon", epsilon, "--force"
+            "quantize",
+            "in.csv",
+            "o.csv",
+            *ASKED[3:],
+            "--individual",
+            "who",
+            "--epsilon",
+            epsilon,
+            "--force",
         )
         assert made.code == 0
         one = run(
-            "apply", "o.csv.mechanism.json", "in.csv", "p.csv", "--identity", "who", "--force", "--json"
+            "apply",
+            "o.csv.mechanism.json",
+            "in.csv",
+            "p.csv",
+            "--identity",
+            "who",
+            "--force",
+            "--json",
         ).record
-        assert {key: one[key] for key in ("mean_error", "worst_error", "relative_error")} == {
-            key: row[key] for key in ("mean_error", "worst_error", "relative_error")
-        }
+        assert {
+            key: one[key] for key in ("mean_error", "worst_error", "relative_error")
+        } == {key: row[key] for key in ("mean_error", "worst_error", "relative_error")}
         assert (row["epsilon"], row["outputs"]) == (float(epsilon), 2 ** int(epsilon))
         assert row["mean_error"] <= row["worst_error"] <= row["possible_error"]
     assert sorted(path.name for path in data.iterdir()) == sorted(
-        ["in.csv", "curve.csv", "o.csv", "p.csv", "o.csv.mechanism.json", "p.csv.mechanism.json"]
+        [
+            "in.csv",
+            "curve.csv",
+            "o.csv",
+            "p.csv",
+            "o.csv.mechanism.json",
+            "p.csv.mechanism.json",
+        ]
     )
 
 
@@ -72,7 +98,10 @@ def test_text_and_picture(data, run):
     [
         (("--compare", "1:2"), "must be a number or START:STOP:STEP"),
         (("--compare", "-1"), "fewer than one output"),
-        (("--compare", "1", "--epsilon", "1"), "--compare has several: give one of them"),
+        (
+            ("--compare", "1", "--epsilon", "1"),
+            "--compare has several: give one of them",
+        ),
         (("--epsilon", "1", "--plot", "c.png"), "--plot draws what --compare computes"),
         (("--compare", "1", "--plot", "c.txt"), "a plot must end in"),
     ],
@@ -92,11 +121,15 @@ def test_nothing_is_refused_where_nothing_is_released(data):
     """A column by which the file is sorted, beside one that stands for it."""
     rows = [f"{k},{k % 3},{k}\n" for k in range(300)]
     (data / "in.csv").write_text("who,g,v\n" + "".join(rows), encoding="utf-8")
-    rows = compare_budgets("in.csv", QuantizeOptions(column="v", epsilon=0, range_text="0,300"), [1, 2])
+    rows = compare_budgets(
+        "in.csv", QuantizeOptions(column="v", epsilon=0, range_text="0,300"), [1, 2]
+    )
     assert [row["levels"] for row in rows] == [2, 4]
     assert [row["possible_error"] for row in rows] == [75.0, 37.5]
 
 
 def test_standard_input_is_read_once():
     with pytest.raises(InputError, match="name a file, not standard input"):
-        compare_budgets("-", QuantizeOptions(column="v", epsilon=None, range_text="0,1"), [1.0])
+        compare_budgets(
+            "-", QuantizeOptions(column="v", epsilon=None, range_text="0,1"), [1.0]
+        )

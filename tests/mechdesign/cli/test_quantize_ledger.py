@@ -6,7 +6,18 @@ import pytest
 
 ROWS = [f"h{h},{d},{h * d / 3 + d % 2},{h}" for h in range(1, 6) for d in range(1, 4)]
 
-MEAN = ("--query", "mean", "--group-by", "day", "--range", "0,10", "--individual", "house", "--epsilon", "2")
+MEAN = (
+    "--query",
+    "mean",
+    "--group-by",
+    "day",
+    "--range",
+    "0,10",
+    "--individual",
+    "house",
+    "--epsilon",
+    "2",
+)
 
 
 @pytest.fixture
@@ -14,7 +25,9 @@ def release(folder, run):
     """``release("a.csv", *options)``: the record of a release, or the message of its refusal."""
 
     def write(name, rows):
-        (folder / name).write_text("\n".join(["house,day,kwh,other", *rows]) + "\n", encoding="utf-8")
+        (folder / name).write_text(
+            "\n".join(["house,day,kwh,other", *rows]) + "\n", encoding="utf-8"
+        )
 
     write("a.csv", ROWS)
     write("sorted.csv", ROWS[::-1])
@@ -33,34 +46,65 @@ def release(folder, run):
 def test_ways_of_releasing_one_column_multiply(release, run):
     """Outputs of all ways multiply (Farokhi 2020, Theorem 6): 3 answers of 4 outputs each time are 6 bits more."""
     first = release(["a.csv"], *MEAN)
-    assert (first["releases"], first["releases_epsilon"], first["total_epsilon"]) == (1, 6, 6)
-    again = release(["sorted.csv"], *MEAN)  # the same records, the same answers: nothing new
+    assert (first["releases"], first["releases_epsilon"], first["total_epsilon"]) == (
+        1,
+        6,
+        6,
+    )
+    again = release(
+        ["sorted.csv"], *MEAN
+    )  # the same records, the same answers: nothing new
     assert (again["releases"], again["releases_epsilon"]) == (1, 6)
     other = release(["a.csv"], *MEAN, "--layout", "levels", "--outside", "clip")
     assert (other["releases"], other["releases_epsilon"]) == (2, 12)
     # A file that has grown has other means, even through the same thresholds.
     assert release(["grown.csv"], *MEAN)["releases"] == 3
     assert release(["other.csv"], *MEAN)["releases"] == 1
-    houses = ("--range", "0,10", "--epsilon", "1", "--keep", "house", "--keep-order")  # which tell of it
+    houses = (
+        "--range",
+        "0,10",
+        "--epsilon",
+        "1",
+        "--keep",
+        "house",
+        "--keep-order",
+    )  # which tell of it
     assert release(["a.csv"], *houses, column="other")["releases"] == 1
     listed = run("releases", "--json").record["releases"]
-    assert [entry["channels"][0]["columns"] for entry in listed] == [["kwh"]] * 5 + [["other"]]
+    assert [entry["channels"][0]["columns"] for entry in listed] == [["kwh"]] * 5 + [
+        ["other"]
+    ]
     told = " ".join(run("releases", "total", "a.csv").out.split())
-    assert "'kwh' was released in 3 ways in cells: at most 18 bits of one individual" in told
-    assert "'other' was released in 1 way in cells: at most 1 bits of one individual" in told
+    assert (
+        "'kwh' was released in 3 ways in cells: at most 18 bits of one individual"
+        in told
+    )
+    assert (
+        "'other' was released in 1 way in cells: at most 1 bits of one individual"
+        in told
+    )
     text = run("quantize", "a.csv", "out.csv", "--column", "kwh", *MEAN, "--force").out
-    assert "With 2 earlier releases of kwh of these records: 18 bits of one individual in all." in text
+    assert (
+        "With 2 earlier releases of kwh of these records: 18 bits of one individual in all."
+        in text
+    )
 
 
 def test_records_of_several_files_add_up(folder, release, run):
     """One individual's records in two files through the same cells: 1 and 2 answers of 4 outputs, 6 bits in all."""
-    (folder / "part.csv").write_text("\n".join(["house,day,kwh,other", *ROWS[::3]]) + "\n", encoding="utf-8")
+    (folder / "part.csv").write_text(
+        "\n".join(["house,day,kwh,other", *ROWS[::3]]) + "\n", encoding="utf-8"
+    )
     rest = [row for row in ROWS if row not in ROWS[::3]]
-    (folder / "rest.csv").write_text("\n".join(["house,day,kwh,other", *rest]) + "\n", encoding="utf-8")
+    (folder / "rest.csv").write_text(
+        "\n".join(["house,day,kwh,other", *rest]) + "\n", encoding="utf-8"
+    )
     one = ("--range", "0,10", "--epsilon", "2", "--individual", "house", "--keep-order")
     assert release(["part.csv"], *one)["releases_epsilon"] == 2
     assert release(["rest.csv"], *one)["releases_epsilon"] == 4
-    assert "at most 6 bits of one individual" in " ".join(run("releases", "total", "a.csv").out.split())
+    assert "at most 6 bits of one individual" in " ".join(
+        run("releases", "total", "a.csv").out.split()
+    )
     again = release(["part.csv"], *one)
     assert (again["releases"], again["releases_epsilon"]) == (1, 2)
 
@@ -75,13 +119,25 @@ def test_files_that_share_records_are_charged_in_full(release):
 
 def test_a_mechanism_file_is_charged_too(release, run):
     release(["a.csv"], *MEAN)
-    release(["a.csv"], *MEAN, "--layout", "uniform", "--outside", "clip", "--mechanism", "m.json")
+    release(
+        ["a.csv"],
+        *MEAN,
+        "--layout",
+        "uniform",
+        "--outside",
+        "clip",
+        "--mechanism",
+        "m.json",
+    )
     applied = release(["m.json", "sorted.csv"], "--identity", "house", verb="apply")
     assert (applied["releases"], applied["releases_epsilon"]) == (2, 12)
     assert (
-        "With 1 earlier release of kwh" in run("apply", "m.json", "a.csv", "p.csv", "--identity", "house").out
+        "With 1 earlier release of kwh"
+        in run("apply", "m.json", "a.csv", "p.csv", "--identity", "house").out
     )
-    seeded = release(["m.json", "a.csv"], "--identity", "house", "--insecure-seed", "1", verb="apply")
+    seeded = release(
+        ["m.json", "a.csv"], "--identity", "house", "--insecure-seed", "1", verb="apply"
+    )
     assert (seeded["releases"], seeded["releases_epsilon"]) == (1, None)
 
 
@@ -92,9 +148,20 @@ def test_fewer_answers_by_another_count_do_not_lower_the_charge(release):
 
 
 def test_comparing_and_checking_release_nothing(release, run):
-    run("quantize", "a.csv", "curve.csv", "--column", "kwh", *MEAN[:-2], "--compare", "1,2")
+    run(
+        "quantize",
+        "a.csv",
+        "curve.csv",
+        "--column",
+        "kwh",
+        *MEAN[:-2],
+        "--compare",
+        "1,2",
+    )
     release(["a.csv"], *MEAN)
-    run("check", "out.csv", "--channel", "out.csv.mechanism.json", "--original", "a.csv")
+    run(
+        "check", "out.csv", "--channel", "out.csv.mechanism.json", "--original", "a.csv"
+    )
     assert len(run("releases", "--json").record["releases"]) == 1
 
 
@@ -105,12 +172,20 @@ def test_a_last_line_without_an_end_is_noted(release, run, folder, source):
     (folder / "parts" / "z.csv").write_bytes((folder / "a.csv").read_bytes())
     halves = (folder / "half.csv", folder / "parts" / "b.csv")
     for half in halves:
-        half.write_text((folder / "other.csv").read_text().rstrip("\n"), encoding="utf-8")
-    assert "the last line of the input has no end" in release([source], *MEAN)["notices"][-1]
+        half.write_text(
+            (folder / "other.csv").read_text().rstrip("\n"), encoding="utf-8"
+        )
+    assert (
+        "the last line of the input has no end"
+        in release([source], *MEAN)["notices"][-1]
+    )
     job = ("strict.csv", "--identity", "house", "--strict")
     strict = run("apply", "out.csv.mechanism.json", source, *job)
     assert (strict.code, (folder / "strict.csv").exists()) == (2, False)
-    assert "a note, which --strict makes an error: the last line of the input" in " ".join(strict.err.split())
+    assert (
+        "a note, which --strict makes an error: the last line of the input"
+        in " ".join(strict.err.split())
+    )
     for half in halves:
         half.write_text((folder / "other.csv").read_text(), encoding="utf-8")
     assert run("apply", "out.csv.mechanism.json", source, *job).code == 0

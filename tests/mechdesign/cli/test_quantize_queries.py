@@ -35,7 +35,9 @@ def meters(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("outside", ["mark", "drop"])
 @pytest.mark.parametrize("query", ["identity", "mean", "median", "quantile:0.7"])
-def test_outputs_of_one_individual_as_its_value_sweeps_the_range_and_beyond(tmp_path, query, outside):
+def test_outputs_of_one_individual_as_its_value_sweeps_the_range_and_beyond(
+    tmp_path, query, outside
+):
     """|{M(x_i, x_-i) : x_i}| <= outputs <= 2^epsilon, all that is written counted; two cells and one output outside."""
     most, sweep = 0, (0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0, -1.0, 2.0)
     options = QuantizeOptions(
@@ -52,7 +54,9 @@ def test_outputs_of_one_individual_as_its_value_sweeps_the_range_and_beyond(tmp_
         for value in sweep:
             cells = "".join(f"{k},g,{v!r}\n" for k, v in enumerate([*others, value]))
             (tmp_path / "in.csv").write_text("who,group,v\n" + cells, encoding="utf-8")
-            done = quantise_table(tmp_path / "in.csv", tmp_path / "o.csv", options, force=True)
+            done = quantise_table(
+                tmp_path / "in.csv", tmp_path / "o.csv", options, force=True
+            )
             seen.add((tmp_path / "o.csv").read_bytes())
             # Another number of records has thresholds of its own, and their outputs are counted alike.
             assert done.mechanism.guarantee["outputs"] <= 3
@@ -77,15 +81,24 @@ def test_dropped_records_leave_smaller_groups_with_more_outputs(tmp_path):
     )
 
     def released(*values):
-        cells = "".join(f"{k},g,{value}\n" for k, value in enumerate(values)) + "9,h,1\n8,h,2\n7,h,3\n"
+        cells = (
+            "".join(f"{k},g,{value}\n" for k, value in enumerate(values))
+            + "9,h,1\n8,h,2\n7,h,3\n"
+        )
         (tmp_path / "in.csv").write_text("who,group,v\n" + cells, encoding="utf-8")
-        done = quantise_table(tmp_path / "in.csv", tmp_path / "o.csv", options, force=True)
+        done = quantise_table(
+            tmp_path / "in.csv", tmp_path / "o.csv", options, force=True
+        )
         return (tmp_path / "o.csv").read_bytes(), done.mechanism
 
     _, made = released(1, 2, 3)
     assert {m.certificate.outputs for m in made.mechanisms} == {4}
     assert len({released(99, 99, value)[0] for value in (1, 7, 15, 30, 99)}) == 5
-    assert made.guarantee["outputs"] == verify_file(tmp_path / "o.csv.mechanism.json").outputs == 5
+    assert (
+        made.guarantee["outputs"]
+        == verify_file(tmp_path / "o.csv.mechanism.json").outputs
+        == 5
+    )
 
 
 def answers_of(path):
@@ -109,7 +122,17 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
     marked = run(*asked, "--outside", "mark", "--json").record
     assert (marked["outside"], marked["levels"], marked["outputs"]) == (2, [3, 3], 4)
     assert [row[2] for row in rows_of("o.csv")[1:]].count("") == 2
-    assert run("check", "o.csv", "--channel", "o.csv.mechanism.json", "--original", "meters.csv").code == 0
+    assert (
+        run(
+            "check",
+            "o.csv",
+            "--channel",
+            "o.csv.mechanism.json",
+            "--original",
+            "meters.csv",
+        ).code
+        == 0
+    )
     dropped = run(*asked, "--outside", "drop", "--json").record
     assert (dropped["records"], dropped["answers"], len(rows_of("o.csv"))) == (6, 4, 5)
     by_day = (*asked, "--query", "max", "--group-by", "day", "--individual", "house")
@@ -121,19 +144,41 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
     ]
     said = run(*by_day, "--outside", "mark")
     assert answers_of("o.csv") == ["", ""]
-    assert "2 values outside the range (33.333 % of the records), marked by empty answers" in said.out
-    assert run("check", "o.csv", "--channel", "o.csv.mechanism.json", "--original", "meters.csv").code == 0
-    assert "; others marked by empty answers" in " ".join(run("audit", "o.csv.mechanism.json").out.split())
+    assert (
+        "2 values outside the range (33.333 % of the records), marked by empty answers"
+        in said.out
+    )
+    assert (
+        run(
+            "check",
+            "o.csv",
+            "--channel",
+            "o.csv.mechanism.json",
+            "--original",
+            "meters.csv",
+        ).code
+        == 0
+    )
+    assert "; others marked by empty answers" in " ".join(
+        run("audit", "o.csv.mechanism.json").out.split()
+    )
     clipped = run(*asked, "--outside", "clip")
     assert "moved to its ends" in clipped.out
     # A mechanism without room for one more output says so, and one with room takes any treatment.
-    full = run("apply", "o.csv.mechanism.json", "meters.csv", "p.csv", "--outside", "drop")
-    assert "one more output than this mechanism has room for; design one with --outside drop" in full.err
+    full = run(
+        "apply", "o.csv.mechanism.json", "meters.csv", "p.csv", "--outside", "drop"
+    )
+    assert (
+        "one more output than this mechanism has room for; design one with --outside drop"
+        in full.err
+    )
     assert not Path("p.csv").exists()
 
 
 @pytest.mark.parametrize("query", ["identity", "mean"])
-def test_two_columns_of_one_individual_have_the_product_of_their_outputs(tmp_path, query):
+def test_two_columns_of_one_individual_have_the_product_of_their_outputs(
+    tmp_path, query
+):
     """docs/ranges.md: as (start, end) sweeps the product of its ranges, K1 K2 pairs of outputs occur, and no more."""
     others, outputs = [(0.1, 3.9), (1.7, 2.2)] if query == "mean" else [], set()
     source, target = tmp_path / "in.csv", tmp_path / "o.csv"
@@ -142,7 +187,9 @@ def test_two_columns_of_one_individual_have_the_product_of_their_outputs(tmp_pat
         source.write_text(f"start,end\n{rows}", encoding="utf-8")
         shown, counted = [], []
         for column, epsilon in (("start", 2), ("end", 1)):
-            options = QuantizeOptions(column=column, epsilon=epsilon, query=query, range_text="0,4")
+            options = QuantizeOptions(
+                column=column, epsilon=epsilon, query=query, range_text="0,4"
+            )
             made = quantise_table(source, target, options, force=True).mechanism
             header, first, *_ = rows_of(target)
             shown.append(first[header.index(made.answer)])
@@ -155,21 +202,33 @@ def test_two_columns_of_one_individual_have_the_product_of_their_outputs(tmp_pat
 def test_parquet_has_nulls_for_marks(tmp_path):
     table = pa.table({"g": ["a", "a", "b"], "v": [1.0, 9.0, 3.0]})
     pq.write_table(table, tmp_path / "in.parquet")
-    for query, column, wanted in (("identity", "v", [1.5, None, 3.5]), ("max", "max_v", [None, 3.5])):
+    for query, column, wanted in (
+        ("identity", "v", [1.5, None, 3.5]),
+        ("max", "max_v", [None, 3.5]),
+    ):
         group = () if query == "identity" else ("g",)
         options = QuantizeOptions(
-            column="v", epsilon=2.4, query=query, group_by=group, range_text="0,4", outside="mark"
+            column="v",
+            epsilon=2.4,
+            query=query,
+            group_by=group,
+            range_text="0,4",
+            outside="mark",
         )
         out = tmp_path / f"{query}.parquet"
         quantise_table(tmp_path / "in.parquet", out, options)
         assert pq.read_table(out).column(column).to_pylist() == wanted
-        found = check_quantised(f"{out}.mechanism.json", out, data=tmp_path / "in.parquet")
+        found = check_quantised(
+            f"{out}.mechanism.json", out, data=tmp_path / "in.parquet"
+        )
         assert (found.satisfied, found.same) == (True, True)
 
 
 def test_one_who_is_dropped_takes_part_all_the_same(tmp_path):
     """House a is in two groups; its value in one of them lies outside, and might not have: two answers, not one."""
-    (tmp_path / "t.csv").write_text("who,day,v\na,1,9\na,2,1\nb,1,1\nb,3,9\n", encoding="utf-8")
+    (tmp_path / "t.csv").write_text(
+        "who,day,v\na,1,9\na,2,1\nb,1,1\nb,3,9\n", encoding="utf-8"
+    )
     options = QuantizeOptions(
         column="v",
         epsilon=2,
@@ -180,7 +239,12 @@ def test_one_who_is_dropped_takes_part_all_the_same(tmp_path):
         individual="who",
     )
     done = quantise_table(tmp_path / "t.csv", tmp_path / "o.csv", options)
-    assert (done.answers, done.answers_each, done.total_epsilon, done.outside) == (2, 2, 4.0, 2)
+    assert (done.answers, done.answers_each, done.total_epsilon, done.outside) == (
+        2,
+        2,
+        4.0,
+        2,
+    )
     (tmp_path / "u.csv").write_text("who,day,v\na,1,9\n", encoding="utf-8")
     with pytest.raises(InputError, match="no value lies in the range"):
         quantise_table(tmp_path / "u.csv", tmp_path / "p.csv", options)

@@ -16,21 +16,27 @@ def people(folder):
     jobs = random.Random(1).sample(["clerk", "smith"] * 20, 40)
     rows = [f"{i},{job},{i / 4}\n" for i, job in enumerate(jobs)]
     (folder / "in.csv").write_text("id,job,score\n" + "".join(rows))
-    (folder / "turned.csv").write_text("id;job;score\n" + "".join(reversed(rows)).replace(",", ";"))
+    (folder / "turned.csv").write_text(
+        "id;job;score\n" + "".join(reversed(rows)).replace(",", ";")
+    )
     return folder
 
 
 def test_nothing_is_known_at_first(people, run, refused):
     assert run("releases").out.startswith("No release is known (")
     assert json.loads(run("releases", "--json").out)["releases"] == []
-    assert "nothing has been released with it" in refused("releases", "--ledger", "none.db")
+    assert "nothing has been released with it" in refused(
+        "releases", "--ledger", "none.db"
+    )
     assert "nothing has been released with it" in refused("releases", "total", "in.csv")
     assert not (people / "none.db").exists()
 
 
 @pytest.mark.parametrize("words", [("in.csv",), ("total",), ("sum", "in.csv")])
 def test_usage(people, refused, words):
-    assert "give `releases` alone for a list, or `releases total DATA`" in refused("releases", *words)
+    assert "give `releases` alone for a list, or `releases total DATA`" in refused(
+        "releases", *words
+    )
 
 
 def test_the_list_and_the_total(channel, people, run):
@@ -53,15 +59,26 @@ def test_the_list_and_the_total(channel, people, run):
     joint = compose([Channel.load(channel)] * 2)
     found = json.loads(total.out)
     assert (found["draws"], found["share"], len(found["releases"])) == (2, 1.0, 3)
-    assert (found["eps_l"], found["eps_u"], found["eps_ldp"]) == (joint.eps_l, joint.eps_u, joint.eps_ldp)
+    assert (found["eps_l"], found["eps_u"], found["eps_ldp"]) == (
+        joint.eps_l,
+        joint.eps_u,
+        joint.eps_ldp,
+    )
     text = run("releases", "total", "turned.csv", "--delimiter", ";").out
     assert text.splitlines()[-1].startswith(
         "turned.csv: all 2 draws of a record together have the budget eps_l "
     )
     printed = dict(
-        zip(*[iter(text.splitlines()[-1].rstrip(".").replace(",", "").split()[-6:])] * 2, strict=True)
+        zip(
+            *[iter(text.splitlines()[-1].rstrip(".").replace(",", "").split()[-6:])]
+            * 2,
+            strict=True,
+        )
     )
-    assert all(found[name] <= float(value) < found[name] * 1.001 for name, value in printed.items())
+    assert all(
+        found[name] <= float(value) < found[name] * 1.001
+        for name, value in printed.items()
+    )
     assert set(printed) == {"eps_l", "eps_u", "eps_ldp"}
     assert record["releases"][2]["joint"]["eps_ldp"] == joint.eps_ldp
 
@@ -72,7 +89,9 @@ def test_other_data_and_parts(channel, people, run):
     none = run("releases", "total", "other.csv")
     assert none.out == "other.csv: these records have not been released.\n"
     assert json.loads(run("releases", "total", "other.csv", "--json").out)["draws"] == 0
-    more = (people / "in.csv").read_text() + "".join(f"{i},clerk,new\n" for i in range(100, 140))
+    more = (people / "in.csv").read_text() + "".join(
+        f"{i},clerk,new\n" for i in range(100, 140)
+    )
     (people / "more.csv").write_text(more)
     text = run("releases", "total", "more.csv").out
     assert "About 50% of the records of more.csv were in these releases." in text
@@ -88,20 +107,48 @@ def test_a_channel_that_has_moved(channel, people, run):
     assert lost.code == 0
     assert "is not known: the channel" in lost.out
     assert json.loads(run("releases", "total", "in.csv", "--json").out)["eps_l"] is None
-    assert "has the budget eps_l" in run("releases", "total", "in.csv", "--channel", moved).out
+    assert (
+        "has the budget eps_l"
+        in run("releases", "total", "in.csv", "--channel", moved).out
+    )
 
 
-def test_releases_of_several_columns_are_added_up_over_the_table_of_all(folder, run, refused):
+def test_releases_of_several_columns_are_added_up_over_the_table_of_all(
+    folder, run, refused
+):
     random.seed(3)
-    rows = [(random.choice("uv"), random.choice("abc"), random.choice("xy")) for _ in range(200)]
-    (folder / "t.csv").write_text("s,one,two\n" + "".join(f"{','.join(row)}\n" for row in rows))
-    (folder / "in.csv").write_text("one,two\n" + "".join(f"{','.join(row[1:])}\n" for row in rows))
+    rows = [
+        (random.choice("uv"), random.choice("abc"), random.choice("xy"))
+        for _ in range(200)
+    ]
+    (folder / "t.csv").write_text(
+        "s,one,two\n" + "".join(f"{','.join(row)}\n" for row in rows)
+    )
+    (folder / "in.csv").write_text(
+        "one,two\n" + "".join(f"{','.join(row[1:])}\n" for row in rows)
+    )
     for column in ("one", "two"):
-        asked = ("--sensitive", "s", "--useful", column, "--epsilon", "0.5", "--output", f"{column}.json")
+        asked = (
+            "--sensitive",
+            "s",
+            "--useful",
+            column,
+            "--epsilon",
+            "0.5",
+            "--output",
+            f"{column}.json",
+        )
         assert run("design", "t.csv", *asked).code == 0
-        assert run("apply", f"{column}.json", "in.csv", f"{column}.csv", "--keep-order").code == 0
+        assert (
+            run(
+                "apply", f"{column}.json", "in.csv", f"{column}.csv", "--keep-order"
+            ).code
+            == 0
+        )
     assert "give the table of all (--table)" in run("releases", "total", "in.csv").out
-    found = json.loads(run("releases", "total", "in.csv", "--table", "t.csv", "--json").out)
+    found = json.loads(
+        run("releases", "total", "in.csv", "--table", "t.csv", "--json").out
+    )
     both = run("compose", "one.json", "two.json", "--table", "t.csv", "--json").record
     assert {name: found[name] for name in ("eps_l", "eps_u", "eps_ldp")} == {
         name: both[name] for name in ("eps_l", "eps_u", "eps_ldp")

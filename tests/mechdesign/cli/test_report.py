@@ -28,7 +28,9 @@ def files(folder):
 def test_help(run):
     result = run("report", "--help")
     assert result.code == 0
-    assert "mechdesign report channel.json --report report.html" in " ".join(result.out.split())
+    assert "mechdesign report channel.json --report report.html" in " ".join(
+        result.out.split()
+    )
 
 
 @pytest.mark.parametrize("ending", ["html", "md", "json"])
@@ -47,8 +49,16 @@ def test_design_writes_both_reports_in_every_format(folder, run, ending):
     assert result.code == 0, result.err
     assert result.err == ""
     assert f"Internal report: r.{ending}. Public report: p.{ending}." in result.out
-    assert files(folder) == {"records.csv", "counts.csv", "c.json", f"r.{ending}", f"p.{ending}"}
-    inside, outside = ((folder / f"{name}.{ending}").read_text(encoding="utf-8") for name in "rp")
+    assert files(folder) == {
+        "records.csv",
+        "counts.csv",
+        "c.json",
+        f"r.{ending}",
+        f"p.{ending}",
+    }
+    inside, outside = (
+        (folder / f"{name}.{ending}").read_text(encoding="utf-8") for name in "rp"
+    )
     if ending == "html":
         assert inside.startswith("<!DOCTYPE html>")
     assert "records.csv" in inside
@@ -76,8 +86,19 @@ def test_a_report_of_a_channel_file_agrees_with_that_of_its_design(folder, run):
     assert result.out == (
         "alip (eps_l 0.5, eps_u 0.5): satisfied.\nInternal report: b.json. Public report: bp.json.\n"
     )
-    a, b, ap, bp = (json.loads((folder / f"{name}.json").read_text()) for name in ("a", "b", "ap", "bp"))
-    for key in ("promise", "before", "after", "channel", "codebook", "holds_for", "voided_by"):
+    a, b, ap, bp = (
+        json.loads((folder / f"{name}.json").read_text())
+        for name in ("a", "b", "ap", "bp")
+    )
+    for key in (
+        "promise",
+        "before",
+        "after",
+        "channel",
+        "codebook",
+        "holds_for",
+        "voided_by",
+    ):
         assert a[key] == b[key]
     assert a["kept"] | {"remarks": []} == b["kept"] | {"remarks": []}
     assert "since the channel was designed" in b["kept"]["remarks"][0]
@@ -86,7 +107,15 @@ def test_a_report_of_a_channel_file_agrees_with_that_of_its_design(folder, run):
 
 
 def test_a_public_channel_file_gives_the_same_public_report(folder, run):
-    run("design", "records.csv", *MICRO, "--output", "c.json", "--public-report", "a.json")
+    run(
+        "design",
+        "records.csv",
+        *MICRO,
+        "--output",
+        "c.json",
+        "--public-report",
+        "a.json",
+    )
     run("design", "records.csv", *MICRO, "--output", "p.json", "--public")
     result = run("report", "p.json", "--public-report", "b.json", "--json")
     assert result.record["satisfied"] is None
@@ -106,7 +135,11 @@ def test_json_has_the_paths(folder, run):
     run("design", "records.csv", *MICRO, "--output", "c.json")
     record = run("report", "c.json", "--public-report", "p.md", "--json").record
     assert record.keys() == {"report", "public_report", "satisfied", "seconds"}
-    assert (record["report"], record["public_report"], record["satisfied"]) == (None, "p.md", True)
+    assert (record["report"], record["public_report"], record["satisfied"]) == (
+        None,
+        "p.md",
+        True,
+    )
 
 
 def test_the_curve_has_as_much_time_as_is_asked(folder, run):
@@ -116,7 +149,12 @@ def test_the_curve_has_as_much_time_as_is_asked(folder, run):
     assert found["curve"] is None
     assert found["absent"]["curve"].startswith("No curve: it was not asked for.")
     assert run(*micro, "--curve", "60", "--force").code == 0
-    assert len(json.loads((folder / "r.json").read_text(encoding="utf-8"))["curve"]["rows"]) == 10
+    assert (
+        len(
+            json.loads((folder / "r.json").read_text(encoding="utf-8"))["curve"]["rows"]
+        )
+        == 10
+    )
     for wrong in ("-1", "nan", "inf", "long"):
         result = run(*micro, "--curve", wrong, "--force")
         assert (result.code, result.out) == (2, "")
@@ -172,7 +210,9 @@ def test_the_command_that_is_shown_makes_the_channel_again(folder, run):
 
 def test_commands_of_a_channel_file_run_on_its_table(folder, run):
     header = '"kind, of",job\n'
-    (folder / "TABLE.csv").write_text(header + "a,x\na,y\nb,x\nb,y\nb,y\n", encoding="utf-8")
+    (folder / "TABLE.csv").write_text(
+        header + "a,x\na,y\nb,x\nb,y\nb,y\n", encoding="utf-8"
+    )
     typed = (
         "--sensitive",
         '"kind, of"',
@@ -185,13 +225,29 @@ def test_commands_of_a_channel_file_run_on_its_table(folder, run):
         "--epsilon",
         "1",
     )
-    assert run("design", "TABLE.csv", *typed, "--mechanism", "subset-merging", "--output", "c.json").code == 0
-    assert run("report", "c.json", "--report", "r.json", "--public-report", "p.json").code == 0
+    assert (
+        run(
+            "design",
+            "TABLE.csv",
+            *typed,
+            "--mechanism",
+            "subset-merging",
+            "--output",
+            "c.json",
+        ).code
+        == 0
+    )
+    assert (
+        run("report", "c.json", "--report", "r.json", "--public-report", "p.json").code
+        == 0
+    )
     first = json.loads((folder / "c.json").read_text())
     for name in ("r.json", "p.json"):
         lines = commands(folder, name)
         for line in lines[:2]:
-            words = [word.replace("CHANNEL.json", "c.json") for word in shlex.split(line)[1:]]
+            words = [
+                word.replace("CHANNEL.json", "c.json") for word in shlex.split(line)[1:]
+            ]
             assert run(*words, *(["--force"] if words[0] == "design" else [])).code == 0
         assert json.loads((folder / "c.json").read_text()) == first
 
@@ -199,7 +255,9 @@ def test_commands_of_a_channel_file_run_on_its_table(folder, run):
 def test_quiet_and_log(folder, run):
     result = run("design", "records.csv", *MICRO, "--report", "r.md", "--quiet")
     assert result.err == ""
-    result = run("design", "records.csv", *MICRO, "--report", "r.md", "--force", "--log-json")
+    result = run(
+        "design", "records.csv", *MICRO, "--report", "r.md", "--force", "--log-json"
+    )
     assert json.loads(result.err.splitlines()[-1])["report"] == "r.md"
 
 
@@ -207,7 +265,9 @@ def violating(folder):
     """A channel file whose integers break the notion that it names."""
     joint = Joint.from_counts([[9, 1], [1, 9]])
     record = ChannelRecord(notion={"name": "max-lift", "eps_u": 0.1})
-    channel = Channel(joint.useful, ("u", "v"), [[2, 0], [0, 2]], 2, joint=joint, record=record)
+    channel = Channel(
+        joint.useful, ("u", "v"), [[2, 0], [0, 2]], 2, joint=joint, record=record
+    )
     channel.save(folder / "bad.json")
     return MaxLift(0.1)
 
@@ -238,20 +298,39 @@ def test_refusals_of_places(folder, run, channel, monkeypatch):
         for option in ("--report", "--public-report"):
             for path, words in (
                 ("r.pdf", "r.pdf: a report must end in .html, .md, .json, not .pdf"),
-                ("report", "report: a report must end in .html, .md, .json, not nothing"),
-                ("there.md", "there.md exists; choose another name, or overwrite it with force (--force)"),
+                (
+                    "report",
+                    "report: a report must end in .html, .md, .json, not nothing",
+                ),
+                (
+                    "there.md",
+                    "there.md exists; choose another name, or overwrite it with force (--force)",
+                ),
                 ("sub.md", "sub.md is a folder"),
                 ("no/r.md", "no/r.md cannot be written: there is no folder 'no'"),
             ):
                 refused(run, 2, words, *command, option, path)
-        words = "--report and --public-report both name ./a.md: give each a file of its own"
-        refused(run, 2, words, *command, "--report", "a.md", "--public-report", "./a.md")
+        words = (
+            "--report and --public-report both name ./a.md: give each a file of its own"
+        )
+        refused(
+            run, 2, words, *command, "--report", "a.md", "--public-report", "./a.md"
+        )
     words = "--output and --report both name c.json"
     refused(run, 2, words, *design, "--output", "c.json", "--report", "c.json")
     words = "channel.json is the input file itself"
-    refused(run, 2, words, "report", "channel.json", "--report", "channel.json", "--force")
+    refused(
+        run, 2, words, "report", "channel.json", "--report", "channel.json", "--force"
+    )
     monkeypatch.setattr(report_files.os, "access", lambda *_: False)
-    refused(run, 2, "r.md cannot be written: the folder '.' is not writable", *design, "--report", "r.md")
+    refused(
+        run,
+        2,
+        "r.md cannot be written: the folder '.' is not writable",
+        *design,
+        "--report",
+        "r.md",
+    )
     assert files(folder) == before | {"there.md", "sub.md"}
     assert (folder / "there.md").read_text(encoding="utf-8") == "mine"
 
@@ -259,28 +338,55 @@ def test_refusals_of_places(folder, run, channel, monkeypatch):
 def test_force_replaces_a_report(folder, run, channel):
     (folder / "r.md").write_text("old", encoding="utf-8")
     assert run("report", "channel.json", "--report", "r.md", "--force").code == 0
-    assert (folder / "r.md").read_text(encoding="utf-8").startswith("# Release of job, protecting group")
+    assert (
+        (folder / "r.md")
+        .read_text(encoding="utf-8")
+        .startswith("# Release of job, protecting group")
+    )
 
 
 def test_refusals_before_any_work(folder, run, channel, monkeypatch):
-    refused(run, 2, "no report is asked for: give --report FILE", "report", "channel.json")
+    refused(
+        run, 2, "no report is asked for: give --report FILE", "report", "channel.json"
+    )
     words = "--as-published is for study: nothing is promised that a report could state"
-    published = ("design", "records.csv", *MICRO, "--mechanism", "subset-merging", "--as-published")
+    published = (
+        "design",
+        "records.csv",
+        *MICRO,
+        "--mechanism",
+        "subset-merging",
+        "--as-published",
+    )
     refused(run, 2, words, *published, "--report", "r.md")
     refused(run, 2, words, *published, "--public-report", "r.md")
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     words = "an HTML report needs matplotlib, which is not installed: pip install 'mechdesign[report]'"
     refused(run, 2, words, "report", "channel.json", "--report", "r.html")
-    refused(run, 2, words, "design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.html")
+    refused(
+        run,
+        2,
+        words,
+        "design",
+        "records.csv",
+        *MICRO,
+        "--output",
+        "c.json",
+        "--report",
+        "r.html",
+    )
     assert not (folder / "c.json").exists()
-    assert run("report", "channel.json", "--report", "r.md", "--public-report", "p.html").code == 0
+    assert (
+        run(
+            "report", "channel.json", "--report", "r.md", "--public-report", "p.html"
+        ).code
+        == 0
+    )
 
 
 def test_refusals_of_channels(folder, run):
     run("design", "records.csv", *MICRO, "--output", "p.json", "--public")
-    words = (
-        "p.json is a public channel without its table, so nothing internal can be said: give --public-report"
-    )
+    words = "p.json is a public channel without its table, so nothing internal can be said: give --public-report"
     refused(run, 2, words, "report", "p.json", "--report", "r.md")
     joint = Joint.from_counts([[9, 1], [1, 9]])
     Channel(joint.useful, ("u",), [[1], [1]], 1, joint=joint).save(folder / "n.json")
@@ -299,7 +405,9 @@ def test_odd_records_of_a_channel_file_are_not_believed(folder, run):
         certificate={"upper_bound_nmi": "much", "gap_nmi": None, "scope": 7},
         provenance={"tool": 3, "mechanism": ["x"], "method": None},
     )
-    Channel(joint.useful, ("u", "v"), [[2, 1], [1, 2]], 3, joint=joint, record=record).save(folder / "c.json")
+    Channel(
+        joint.useful, ("u", "v"), [[2, 1], [1, 2]], 3, joint=joint, record=record
+    ).save(folder / "c.json")
     assert run("report", "c.json", "--report", "r.json").code == 0
     report = json.loads((folder / "r.json").read_text())
     assert report["kept"]["upper_bound_nmi"] is None
@@ -311,7 +419,9 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(collect, "channel_digest", stop)
-    result = run("design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.md")
+    result = run(
+        "design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.md"
+    )
     assert result.code == 130
     assert "interrupted; c.json is written, its reports are not" in result.err
     assert files(folder) == {"records.csv", "counts.csv", "c.json"}
@@ -331,11 +441,19 @@ def test_a_full_disk_leaves_no_report(folder, run, channel, monkeypatch):
     assert files(folder) == {"records.csv", "counts.csv", "channel.json"}
 
 
-def test_a_channel_that_no_command_made_shows_no_command_that_would_make_another(folder, run):
+def test_a_channel_that_no_command_made_shows_no_command_that_would_make_another(
+    folder, run
+):
     joint = Joint.from_counts([[30, 10], [10, 30]])
-    md.design(joint, md.ALIP(0.4, 0.4).with_budgets({"s0": (0.2, 0.2)})).channel.save(folder / "python.json")
+    md.design(joint, md.ALIP(0.4, 0.4).with_budgets({"s0": (0.2, 0.2)})).channel.save(
+        folder / "python.json"
+    )
     assert run("report", "python.json", "--report", "r.json").code == 0
-    assert [shlex.split(line)[1] for line in commands(folder, "r.json")] == ["audit", "apply", "show"]
+    assert [shlex.split(line)[1] for line in commands(folder, "r.json")] == [
+        "audit",
+        "apply",
+        "show",
+    ]
 
 
 def test_a_table_of_many_files_is_told_by_their_hashes(folder, run):
@@ -345,10 +463,23 @@ def test_a_table_of_many_files_is_told_by_their_hashes(folder, run):
     for name, rows in (("a.csv", lines[1:6]), ("b.csv", lines[6:])):
         (folder / "parts" / name).write_text("".join([lines[0], *rows]))
     digests = [
-        hashlib.sha256((folder / "parts" / name).read_bytes()).hexdigest() for name in ("a.csv", "b.csv")
+        hashlib.sha256((folder / "parts" / name).read_bytes()).hexdigest()
+        for name in ("a.csv", "b.csv")
     ]
-    listed = "".join(f"{digest}  {name}\n" for digest, name in zip(digests, ("a.csv", "b.csv"), strict=True))
-    arguments = ["--sensitive", "group", "--useful", "job", "--epsilon", "1", "--output", "c.json"]
+    listed = "".join(
+        f"{digest}  {name}\n"
+        for digest, name in zip(digests, ("a.csv", "b.csv"), strict=True)
+    )
+    arguments = [
+        "--sensitive",
+        "group",
+        "--useful",
+        "job",
+        "--epsilon",
+        "1",
+        "--output",
+        "c.json",
+    ]
     result = run("design", "parts", *arguments, "--report", "r.md")
     assert result.code == 0, result.err
     text = (folder / "r.md").read_text()
@@ -356,4 +487,7 @@ def test_a_table_of_many_files_is_told_by_their_hashes(folder, run):
     assert hashlib.sha256(listed.encode()).hexdigest() in text
     assert "mechdesign design parts --sensitive group" in text
     whole = run("design", "records.csv", *arguments[:-2], "--json").record
-    assert run("design", "parts/*.csv", *arguments[:-2], "--json").record["nmi"] == whole["nmi"]
+    assert (
+        run("design", "parts/*.csv", *arguments[:-2], "--json").record["nmi"]
+        == whole["nmi"]
+    )

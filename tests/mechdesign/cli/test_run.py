@@ -83,7 +83,10 @@ def test_the_first_run_does_all_and_the_second_nothing(job, run):
     assert "4 records written to out.csv; the column job is released" in first.out
     assert {path.name for path in job.parent.iterdir()} >= {*MADE, "public.html"}
     assert (job.parent / "released" / "dt=2" / "a.csv").exists()
-    before, marks = contents(job.parent), {path: path.stat().st_mtime_ns for path in job.parent.rglob("*.*")}
+    before, marks = (
+        contents(job.parent),
+        {path: path.stat().st_mtime_ns for path in job.parent.rglob("*.*")},
+    )
     second = run("run", job, "--json")
     assert second.code == 0, second.err
     assert contents(job.parent) == before
@@ -110,15 +113,23 @@ def test_a_rehearsal_writes_nothing_and_finds_what_the_job_would(job, run, refus
     before = contents(job.parent)
     result = run("run", job, "--dry-run", "--json")
     assert result.record["dry_run"]
-    assert [step.get("already") for step in result.record["steps"]] == [None, True, True]
+    assert [step.get("already") for step in result.record["steps"]] == [
+        None,
+        True,
+        True,
+    ]
     (job.parent / "in.csv").write_text(DATA.replace("1,clerk", "1,smith"))
-    assert "job.toml, line 14: out.csv exists" in refused("run", job, "--dry-run", "--json")
+    assert "job.toml, line 14: out.csv exists" in refused(
+        "run", job, "--dry-run", "--json"
+    )
     (job.parent / "out.csv").unlink()
     (job.parent / "out.csv.manifest.json").unlink()
     assert "line 13: in.csv: the record '1' has another symbol of 'job'" in refused(
         "run", job, "--dry-run", "--json"
     )
-    assert "line 13: in.csv: the record '1' has another symbol of 'job'" in refused("run", job, "--json")
+    assert "line 13: in.csv: the record '1' has another symbol of 'job'" in refused(
+        "run", job, "--json"
+    )
 
 
 MISTAKES = [
@@ -163,7 +174,9 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), MISTAKES)
-def test_a_mistake_is_told_with_its_line_before_anything_is_written(job, refused, old, new, line, message):
+def test_a_mistake_is_told_with_its_line_before_anything_is_written(
+    job, refused, old, new, line, message
+):
     assert JOB.count(old) == 1
     job.write_text(JOB.replace(old, new))
     error = refused("run", job, "--dry-run", "--json")
@@ -185,7 +198,10 @@ def test_a_channel_that_another_section_made_is_not_used(job, run):
     result = run("run", job)
     assert result.code == 2
     assert "job.toml, line 2: " not in result.err
-    assert "channel.json is there, and was not designed by what this section says: remove it" in result.err
+    assert (
+        "channel.json is there, and was not designed by what this section says: remove it"
+        in result.err
+    )
     job.write_text(JOB)
     assert contents(job.parent) == before
 
@@ -196,7 +212,9 @@ def test_a_table_on_which_the_channel_breaks_its_promise_stops_the_job(job, run)
     assert run("run", job).code == 0
     before = contents(job.parent / "released")
     lines = (job.parent / "records.csv").read_text().splitlines()
-    (job.parent / "records.csv").write_text("\n".join([*lines, *["13,b,weaver,N"] * 90]) + "\n")
+    (job.parent / "records.csv").write_text(
+        "\n".join([*lines, *["13,b,weaver,N"] * 90]) + "\n"
+    )
     (job.parent / "in.csv").write_text(DATA + "5,clerk,N\n")
     result = run("run", job)
     assert result.code == 1
@@ -206,12 +224,16 @@ def test_a_table_on_which_the_channel_breaks_its_promise_stops_the_job(job, run)
     assert not run("run", job, "--json").record["steps"][0]["satisfied"]
 
 
-def test_a_job_without_a_design_releases_with_the_channel_that_is_there(job, run, refused):
+def test_a_job_without_a_design_releases_with_the_channel_that_is_there(
+    job, run, refused
+):
     assert run("run", job).code == 0
     text = JOB[: JOB.index("[design]")] + JOB[JOB.index("[[apply]]") :]
     job.write_text(text.replace('"out.csv"', '"out2.csv"'))
     assert run("run", job).code == 0
-    assert (job.parent / "out2.csv").read_bytes() == (job.parent / "out.csv").read_bytes()
+    assert (job.parent / "out2.csv").read_bytes() == (
+        job.parent / "out.csv"
+    ).read_bytes()
     job.write_text(text[: text.index("[report]")])
     (job.parent / "channel.json").unlink()
     assert "channel.json: there is no such file" in run("run", job).err
@@ -276,7 +298,9 @@ def stopped(job, count: int, signum: int) -> int:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
-def test_a_job_that_is_stopped_at_any_step_is_completed_by_the_next_run(job, run, signum):
+def test_a_job_that_is_stopped_at_any_step_is_completed_by_the_next_run(
+    job, run, signum
+):
     codes = [stopped(job, count, signum) for count in range(4)]
     assert set(codes) <= {0, -signum, 128 + signum}
     assert codes[0] == -signum
@@ -296,7 +320,9 @@ def test_every_option_of_the_commands_is_a_key():
         ("Apply", r.a.apply, {"dry-run", "fresh-draw", "insecure-seed"}),
         ("Report", r.r.report, set()),
     ):
-        groups = [hint for hint in get_type_hints(function).values() if is_dataclass(hint)]
+        groups = [
+            hint for hint in get_type_hints(function).values() if is_dataclass(hint)
+        ]
         names = {
             (names[0].removeprefix("--") if names else said.metavar.lower())
             for group in groups
@@ -307,12 +333,17 @@ def test_every_option_of_the_commands_is_a_key():
 
 
 def test_lines_are_found_whatever_the_toml_looks_like():
-    text = (
-        'a = """\n[b]\n"""\n\n# b.c = 1\nb.c = 1\n"b"."d e" = {f = 2,\n  g = [\n 3 ]}\n[[l]]\n[[l]]\nx = 1\n'
-    )
+    text = 'a = """\n[b]\n"""\n\n# b.c = 1\nb.c = 1\n"b"."d e" = {f = 2,\n  g = [\n 3 ]}\n[[l]]\n[[l]]\nx = 1\n'
     assert tomllib.loads(text.replace("{f = 2,\n  g", "{f = 2, g"))
     text = text.replace("{f = 2,\n  g", "{f = 2, g")
-    places = {("a",): 1, ("b", "c"): 6, ("b", "d e", "g"): 7, ("l", 0): 9, ("l", 1): 10, ("l", 1, "x"): 11}
+    places = {
+        ("a",): 1,
+        ("b", "c"): 6,
+        ("b", "d e", "g"): 7,
+        ("l", 0): 9,
+        ("l", 1): 10,
+        ("l", 1, "x"): 11,
+    }
     assert {place: line_of(text, place) for place in places} == places
     assert line_of(text, ("l", 1, "y")) == 10
     assert line_of(text, ("nothing",)) == 1

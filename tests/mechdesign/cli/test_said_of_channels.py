@@ -30,7 +30,19 @@ def test_audit_of_another_notion_says_no_with_exit_1(channel, run):
 
 
 def test_audit_with_a_budget_alone_keeps_the_notion_of_the_channel(folder, run):
-    assert run("design", "records.csv", *MICRO, *EPS, "--notion", "ldp", "--output", "c.json").code == 0
+    assert (
+        run(
+            "design",
+            "records.csv",
+            *MICRO,
+            *EPS,
+            "--notion",
+            "ldp",
+            "--output",
+            "c.json",
+        ).code
+        == 0
+    )
     assert run("audit", "c.json", "--epsilon", "2", "--json").record["notion"] == {
         "name": "ldp",
         "epsilon": 2.0,
@@ -49,10 +61,14 @@ def test_shown_csv_is_the_matrix_and_audits_alike(channel, folder, run):
     loaded = md.Channel.load(channel)
     assert rows[0] == ["job", *loaded.outputs]
     assert [row[0] for row in rows[1:]] == list(loaded.useful.names)
-    exact = [[Decimal(cell) * loaded.denominator for cell in row[1:]] for row in rows[1:]]
+    exact = [
+        [Decimal(cell) * loaded.denominator for cell in row[1:]] for row in rows[1:]
+    ]
     assert exact == [list(map(Decimal, row)) for row in loaded.rows]
     (folder / "W.csv").write_text(text, encoding="utf-8")
-    outside = run("audit", "--matrix", "W.csv", "--table", "records.csv", *MICRO, *EPS, "--json")
+    outside = run(
+        "audit", "--matrix", "W.csv", "--table", "records.csv", *MICRO, *EPS, "--json"
+    )
     assert outside.code == 0
     assert outside.record == run("audit", channel, "--json").record
 
@@ -62,7 +78,15 @@ def test_a_leaky_matrix_is_refuted(folder, run):
         "job,y0,y1\nclerk,1,0\nbaker,0,1\nsmith,0,1\nweaver,0,1\n", encoding="utf-8"
     )
     result = run(
-        "audit", "--matrix", "W.csv", "--table", "counts.csv", "--contingency", "--epsilon", "0.5", "--json"
+        "audit",
+        "--matrix",
+        "W.csv",
+        "--table",
+        "counts.csv",
+        "--contingency",
+        "--epsilon",
+        "0.5",
+        "--json",
     )
     assert result.code == 1
     assert result.record["worst"]["output"] == "y0"
@@ -87,9 +111,13 @@ def test_measures_are_those_of_the_joint_of_s_and_y(channel, run):
     independent = np.outer(p.sum(axis=1), p.sum(axis=0))
     lift = p / independent
     leakage = result.record["leakage"]
-    assert leakage["mutual_information"] == pytest.approx(float((p * np.log(lift)).sum()))
+    assert leakage["mutual_information"] == pytest.approx(
+        float((p * np.log(lift)).sum())
+    )
     assert leakage["max_log_lift"] == pytest.approx(float(np.log(lift.max())))
-    assert leakage["total_variation"] == pytest.approx(float(np.abs(p - independent).sum()) / 2)
+    assert leakage["total_variation"] == pytest.approx(
+        float(np.abs(p - independent).sum()) / 2
+    )
     assert "alpha_lift[3]" in leakage
     assert result.record["utility"]["maximal_leakage_of_useful"] == pytest.approx(
         math.log(loaded.matrix.max(axis=0).sum())
@@ -100,16 +128,26 @@ def test_measures_are_those_of_the_joint_of_s_and_y(channel, run):
 
 
 def test_measures_on_another_table_in_another_order(channel, folder, run):
-    (folder / "t.csv").write_text("group,weaver,smith,baker,clerk\na,1,1,1,3\nb,1,3,1,1\n", encoding="utf-8")
+    (folder / "t.csv").write_text(
+        "group,weaver,smith,baker,clerk\na,1,1,1,3\nb,1,3,1,1\n", encoding="utf-8"
+    )
     there = run("measure", channel, "--table", "t.csv", "--contingency", "--json")
-    (folder / "u.csv").write_text("group,baker,clerk,smith,weaver\na,1,3,1,1\nb,1,1,3,1\n", encoding="utf-8")
-    assert there.record == run("measure", channel, "--table", "u.csv", "--contingency", "--json").record
-    (folder / "v.csv").write_text("group,baker,clerk,pilot,weaver\na,1,3,1,1\nb,1,1,3,1\n", encoding="utf-8")
+    (folder / "u.csv").write_text(
+        "group,baker,clerk,smith,weaver\na,1,3,1,1\nb,1,1,3,1\n", encoding="utf-8"
+    )
+    assert (
+        there.record
+        == run("measure", channel, "--table", "u.csv", "--contingency", "--json").record
+    )
+    (folder / "v.csv").write_text(
+        "group,baker,clerk,pilot,weaver\na,1,3,1,1\nb,1,1,3,1\n", encoding="utf-8"
+    )
     refused = run("measure", channel, "--table", "v.csv", "--contingency")
     assert refused.code == 2
     assert "no useful symbol 'smith', which the channel has" in refused.err
     (folder / "w.csv").write_text(
-        "group,baker,clerk,pilot,smith,weaver\na,1,3,1,1,1\nb,1,1,1,3,1\n", encoding="utf-8"
+        "group,baker,clerk,pilot,smith,weaver\na,1,3,1,1,1\nb,1,1,1,3,1\n",
+        encoding="utf-8",
     )
     unknown = run("measure", channel, "--table", "w.csv", "--contingency")
     assert unknown.code == 2

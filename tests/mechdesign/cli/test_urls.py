@@ -35,15 +35,23 @@ def store(folder):
 
 
 @pytest.mark.parametrize(
-    "how", [SEED, ("--ledger", "l.db"), ("--ledger", "l.db", "--identity", "id", "--shuffle")]
+    "how",
+    [SEED, ("--ledger", "l.db"), ("--ledger", "l.db", "--identity", "id", "--shuffle")],
 )
 def test_the_bytes_are_those_of_files(store, channel, folder, run, how):
     source = "memory://in/people.csv"
-    assert run("apply", channel, source, "memory://out/r.csv", *how, "--manifest", "m.json").code == 0
+    assert (
+        run(
+            "apply", channel, source, "memory://out/r.csv", *how, "--manifest", "m.json"
+        ).code
+        == 0
+    )
     done = run("apply", channel, "people.csv", "r.csv", *how)
     assert done.code == 0, done.err
     assert store.cat("/out/r.csv") == (folder / "r.csv").read_bytes()
-    assert (folder / "m.json").read_bytes() == (folder / "r.csv.manifest.json").read_bytes()
+    assert (folder / "m.json").read_bytes() == (
+        folder / "r.csv.manifest.json"
+    ).read_bytes()
     # Nothing else is published or left: manifest, ledger and key are local.
     assert store.find("/") == ["/in/people.csv", "/out/r.csv"]
     assert not [name for name in os.listdir() if name.startswith(("memory", "."))]
@@ -53,7 +61,13 @@ def test_what_is_packed_or_converted_is_so_at_a_url(store, channel, folder, run)
     assert run("apply", channel, "people.csv", "memory://o/r.csv.gz", *SEED).code == 0
     assert (
         run(
-            "apply", channel, "memory://in/people.csv", "memory://o/r.parquet", "--format", "parquet", *SEED
+            "apply",
+            channel,
+            "memory://in/people.csv",
+            "memory://o/r.parquet",
+            "--format",
+            "parquet",
+            *SEED,
         ).code
         == 0
     )
@@ -68,14 +82,19 @@ def test_what_is_packed_or_converted_is_so_at_a_url(store, channel, folder, run)
 def test_the_other_commands_read_urls(store, channel, run):
     out = "memory://o/r.csv"
     assert run("apply", channel, "memory://in/people.csv", out, *SEED).code == 0
-    checked = run("check", out, "--channel", channel, "--original", "memory://in/people.csv")
+    checked = run(
+        "check", out, "--channel", channel, "--original", "memory://in/people.csv"
+    )
     assert checked.code == 0, checked.err
     assert checked.out.startswith(f"{out}: plausible")
     assert run("estimate", out, "--channel", channel).code == 0
     assert run("inspect", "memory://in/people.csv", "--channel", channel).code == 0
     store.pipe("/in/records.csv", Path("records.csv").read_bytes())
     how = ("--sensitive", "group", "--useful", "job", "--epsilon", "2", "--json")
-    there, here = (run("design", at, *how).record for at in ("memory://in/records.csv", "records.csv"))
+    there, here = (
+        run("design", at, *how).record
+        for at in ("memory://in/records.csv", "records.csv")
+    )
     assert there["nmi"] == here["nmi"]
 
 
@@ -110,9 +129,19 @@ def test_a_job_at_urls_is_repeated(store, channel, folder, run):
     # The ledger knows the data, wherever they are: a sorted copy is not drawn a second time.
     head, *rows = PEOPLE.splitlines(keepends=True)
     store.pipe("/in/sorted.csv", head + b"".join(reversed(rows)))
-    refused = run("apply", channel, "memory://in/sorted.csv", "memory://o/s.csv", "--ledger", "l.db")
+    refused = run(
+        "apply",
+        channel,
+        "memory://in/sorted.csv",
+        "memory://o/s.csv",
+        "--ledger",
+        "l.db",
+    )
     assert refused.code == 2
-    assert "have been released through this channel before (to memory:///o/r.csv" in refused.err
+    assert (
+        "have been released through this channel before (to memory:///o/r.csv"
+        in refused.err
+    )
 
 
 def test_a_job_file_names_urls(store, channel, folder, run):
@@ -134,18 +163,31 @@ def broken(error):
 
 
 @pytest.mark.parametrize(
-    "error", [OSError("the line is cut"), RuntimeError("the line is cut"), KeyboardInterrupt()]
+    "error",
+    [OSError("the line is cut"), RuntimeError("the line is cut"), KeyboardInterrupt()],
 )
 def test_an_upload_that_breaks_off_leaves_nothing_and_is_no_success(
     store, channel, folder, run, monkeypatch, error
 ):
-    job = ("apply", channel, "people.csv", "memory://o/r.csv", "--ledger", "l.db", "--manifest", "m.json")
+    job = (
+        "apply",
+        channel,
+        "people.csv",
+        "memory://o/r.csv",
+        "--ledger",
+        "l.db",
+        "--manifest",
+        "m.json",
+    )
     with monkeypatch.context() as patch:
         patch.setattr(urls.shutil, "copyfileobj", broken(error))
         done = run(*job)
     if isinstance(error, KeyboardInterrupt):
         assert done.code == 130
-        assert "interrupted; memory://o/r.csv is there whole or not at all: start again" in done.err
+        assert (
+            "interrupted; memory://o/r.csv is there whole or not at all: start again"
+            in done.err
+        )
     else:
         assert done.code == 2
         assert "memory://o/r.csv cannot be written: the line is cut" in done.err
@@ -157,7 +199,9 @@ def test_an_upload_that_breaks_off_leaves_nothing_and_is_no_success(
     assert store.cat("/o/r.csv") == (folder / "r.csv").read_bytes()
 
 
-def test_a_store_that_keeps_less_than_it_was_given_is_no_success(store, channel, run, monkeypatch):
+def test_a_store_that_keeps_less_than_it_was_given_is_no_success(
+    store, channel, run, monkeypatch
+):
     def short(source, sink, size):
         sink.write(source.read()[:-1])
 
@@ -193,10 +237,23 @@ def test_plain_paths_may_be_written_as_urls(store, channel, folder, run):
     assert run("apply", channel, f"file://{folder}/people.csv", out, *SEED).code == 0
     assert (folder / "r.csv").exists()
     assert (folder / "r.csv.manifest.json").exists()
-    assert run("check", out, "--channel", channel, "--original", f"local://{folder}/people.csv").code == 0
+    assert (
+        run(
+            "check",
+            out,
+            "--channel",
+            channel,
+            "--original",
+            f"local://{folder}/people.csv",
+        ).code
+        == 0
+    )
     (folder / "parts").mkdir()
     (folder / "people.csv").rename(folder / "parts" / "p.csv")
-    assert run("apply", channel, f"file://{folder}/parts", f"file://{folder}/outs").code == 0
+    assert (
+        run("apply", channel, f"file://{folder}/parts", f"file://{folder}/outs").code
+        == 0
+    )
     assert (folder / "outs" / "p.csv").exists()
     assert place_of(f"file://{folder}/r.csv") == str(folder / "r.csv")
     assert local("file:///a%20b") == "/a%20b"
@@ -218,13 +275,21 @@ def test_plain_paths_may_be_written_as_urls(store, channel, folder, run):
             "memory://in is a folder; of URLs, single files are read and written: name one",
         ),
         ("people.csv", "memory://in", "memory://in is a folder"),
-        ("people.csv", "memory://o/", "memory://o/ is a folder; give the name of a file"),
+        (
+            "people.csv",
+            "memory://o/",
+            "memory://o/ is a folder; give the name of a file",
+        ),
         (
             "nowhere://a/b.csv",
             "o.csv",
             "nowhere://a/b.csv is not a URL that can be reached: Protocol not known",
         ),
-        ("people.csv", "nowhere://a/b.csv", "nowhere://a/b.csv is not a URL that can be reached"),
+        (
+            "people.csv",
+            "nowhere://a/b.csv",
+            "nowhere://a/b.csv is not a URL that can be reached",
+        ),
         (
             "people.csv",
             "data://a/b.csv",
@@ -258,14 +323,27 @@ def test_refusals(store, channel, folder, run, source, target, said):
 
 
 def test_files_beside_the_data_stay_local(store, channel, run):
-    done = run("apply", channel, "people.csv", "memory://o/r.csv", *SEED, "--manifest", "memory://o/m.json")
+    done = run(
+        "apply",
+        channel,
+        "people.csv",
+        "memory://o/r.csv",
+        *SEED,
+        "--manifest",
+        "memory://o/m.json",
+    )
     assert done.code == 2
-    assert "memory://o/m.json: only data are written to a URL; name a local file" in done.err
+    assert (
+        "memory://o/m.json: only data are written to a URL; name a local file"
+        in done.err
+    )
     assert store.find("/o") == []
 
 
 def test_a_rehearsal_publishes_nothing(store, channel, run):
-    assert run("apply", channel, "people.csv", "memory://o/r.csv", "--dry-run").code == 0
+    assert (
+        run("apply", channel, "people.csv", "memory://o/r.csv", "--dry-run").code == 0
+    )
     assert store.find("/o") == []
 
 
@@ -277,7 +355,9 @@ def test_without_fsspec_or_a_client_the_extra_is_named(channel, run, monkeypatch
 
 
 def test_a_mechanism_file_releases_to_a_url(store, folder, run):
-    (folder / "n.csv").write_text("v\n" + "\n".join(str(k % 100) for k in range(200)) + "\n")
+    (folder / "n.csv").write_text(
+        "v\n" + "\n".join(str(k % 100) for k in range(200)) + "\n"
+    )
     how = ("--column", "v", "--range", "0,100", "--epsilon", "2")
     done = run("quantize", "n.csv", "memory://o/q.csv", *how, "--mechanism", "q.json")
     assert done.code == 0, done.err
@@ -294,7 +374,10 @@ def test_a_signal_while_a_url_is_written_says_so(store, tmp_path, monkeypatch):
     with stoppable(), Target("memory://o/x", sides=[side]) as target:
         target.part.write_bytes(b"all")
         target.part_of_side(side).write_bytes(b"side")
-        with pytest.raises(CutOff, match="stopped by SIGTERM; memory://o/x is there whole or not at all"):
+        with pytest.raises(
+            CutOff,
+            match="stopped by SIGTERM; memory://o/x is there whole or not at all",
+        ):
             target.commit()
     assert not store.exists("/o/x")
     assert not [name for name in os.listdir(tmp_path) if "side" in name]
@@ -374,15 +457,30 @@ os._exit(0)
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SERVERS)
 def test_a_server_of_a_store(channel, folder, scheme):
-    for name in {"s3": ("moto.server", "s3fs"), "gs": ("gcp_storage_emulator.server", "gcsfs")}[scheme]:
+    for name in {
+        "s3": ("moto.server", "s3fs"),
+        "gs": ("gcp_storage_emulator.server", "gcsfs"),
+    }[scheme]:
         pytest.importorskip(name, reason=f"{name} is not installed")
     (folder / "people.csv").write_bytes(PEOPLE)
-    keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_DEFAULT_REGION": "us-east-1"}
+    keys = {
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "y",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
     # The emulator speaks no gRPC, by which the client would ask for the kind of the bucket.
     keys |= {"FSSPEC_GS_TOKEN": "anon", "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
     begin = "import hashlib, os, sys\nfrom pathlib import Path\nimport fsspec\n"
-    command = [sys.executable, "-c", begin + SERVERS[scheme] + SERVED, str(channel), scheme]
-    done = subprocess.run(command, env=os.environ | keys, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-c",
+        begin + SERVERS[scheme] + SERVED,
+        str(channel),
+        scheme,
+    ]
+    done = subprocess.run(
+        command, env=os.environ | keys, capture_output=True, text=True, check=False
+    )
     assert done.stdout.endswith("all is well\n"), done.stderr
     released = json.loads((folder / "r.csv.manifest.json").read_text())
     assert released["records"] == 4

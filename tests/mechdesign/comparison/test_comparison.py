@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from dataclasses import replace
 from itertools import pairwise
 
@@ -24,7 +30,9 @@ MERGING = ("subset-merging", "complete-merging")
 
 @pytest.fixture(scope="module")
 def small():
-    return md.Joint.from_counts([[8, 1, 3, 0, 5, 2], [1, 7, 2, 4, 5, 1], [2, 2, 6, 3, 1, 9]])
+    return md.Joint.from_counts(
+        [[8, 1, 3, 0, 5, 2], [1, 7, 2, 4, 5, 1], [2, 2, 6, 3, 1, 9]]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +57,11 @@ def test_one_row_for_each_mechanism_notion_lam_and_budget_in_order(found):
 
 def test_rows_are_what_single_designs_give(small, found):
     for row in found.rows:
-        notion = md.LDP(row.epsilon) if row.lam is None else md.ALIP.from_epsilon(row.epsilon, row.lam)
+        notion = (
+            md.LDP(row.epsilon)
+            if row.lam is None
+            else md.ALIP.from_epsilon(row.epsilon, row.lam)
+        )
         single = md.design(small, notion, mechanism=row.mechanism)
         # A warm start may end elsewhere within the gap.
         assert row.nmi == pytest.approx(single.nmi, abs=1e-4)
@@ -59,7 +71,10 @@ def test_rows_are_what_single_designs_give(small, found):
         assert verdict.satisfied
         if row.mechanism in MERGING:
             assert row.nmi == single.nmi
-            assert (row.max_log_lift, -row.min_log_lift) == (verdict.achieved.eps_u, verdict.achieved.eps_l)
+            assert (row.max_log_lift, -row.min_log_lift) == (
+                verdict.achieved.eps_u,
+                verdict.achieved.eps_l,
+            )
 
 
 def test_leakages_are_within_the_budgets(found):
@@ -74,7 +89,9 @@ def test_the_proven_bound_of_the_optimum_stands_beside_every_mechanism(found):
         optimum = next(
             r
             for r in found.rows
-            if r.mechanism == "optimal" and r.curve == row.curve and r.epsilon == row.epsilon
+            if r.mechanism == "optimal"
+            and r.curve == row.curve
+            and r.epsilon == row.epsilon
         )
         assert row.upper_bound_nmi == optimum.upper_bound_nmi
         assert row.nmi <= row.upper_bound_nmi
@@ -86,16 +103,28 @@ def test_without_the_optimum_there_is_no_bound(small):
 
 
 def test_a_row_that_violates_its_notion_gets_no_bound(found):
-    optimum, merging = found.rows[0], replace(found.rows[9], satisfied=False, upper_bound_nmi=None)
+    optimum, merging = (
+        found.rows[0],
+        replace(found.rows[9], satisfied=False, upper_bound_nmi=None),
+    )
     kept = with_bounds(
-        [optimum, replace(merging, notion=optimum.notion, lam=optimum.lam, epsilon=optimum.epsilon)]
+        [
+            optimum,
+            replace(
+                merging, notion=optimum.notion, lam=optimum.lam, epsilon=optimum.epsilon
+            ),
+        ]
     )
     assert kept[1].upper_bound_nmi is None
 
 
 def test_utility_grows_with_the_budget_at_the_optimum(found):
     for notion, lam in {row.curve for row in found.rows}:
-        curve = [r.nmi for r in found.rows if r.mechanism == "optimal" and r.curve == (notion, lam)]
+        curve = [
+            r.nmi
+            for r in found.rows
+            if r.mechanism == "optimal" and r.curve == (notion, lam)
+        ]
         assert all(b >= a - 1e-4 for a, b in pairwise(curve))
 
 
@@ -105,7 +134,12 @@ def test_an_executor_gives_the_rows_of_a_serial_run(small, pool):
     serial = compare(small, epsilons=epsilons)
     calls = []
     with pool(2) as executor:
-        parallel = compare(small, epsilons=epsilons, executor=executor, progress=lambda *at: calls.append(at))
+        parallel = compare(
+            small,
+            epsilons=epsilons,
+            executor=executor,
+            progress=lambda *at: calls.append(at),
+        )
     assert timeless(parallel.rows) == timeless(serial.rows)
     wanted = 12 * len(MECHANISMS)
     assert calls[0] == (0, wanted)
@@ -125,13 +159,17 @@ def test_neighbouring_budgets_start_from_each_other(monkeypatch):
 
     monkeypatch.setattr(comparison_tasks, "design", spy)
     epsilons = [2.0 + k / 8 for k in range(9)]
-    rows = compare(joint, epsilons=epsilons, mechanisms=["optimal"], method="columns").rows
+    rows = compare(
+        joint, epsilons=epsilons, mechanisms=["optimal"], method="columns"
+    ).rows
     assert [start is None for start in starts] == [k % 8 == 0 for k in range(9)]
     assert all(row.upper_bound_nmi - row.nmi <= 1e-4 for row in rows)
 
 
 def test_mechanisms_that_cannot_serve_a_notion_are_left_out_with_a_word(small):
-    done = compare(small, epsilons=[1.0, 2.0], lams=[0.35, 0.5], notions=["alip", "chi2"])
+    done = compare(
+        small, epsilons=[1.0, 2.0], lams=[0.35, 0.5], notions=["alip", "chi2"]
+    )
     served = {(row.mechanism, row.notion) for row in done.rows}
     assert served == {(m, "alip") for m in MECHANISMS} | {(m, "chi2") for m in MERGING}
     assert [notice.partition(":")[0] for notice in done.notices] == [
@@ -142,9 +180,17 @@ def test_mechanisms_that_cannot_serve_a_notion_are_left_out_with_a_word(small):
 
 @pytest.mark.parametrize("mechanism", ["optimal", "subset-response"])
 @pytest.mark.parametrize("notion", ["l1", "chi2", "alpha:2"])
-def test_a_named_mechanism_that_cannot_serve_is_refused(small, tmp_path, mechanism, notion):
+def test_a_named_mechanism_that_cannot_serve_is_refused(
+    small, tmp_path, mechanism, notion
+):
     with pytest.raises(InputError, match="without polytope"):
-        compare(small, epsilons=[1.0], mechanisms=[mechanism], notions=[notion], output=tmp_path / "o.csv")
+        compare(
+            small,
+            epsilons=[1.0],
+            mechanisms=[mechanism],
+            notions=[notion],
+            output=tmp_path / "o.csv",
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -154,13 +200,17 @@ def test_as_published_rows_say_when_they_violate():
     joint = md.Joint.from_probabilities(p / p.sum())
     epsilons = [4.0, 5.0, 6.0]
     repaired = compare(joint, epsilons=epsilons, mechanisms=["optimal", *MERGING])
-    published = compare(joint, epsilons=epsilons, mechanisms=["optimal", *MERGING], as_published=True)
+    published = compare(
+        joint, epsilons=epsilons, mechanisms=["optimal", *MERGING], as_published=True
+    )
     assert all(row.satisfied for row in repaired.rows)
     violating = [not row.satisfied for row in published.rows]
     assert violating == [row.repaired for row in repaired.rows]
     assert any(violating)
     for row in published.rows:
-        assert row.satisfied == (row.max_log_lift <= row.eps_u and -row.min_log_lift <= row.eps_l)
+        assert row.satisfied == (
+            row.max_log_lift <= row.eps_u and -row.min_log_lift <= row.eps_l
+        )
         assert (row.upper_bound_nmi is not None) == row.satisfied
 
 
@@ -188,7 +238,12 @@ def test_what_is_not_begun_is_cancelled_unless_its_executor_ends_it(small, error
             return next(unsubmitted)
 
     with pytest.raises((SolverFailure, InputError)):
-        compare(small, epsilons=[1.0], mechanisms=["optimal", "subset-merging"], executor=Executing())
+        compare(
+            small,
+            epsilons=[1.0],
+            mechanisms=["optimal", "subset-merging"],
+            executor=Executing(),
+        )
     assert futures[1].cancelled() is isinstance(error, InputError)
 
 
@@ -197,7 +252,10 @@ def test_an_interrupted_search_is_no_row(small, monkeypatch):
 
     def stopped(*arguments, **options):
         made = md.design(*arguments, **options)
-        return replace(made, certificate=replace(made.certificate, details={"status": "interrupted"}))
+        return replace(
+            made,
+            certificate=replace(made.certificate, details={"status": "interrupted"}),
+        )
 
     monkeypatch.setattr(comparison_tasks, "design", stopped)
     with pytest.raises(KeyboardInterrupt):

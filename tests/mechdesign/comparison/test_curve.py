@@ -44,12 +44,19 @@ def test_the_axis_leads_through_the_notion(notion, axis):
     found = curve.axis_of(notion)
     assert (found.notion, found.epsilon, found.lam) == pytest.approx(axis)
     promised = Case("optimal", found.notion, found.epsilon, found.lam).promise().limits
-    assert (promised.lower, promised.upper) == pytest.approx((notion.limits.lower, notion.limits.upper))
+    assert (promised.lower, promised.upper) == pytest.approx(
+        (notion.limits.lower, notion.limits.upper)
+    )
 
 
 @pytest.mark.parametrize(
     "notion",
-    [md.L1Lift(math.inf, 0.5), md.Chi2Lift(0.5, math.inf), md.ALIP(700.0, 700.0), md.ALIP(5e-324, 699.0)],
+    [
+        md.L1Lift(math.inf, 0.5),
+        md.Chi2Lift(0.5, math.inf),
+        md.ALIP(700.0, 700.0),
+        md.ALIP(5e-324, 699.0),
+    ],
 )
 def test_no_axis_where_compare_has_none(notion):
     assert curve.axis_of(notion) is None
@@ -59,7 +66,9 @@ def test_the_chosen_channel_is_on_it_and_every_row_keeps_its_budget():
     found, why = through(md.ALIP(0.2, 0.6))
     assert why == ""
     assert found.axis == "alip, epsilon = eps_l + eps_u in nats, lam 0.25"
-    assert [row.epsilon for row in found.rows] == pytest.approx([0.2 * k for k in range(1, 11)])
+    assert [row.epsilon for row in found.rows] == pytest.approx(
+        [0.2 * k for k in range(1, 11)]
+    )
     assert found.chosen in found.rows
     assert found.remarks == ()
     for row in found.rows:
@@ -72,7 +81,9 @@ def test_the_chosen_channel_is_on_it_and_every_row_keeps_its_budget():
 
 def test_beside_a_heuristic_stands_the_optimum_with_its_bound_at_the_chosen_budget_too():
     found, _ = through(md.ALIP(0.4, 0.4), "complete-merging")
-    assert [row.mechanism for row in found.rows] == ["complete-merging"] * 10 + ["optimal"] * 10
+    assert [row.mechanism for row in found.rows] == ["complete-merging"] * 10 + [
+        "optimal"
+    ] * 10
     assert found.chosen.upper_bound_nmi == min(
         row.upper_bound_nmi for row in found.rows if row.epsilon == found.chosen.epsilon
     )
@@ -123,19 +134,27 @@ def test_bounds_of_larger_budgets_hold_for_smaller_ones(monkeypatch):
 
     def without_bounds(*arguments, **options):
         made = real(*arguments, **options)
-        return replace(made, rows=tuple(replace(row, upper_bound_nmi=1.0) for row in made.rows))
+        return replace(
+            made, rows=tuple(replace(row, upper_bound_nmi=1.0) for row in made.rows)
+        )
 
     monkeypatch.setattr(curve, "compare", without_bounds)
     found, _ = through(md.LIP(0.4))
     known = found.chosen.upper_bound_nmi
-    bounds = {row.upper_bound_nmi for row in found.rows if row.epsilon <= found.chosen.epsilon}
+    bounds = {
+        row.upper_bound_nmi for row in found.rows if row.epsilon <= found.chosen.epsilon
+    }
     assert bounds == {known}
-    assert {row.upper_bound_nmi for row in found.rows if row.epsilon > found.chosen.epsilon} == {1.0}
+    assert {
+        row.upper_bound_nmi for row in found.rows if row.epsilon > found.chosen.epsilon
+    } == {1.0}
 
 
 def test_no_curve_that_nobody_asked_for():
     design = md.design(JOINT, md.LIP(0.4))
-    found, why = curve.curve_through(JOINT, design, curve.axis_of(md.LIP(0.4)), None, 0.0)
+    found, why = curve.curve_through(
+        JOINT, design, curve.axis_of(md.LIP(0.4)), None, 0.0
+    )
     assert (found, why) == (
         None,
         "No curve: it was not asked for. `mechdesign compare` computes the curve without a limit.",
@@ -146,7 +165,9 @@ def test_a_shorter_curve_says_so(monkeypatch):
     slow_after(4, monkeypatch)
     found, _ = through(md.LIP(0.4))
     assert len(found.rows) == 5
-    assert found.remarks[0].startswith("The curve has 5 of 10 budgets: the 6 s that a report takes")
+    assert found.remarks[0].startswith(
+        "The curve has 5 of 10 budgets: the 6 s that a report takes"
+    )
 
 
 def test_searches_cut_short_say_so(monkeypatch):
@@ -191,6 +212,9 @@ def test_infinite_losses_are_mentioned():
 
 def test_a_heuristic_s_line_says_which_options_it_has():
     drawn, _ = through(md.LIP(0.5), "subset-merging")
-    assert any("drawn with its default options (--risk, --randomisation)" in text for text in drawn.remarks)
+    assert any(
+        "drawn with its default options (--risk, --randomisation)" in text
+        for text in drawn.remarks
+    )
     optimal, _ = through(md.LIP(0.5))
     assert not any("default options" in text for text in optimal.remarks)

@@ -90,7 +90,12 @@ def test_budgets_are_put_in_order():
 
 @pytest.mark.parametrize(
     ("lams", "words"),
-    [([0.0], "strictly between"), ([1.0], "strictly between"), ([0.5, 0.5], "twice"), ([], "no lam")],
+    [
+        ([0.0], "strictly between"),
+        ([1.0], "strictly between"),
+        ([0.5, 0.5], "twice"),
+        ([], "no lam"),
+    ],
 )
 def test_bad_lams(lams, words):
     with pytest.raises(InputError, match=words):
@@ -149,7 +154,11 @@ def test_bad_notions(notions, words):
         (Case("m", "max-lift", 2.0, None), MaxLift(2.0), (math.inf, 2.0)),
         (Case("m", "min-lift", 2.0, None), MinLift(2.0), (2.0, math.inf)),
         (Case("m", "l1", 2.0, 0.5), NOTIONS["l1"](eps_l=1.0, eps_u=1.0), (1.0, 1.0)),
-        (Case("m", "alpha:10", 2.0, 0.5), NOTIONS["alpha"](eps_l=1.0, eps_u=1.0, alpha=10.0), (1.0, 1.0)),
+        (
+            Case("m", "alpha:10", 2.0, 0.5),
+            NOTIONS["alpha"](eps_l=1.0, eps_u=1.0, alpha=10.0),
+            (1.0, 1.0),
+        ),
     ],
 )
 def test_the_notion_of_a_case(case, notion, sides):
@@ -161,7 +170,9 @@ def test_the_notion_of_a_case(case, notion, sides):
 def test_notions_that_take_their_budget_whole_have_one_curve():
     made = curves(("a", "b"), ("alip", "ldp"), (1.0, 2.0), (0.35, 0.5))
     assert [(c[0].mechanism, c[0].notion, c[0].lam) for c in made] == [
-        (m, *rest) for m in "ab" for rest in (("alip", 0.35), ("alip", 0.5), ("ldp", None))
+        (m, *rest)
+        for m in "ab"
+        for rest in (("alip", 0.35), ("alip", 0.5), ("ldp", None))
     ]
     assert all([case.epsilon for case in curve] == [1.0, 2.0] for curve in made)
 
@@ -171,7 +182,10 @@ def test_lam_is_a_half_unless_told_otherwise():
 
 
 def test_lams_without_a_notion_that_takes_one_are_refused():
-    with pytest.raises(InputError, match="lam splits a budget in two; ldp, lip takes it whole: drop lam"):
+    with pytest.raises(
+        InputError,
+        match="lam splits a budget in two; ldp, lip takes it whole: drop lam",
+    ):
         curves(("a",), ("ldp", "lip"), (1.0,), (0.5,))
 
 

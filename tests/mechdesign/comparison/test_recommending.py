@@ -17,11 +17,27 @@ JOINT = uniform_table(6, m=3)
 
 def row(mechanism, epsilon, nmi, *, notion="alip", lam=0.5):
     half = epsilon / 2
-    return ComparisonRow(mechanism, notion, epsilon, lam, half, half, nmi, None, 0.1, -0.1, True, False, 1.0)
+    return ComparisonRow(
+        mechanism,
+        notion,
+        epsilon,
+        lam,
+        half,
+        half,
+        nmi,
+        None,
+        0.1,
+        -0.1,
+        True,
+        False,
+        1.0,
+    )
 
 
 def curve(mechanism, values, **options):
-    return [row(mechanism, float(k + 1), nmi, **options) for k, nmi in enumerate(values)]
+    return [
+        row(mechanism, float(k + 1), nmi, **options) for k, nmi in enumerate(values)
+    ]
 
 
 def advised(joint=JOINT, epsilons=(0.5, 1.0), **options):
@@ -32,7 +48,9 @@ def advised(joint=JOINT, epsilons=(0.5, 1.0), **options):
 def test_twice_is_twice(lam):
     """eps_u of the budget is at most ln 2, and larger than ln 2 by the next representable budgets."""
     (found,) = advised(lams=[lam])
-    assert [r.mechanism for r in found.twice] == list(dict.fromkeys(r.mechanism for r in found.twice))
+    assert [r.mechanism for r in found.twice] == list(
+        dict.fromkeys(r.mechanism for r in found.twice)
+    )
     for made in found.twice:
         assert made.eps_u <= TWICE
         assert made.eps_u == pytest.approx(TWICE)
@@ -57,19 +75,34 @@ def test_keeping_most_begins_where_one_step_less_is_proven_too_little():
     assert found.most.nmi >= MOST
     assert found.most.epsilon * 0.998 < found.too_little < found.most.epsilon
     assert (
-        md.design(JOINT, md.ALIP.from_epsilon(found.too_little), gap=1e-6).certificate.upper_bound_nmi < MOST
+        md.design(
+            JOINT, md.ALIP.from_epsilon(found.too_little), gap=1e-6
+        ).certificate.upper_bound_nmi
+        < MOST
     )
 
 
 def test_beliefs_are_those_of_the_channels_and_the_budgets_are_fixed():
     """exp(-eps_l) P(s) <= lowest <= P(s) <= highest <= exp(eps_u) P(s), at `SHOWN` and at the answers."""
     (found,) = advised(mechanisms=["optimal"])
-    assert {at.epsilon for at in found.beliefs} == {*SHOWN, found.twice[0].epsilon, found.most.epsilon}
+    assert {at.epsilon for at in found.beliefs} == {
+        *SHOWN,
+        found.twice[0].epsilon,
+        found.most.epsilon,
+    }
     assert found.before == tuple(JOINT.p_s)
     for at in found.beliefs:
         for prior, (low, high) in zip(found.before, at.ranges, strict=True):
-            assert math.exp(-at.epsilon / 2) * prior * (1 - 1e-12) <= low <= prior * (1 + 1e-12)
-            assert prior * (1 - 1e-12) <= high <= math.exp(at.epsilon / 2) * prior * (1 + 1e-12)
+            assert (
+                math.exp(-at.epsilon / 2) * prior * (1 - 1e-12)
+                <= low
+                <= prior * (1 + 1e-12)
+            )
+            assert (
+                prior * (1 - 1e-12)
+                <= high
+                <= math.exp(at.epsilon / 2) * prior * (1 + 1e-12)
+            )
 
 
 def test_the_answers_depend_neither_on_the_grid_nor_on_the_clock():
@@ -83,7 +116,11 @@ def test_the_answers_depend_neither_on_the_grid_nor_on_the_clock():
 
 def test_one_recommendation_for_each_notion_and_lam():
     found = advised(notions=["alip", "ldp"], lams=[0.35, 0.5], mechanisms=["optimal"])
-    assert [(r.notion, r.lam) for r in found] == [("alip", 0.35), ("alip", 0.5), ("ldp", None)]
+    assert [(r.notion, r.lam) for r in found] == [
+        ("alip", 0.35),
+        ("alip", 0.5),
+        ("ldp", None),
+    ]
 
 
 def test_a_budget_beyond_the_largest_is_no_answer():

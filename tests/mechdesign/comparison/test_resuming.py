@@ -18,7 +18,9 @@ MERGING = ("subset-merging", "complete-merging")
 
 @pytest.fixture(scope="module")
 def small():
-    return md.Joint.from_counts([[8, 1, 3, 0, 5, 2], [1, 7, 2, 4, 5, 1], [2, 2, 6, 3, 1, 9]])
+    return md.Joint.from_counts(
+        [[8, 1, 3, 0, 5, 2], [1, 7, 2, 4, 5, 1], [2, 2, 6, 3, 1, 9]]
+    )
 
 
 def timeless(rows):
@@ -43,7 +45,9 @@ def count_designs(monkeypatch):
     return calls
 
 
-def test_the_same_run_again_computes_nothing_and_changes_nothing(small, saved, monkeypatch):
+def test_the_same_run_again_computes_nothing_and_changes_nothing(
+    small, saved, monkeypatch
+):
     before, calls = saved.read_bytes(), count_designs(monkeypatch)
     again = compare(small, epsilons=[1.0, 2.0], mechanisms=MERGING, output=saved)
     assert calls == []
@@ -52,14 +56,20 @@ def test_the_same_run_again_computes_nothing_and_changes_nothing(small, saved, m
     assert saved.read_bytes() == before
 
 
-def test_only_what_is_missing_is_computed_and_other_rows_stay(small, saved, monkeypatch):
+def test_only_what_is_missing_is_computed_and_other_rows_stay(
+    small, saved, monkeypatch
+):
     calls = count_designs(monkeypatch)
-    more = compare(small, epsilons=[2.0, 3.0], mechanisms=["subset-merging"], output=saved)
+    more = compare(
+        small, epsilons=[2.0, 3.0], mechanisms=["subset-merging"], output=saved
+    )
     assert calls == [("subset-merging", md.ALIP.from_epsilon(3.0))]
     assert [row.epsilon for row in more.rows] == [2.0, 3.0]
     assert more.kept == 1
     on_disk = {(row.mechanism, row.epsilon) for row in read_rows(saved)}
-    assert on_disk == {(m, e) for m in MERGING for e in (1.0, 2.0)} | {("subset-merging", 3.0)}
+    assert on_disk == {(m, e) for m in MERGING for e in (1.0, 2.0)} | {
+        ("subset-merging", 3.0)
+    }
 
 
 def test_a_run_that_died_goes_on_where_it_was(small, tmp_path, monkeypatch):
@@ -75,7 +85,9 @@ def test_a_run_that_died_goes_on_where_it_was(small, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(comparison_tasks, "design", dies)
         with pytest.raises(KeyboardInterrupt):
-            compare(small, epsilons=epsilons, mechanisms=["subset-merging"], output=path)
+            compare(
+                small, epsilons=epsilons, mechanisms=["subset-merging"], output=path
+            )
     assert [row.epsilon for row in read_rows(path)] == [e for e in epsilons if e < 3.0]
     done = compare(small, epsilons=epsilons, mechanisms=["subset-merging"], output=path)
     assert done.kept == 11
@@ -136,14 +148,19 @@ def test_an_edited_manifest_is_refused(small, saved):
     ("edit", "words"),
     [
         (
-            lambda text: text.replace("subset-merging,alip,1,", "subset-merging,alip,one,"),
+            lambda text: text.replace(
+                "subset-merging,alip,1,", "subset-merging,alip,one,"
+            ),
             "line 2: epsilon .'one'",
         ),
         (lambda text: text.replace("true,", "maybe,", 1), "line 2: satisfied"),
         (lambda text: text.replace("true,", "yes,", 1), "line 2: satisfied .'yes'"),
         (lambda text: text.replace("lip,1,", "lip,NaN,", 1), "line 2: epsilon .'NaN'"),
         (lambda text: text.replace("subset-merging,", ",", 1), "line 2: mechanism"),
-        (lambda text: text.replace("mechanism,", "machine,"), "columns of a comparison"),
+        (
+            lambda text: text.replace("mechanism,", "machine,"),
+            "columns of a comparison",
+        ),
         (lambda text: text + text.splitlines()[1] + "\n", "line 6 repeats"),
         (lambda text: text + "1,2\n", "line 6 has 2 cells"),
         (lambda text: text + '"open', "no CSV of a comparison"),

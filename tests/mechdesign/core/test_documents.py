@@ -26,7 +26,9 @@ FOLDER = Path(__file__).parents[3] / "docs" / "schemas"
 
 
 def made() -> Any:
-    spec = importlib.util.spec_from_file_location("schemas_of_the_formats", FOLDER / "make.py")
+    spec = importlib.util.spec_from_file_location(
+        "schemas_of_the_formats", FOLDER / "make.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -36,7 +38,9 @@ def made() -> Any:
 
 def test_the_schemas_in_the_documentation_are_those_of_the_models():
     """If this fails, run `python docs/schemas/make.py`."""
-    assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")} == made().schemas()
+    assert {
+        path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")
+    } == made().schemas()
 
 
 def test_every_schema_names_its_format_and_refuses_other_keys():
@@ -65,7 +69,9 @@ class Sample(FileDocument):
 
 def test_a_document_comes_back(tmp_path):
     sample = Sample(
-        name="größe", share=0.5, entries=(Entry(digest="a" * 64), Entry(digest="b" * 64, size=2**80))
+        name="größe",
+        share=0.5,
+        entries=(Entry(digest="a" * 64), Entry(digest="b" * 64, size=2**80)),
     )
     write_document(tmp_path / "s.json", sample, overwrite=False)
     assert read_document(tmp_path / "s.json", Sample) == sample
@@ -89,7 +95,10 @@ def test_a_document_comes_back(tmp_path):
             r"entries\[0\]\.digest \('x'\) must be a hash",
         ),
         ({"name": "a", "share": 1, "entries": [{}]}, r"entries\[0\] has no 'digest'"),
-        ({"name": "a", "share": 1, "entries": {"digest": "a"}}, r"entries \(an object\) must be a list"),
+        (
+            {"name": "a", "share": 1, "entries": {"digest": "a"}},
+            r"entries \(an object\) must be a list",
+        ),
         (
             {"name": "a", "share": 1, "entries": [{"digest": "a" * 64, "x": 1}]},
             r"entries\[0\] has an unknown key 'x'",
@@ -101,28 +110,43 @@ def test_a_document_comes_back(tmp_path):
     ],
 )
 def test_a_message_names_file_place_and_fault(tmp_path, content, message):
-    (tmp_path / "s.json").write_text(hashed_text("mechdesign.sample", 1, content), encoding="utf-8")
+    (tmp_path / "s.json").write_text(
+        hashed_text("mechdesign.sample", 1, content), encoding="utf-8"
+    )
     with pytest.raises(InputError, match=message) as caught:
         read_document(tmp_path / "s.json", Sample)
     assert "\n" not in str(caught.value)
 
 
 def test_text_with_a_lone_surrogate_is_named_by_its_place(tmp_path):
-    document = {"format": "mechdesign.sample", "version": 1, "name": "\ud800", "share": 1, "sha256": ""}
+    document = {
+        "format": "mechdesign.sample",
+        "version": 1,
+        "name": "\ud800",
+        "share": 1,
+        "sha256": "",
+    }
     (tmp_path / "s.json").write_text(json.dumps(document))
-    with pytest.raises(InputError, match=r"name .* is not valid Unicode text \(lone surrogate\)"):
+    with pytest.raises(
+        InputError, match=r"name .* is not valid Unicode text \(lone surrogate\)"
+    ):
         read_document(tmp_path / "s.json", Sample)
 
 
 def test_infinities_are_texts_in_files():
     values = {"a": [float("inf"), 1.5, {"b": float("-inf")}], "c": "inferior"}
     plain = without_infinities(values)
-    assert json.loads(canonical(plain)) == {"a": ["inf", 1.5, {"b": "-inf"}], "c": "inferior"}
+    assert json.loads(canonical(plain)) == {
+        "a": ["inf", 1.5, {"b": "-inf"}],
+        "c": "inferior",
+    }
     assert with_infinities(plain) == values
 
 
 def test_a_schema_says_what_the_model_says():
     schema = made().json_schema(Sample)
     assert schema["properties"]["share"]["type"] == "number"
-    assert schema["$defs"]["Entry"]["properties"]["digest"]["pattern"] == "^[0-9a-f]{64}$"
+    assert (
+        schema["$defs"]["Entry"]["properties"]["digest"]["pattern"] == "^[0-9a-f]{64}$"
+    )
     assert schema["required"] == ["format", "version", "sha256", "name", "share"]

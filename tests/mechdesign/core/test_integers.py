@@ -10,7 +10,11 @@ from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 
 tables = st.integers(1, 4).flatmap(
     lambda k: st.lists(
-        st.lists(st.one_of(st.just(0), st.integers(0, LARGEST_INTEGER)), min_size=k, max_size=k),
+        st.lists(
+            st.one_of(st.just(0), st.integers(0, LARGEST_INTEGER)),
+            min_size=k,
+            max_size=k,
+        ),
         min_size=1,
         max_size=5,
     )
@@ -31,7 +35,9 @@ def test_it_reads_like_the_rows_it_was_made_of(table):
     assert np.asarray(rows).tolist() == table
     assert rows.row_sums() == list(map(sum, table))
     for y, (at, values) in enumerate(rows.columns):
-        assert [(x, row[y]) for x, row in enumerate(table) if row[y]] == list(zip(at, values, strict=True))
+        assert [(x, row[y]) for x, row in enumerate(table) if row[y]] == list(
+            zip(at, values, strict=True)
+        )
     assert all(type(value) is int for row in rows for value in row)
 
 
@@ -67,22 +73,49 @@ def test_sums_of_many_large_entries_do_not_overflow():
     ("rows", "message"),
     [
         ([[1, 2], [3]], r"row 'b' has 1 entries where the first row has 2"),
-        ([[1, 2], [3, 0.5]], r"row 'b': entry 2 \('0.5'\) is not a non-negative integer"),
-        ([[1, 2], [3, 1.0]], r"row 'b': entry 2 \('1.0'\) is not a non-negative integer"),
+        (
+            [[1, 2], [3, 0.5]],
+            r"row 'b': entry 2 \('0.5'\) is not a non-negative integer",
+        ),
+        (
+            [[1, 2], [3, 1.0]],
+            r"row 'b': entry 2 \('1.0'\) is not a non-negative integer",
+        ),
         ([[1, 2], [-3, 1]], r"row 'b': entry 1 \('-3'\) is not a non-negative integer"),
-        ([[True, 2], [3, 1]], r"row 'a': entry 1 \('True'\) is not a non-negative integer"),
+        (
+            [[True, 2], [3, 1]],
+            r"row 'a': entry 1 \('True'\) is not a non-negative integer",
+        ),
         ([[1, "2"], [3, 1]], r"row 'a': entry 2 \('2'\) is not a non-negative integer"),
-        ([[1, None], [3, 1]], r"row 'a': entry 2 \('None'\) is not a non-negative integer"),
-        ([[1, 2**62 + 1], [3, 1]], r"row 'a': entry 2 \('4611686018427387905'\) is not .* of at most"),
-        ([[1, 10**6000], [3, 1]], r"row 'a': entry 2 \(an integer of 19932 bits\) is not"),
+        (
+            [[1, None], [3, 1]],
+            r"row 'a': entry 2 \('None'\) is not a non-negative integer",
+        ),
+        (
+            [[1, 2**62 + 1], [3, 1]],
+            r"row 'a': entry 2 \('4611686018427387905'\) is not .* of at most",
+        ),
+        (
+            [[1, 10**6000], [3, 1]],
+            r"row 'a': entry 2 \(an integer of 19932 bits\) is not",
+        ),
         ([1, 2], r"row 'a' is not a list of integers"),
         (["ab", "cd"], r"row 'a' is not a list of integers"),
         ("ab", r"rows must be a list of lists of integers, not str"),
         (7, r"rows must be a list of lists of integers, not int"),
         (np.array([1, 2]), r"rows must have 2 dimensions, not 1"),
-        (np.array([[1, 2], [3, -1]]), r"row 'b': entry 2 \('-1'\) is not a non-negative integer"),
-        (np.array([[1.0, 2.0]]), r"row 'a': entry 1 \('1.0'\) is not a non-negative integer"),
-        (np.array([[1, 2**63]], dtype=np.uint64), r"row 'a': entry 2 \('9223372036854775808'\) is not"),
+        (
+            np.array([[1, 2], [3, -1]]),
+            r"row 'b': entry 2 \('-1'\) is not a non-negative integer",
+        ),
+        (
+            np.array([[1.0, 2.0]]),
+            r"row 'a': entry 1 \('1.0'\) is not a non-negative integer",
+        ),
+        (
+            np.array([[1, 2**63]], dtype=np.uint64),
+            r"row 'a': entry 2 \('9223372036854775808'\) is not",
+        ),
     ],
 )
 def test_anything_but_non_negative_integers_is_refused(rows, message):

@@ -45,5 +45,7 @@ def test_pandas_is_not_loaded():
         "a.integers_of(a.arrow_integers(np.arange(3))); a.arrow_texts(['x']);"
         "print(*[name for name in ('pandas', 'pyarrow') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
     assert done.stdout == "pyarrow\n"

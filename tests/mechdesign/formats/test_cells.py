@@ -17,7 +17,9 @@ def test_a_part_of_a_column_has_its_own_texts_alone():
     """Else a row group of n different texts would take n texts for each of its batches."""
     whole = pa.array([f"text {i}" for i in range(1000)]).dictionary_encode()
     part = encode(whole.slice(990), "x")
-    assert [part.texts[code] for code in part.codes] == [f"text {i}" for i in range(990, 1000)]
+    assert [part.texts[code] for code in part.codes] == [
+        f"text {i}" for i in range(990, 1000)
+    ]
     assert len(part.texts) == 10
 
 
@@ -32,12 +34,16 @@ def test_texts_whose_hashes_meet_are_told_apart():
     texts = [text_of(0x123456789ABCDEF0 ^ k << 20) for k in (0, 1, 0, 2, 1)]
     offsets = np.arange(0, 48, 8, dtype=np.int32)
     codes, firsts = (
-        np.frombuffer(each, np.int32).tolist() for each in _csv.numbered(offsets, b"".join(texts))
+        np.frombuffer(each, np.int32).tolist()
+        for each in _csv.numbered(offsets, b"".join(texts))
     )
     assert (codes, firsts) == ([0, 1, 0, 2, 1], [0, 1, 3])
 
 
-MOMENTS = [datetime(2024, 1, 31, 7, tzinfo=UTC), datetime(2024, 7, 1, 22, 0, 0, 500_000, tzinfo=UTC)]
+MOMENTS = [
+    datetime(2024, 1, 31, 7, tzinfo=UTC),
+    datetime(2024, 7, 1, 22, 0, 0, 500_000, tzinfo=UTC),
+]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
@@ -45,11 +51,24 @@ def test_moments_have_one_text_in_whichever_zone_they_are_shown(zone):
     """A channel that was designed on one of these tables knows the symbols of all, and identities are the same."""
     shown = [moment.astimezone(ZoneInfo(zone)) for moment in MOMENTS]
     arrow = pa.array(shown, pa.timestamp("us", zone))
-    columns = [shown, np.array(shown, object), arrow, arrow.dictionary_encode(), pa.chunked_array([arrow])]
-    columns += [pd.Series(shown), pd.Series(shown, dtype="category"), pd.Series(shown, dtype=object)]
+    columns = [
+        shown,
+        np.array(shown, object),
+        arrow,
+        arrow.dictionary_encode(),
+        pa.chunked_array([arrow]),
+    ]
+    columns += [
+        pd.Series(shown),
+        pd.Series(shown, dtype="category"),
+        pd.Series(shown, dtype=object),
+    ]
     columns += [pl.Series(shown), pd.Series(pd.arrays.ArrowExtensionArray(arrow))]
     for column in columns:
         cells = encode(column, "at")
         texts = [cells.texts[code] for code in cells.codes]
-        assert texts == ["2024-01-31 07:00:00+00:00", "2024-07-01 22:00:00.500000+00:00"]
+        assert texts == [
+            "2024-01-31 07:00:00+00:00",
+            "2024-07-01 22:00:00.500000+00:00",
+        ]
     assert encode([datetime(2024, 1, 31, 7)], "at").texts == ("2024-01-31 07:00:00",)

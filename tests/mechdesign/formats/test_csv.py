@@ -28,7 +28,10 @@ def copied(data, outputs, fresh=(), options=None, compression=None, name="people
         source.sink(target, outputs, compression=compression) as sink,
     ):
         for batch in source.batches(encode=source.header[1:2]):
-            sink.write(batch, [pa.array([text] * batch.num_rows, pa.string()) for text in fresh])
+            sink.write(
+                batch,
+                [pa.array([text] * batch.num_rows, pa.string()) for text in fresh],
+            )
     assert not target.closed
     return target.getvalue()
 
@@ -51,7 +54,11 @@ def columns(data, options=None, encode=()):
 @pytest.mark.parametrize(
     ("outputs", "fresh", "expected"),
     [
-        ([KeptColumn(0), WrittenColumn("job", 1), KeptColumn(2)], ["x"], b'id,job,note\n1,x,"p,q"\n2,x,\n'),
+        (
+            [KeptColumn(0), WrittenColumn("job", 1), KeptColumn(2)],
+            ["x"],
+            b'id,job,note\n1,x,"p,q"\n2,x,\n',
+        ),
         (
             [WrittenColumn("id", 0), KeptColumn(1), KeptColumn(2)],
             ['a"b'],
@@ -77,7 +84,11 @@ def columns(data, options=None, encode=()):
             ["", "x"],
             b'id,a,b,note\n1,,x,"p,q"\n2,,x,\n',
         ),
-        ([WrittenColumn("a,b"), WrittenColumn("c")], ["x", "y"], b'"a,b",c\nx,y\nx,y\n'),
+        (
+            [WrittenColumn("a,b"), WrittenColumn("c")],
+            ["x", "y"],
+            b'"a,b",c\nx,y\nx,y\n',
+        ),
     ],
 )
 def test_columns_kept_written_added_and_left_out(outputs, fresh, expected):
@@ -109,7 +120,10 @@ def test_the_last_line_gets_an_end_and_blank_ones_go():
 
 
 def test_texts_are_without_quotes_and_codes_on_demand():
-    assert columns(b'a,b\n"x ""y""",z\n"",x"\n') == {"a": ['x "y"', ""], "b": ["z", 'x"']}
+    assert columns(b'a,b\n"x ""y""",z\n"",x"\n') == {
+        "a": ['x "y"', ""],
+        "b": ["z", 'x"'],
+    }
     with open_source(io.BytesIO(b'a,b\nx,1\n"x",2\n'), name="in") as source:
         (batch,) = source.batches(encode=["a"], read=["b"])
         assert batch.column("a").dictionary.to_pylist() == ["x"]
@@ -121,13 +135,27 @@ def test_codes_into_few_texts_or_plain_texts_or_nulls_are_written_alike():
     target = io.BytesIO()
     with open_source(io.BytesIO(b"a\n1\n2\n3\n"), name="in") as source:
         sink = source.sink(
-            target, [WrittenColumn("y"), WrittenColumn("z"), WrittenColumn("n"), WrittenColumn("c")]
+            target,
+            [
+                WrittenColumn("y"),
+                WrittenColumn("z"),
+                WrittenColumn("n"),
+                WrittenColumn("c"),
+            ],
         )
-        codes = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["p", "q,r"]))
+        codes = pa.DictionaryArray.from_arrays(
+            pa.array([1, 0, None]), pa.array(["p", "q,r"])
+        )
         for batch in source.batches():
             plain = pa.array(["s", None, "t"])
             sink.write(
-                batch, [codes, plain, pa.nulls(3, pa.string()), pa.chunked_array([codes[:1], codes[1:]])]
+                batch,
+                [
+                    codes,
+                    plain,
+                    pa.nulls(3, pa.string()),
+                    pa.chunked_array([codes[:1], codes[1:]]),
+                ],
             )
         sink.close()
         assert sink.records == 3
@@ -139,18 +167,26 @@ def test_other_delimiters(delimiter):
     options = TextOptions(delimiter=delimiter)
     data = f'a{delimiter}b\n1,5{delimiter}"x{delimiter}y"\n'.encode()
     assert columns(data, options) == {"a": ["1,5"], "b": [f"x{delimiter}y"]}
-    assert copied(data, [KeptColumn(0), WrittenColumn("b")], [f"p,{delimiter}"], options) == (
-        f'a{delimiter}b\n1,5{delimiter}"p,{delimiter}"\n'.encode()
-    )
+    assert copied(
+        data, [KeptColumn(0), WrittenColumn("b")], [f"p,{delimiter}"], options
+    ) == (f'a{delimiter}b\n1,5{delimiter}"p,{delimiter}"\n'.encode())
 
 
 def test_files_without_quotes():
     options = TextOptions(quote=None)
     assert columns(b'a,b\n"x,y"\n', options) == {"a": ['"x'], "b": ['y"']}
-    assert copied(b'a,b\n"x,y"\n', [KeptColumn(0), WrittenColumn("b")], ['"'], options) == b'a,b\n"x,"\n'
-    with pytest.raises(InputError, match=r"people\.csv: the text 'p,q' cannot be written without quotes"):
+    assert (
+        copied(b'a,b\n"x,y"\n', [KeptColumn(0), WrittenColumn("b")], ['"'], options)
+        == b'a,b\n"x,"\n'
+    )
+    with pytest.raises(
+        InputError,
+        match=r"people\.csv: the text 'p,q' cannot be written without quotes",
+    ):
         copied(b"a,b\n1,2\n", [KeptColumn(0), WrittenColumn("b")], ["p,q"], options)
-    with pytest.raises(InputError, match=r"the text '' cannot be written without quotes"):
+    with pytest.raises(
+        InputError, match=r"the text '' cannot be written without quotes"
+    ):
         copied(b"a,b\n1,2\n", [WrittenColumn("b")], [""], options)
 
 
@@ -175,7 +211,11 @@ def test_encodings_stay(monkeypatch, encoding, mark, block):
     monkeypatch.setattr(csv_blocks, "BLOCK", block)
     text = 'näme,b\nü"x,"é\n"\n' if "j" not in encoding else '名,b\n日本"x,"ソ\n表"\n'
     stored = "utf-8" if encoding == "utf-8-sig" else encoding
-    named = encoding.rpartition("-")[0] if mark and encoding.startswith(("utf-16", "utf-32")) else encoding
+    named = (
+        encoding.rpartition("-")[0]
+        if mark and encoding.startswith(("utf-16", "utf-32"))
+        else encoding
+    )
     data = mark + text.encode(stored)
     options = TextOptions(encoding=named)
     assert list(columns(data, options)) == text.partition("\n")[0].split(",")
@@ -185,7 +225,9 @@ def test_encodings_stay(monkeypatch, encoding, mark, block):
         ["+ö" if "j" not in encoding else "本"],
         options,
     )
-    lines = ["näme,ß\n", 'ü"x,+ö\n'] if "j" not in encoding else ["名,日\n", '日本"x,本\n']
+    lines = (
+        ["näme,ß\n", 'ü"x,+ö\n'] if "j" not in encoding else ["名,日\n", '日本"x,本\n']
+    )
     assert changed.startswith(mark)
     assert changed[len(mark) :].decode(stored) == "".join(lines)
 
@@ -193,7 +235,8 @@ def test_encodings_stay(monkeypatch, encoding, mark, block):
 def test_a_label_that_the_encoding_lacks():
     options = TextOptions(encoding="cp1252")
     with pytest.raises(
-        InputError, match=r"people\.csv: the text 'Ω' cannot be written in cp1252, the encoding of"
+        InputError,
+        match=r"people\.csv: the text 'Ω' cannot be written in cp1252, the encoding of",
     ):
         copied(b"a\n1\n", [WrittenColumn("b")], ["Ω"], options)
     with pytest.raises(InputError, match="the column 'Ω' cannot be written in cp1252"):
@@ -227,27 +270,51 @@ def test_options_that_make_no_sense(options, message):
 
 
 REFUSED = [
-    (b"a,b\n1,2\n3\n", r"people\.csv, line 3: the row has 1 cell\(s\) where the header has 2"),
-    (b'a,b\n"1\n1",2\n3,4,5\n', r"line 4: the row has 3 cell\(s\) where the header has 2"),
+    (
+        b"a,b\n1,2\n3\n",
+        r"people\.csv, line 3: the row has 1 cell\(s\) where the header has 2",
+    ),
+    (
+        b'a,b\n"1\n1",2\n3,4,5\n',
+        r"line 4: the row has 3 cell\(s\) where the header has 2",
+    ),
     (b"a,b\n1,2\n\n3,4\n", r"line 3: the row is blank within the table"),
     (b"a\n1\n\n\n3\n", r"line 3: the row is blank within the table"),
     (b"a\r\n1\r\n\r\n3\r\n", r"line 3: the row is blank within the table"),
-    (b'a,b\n1,"2\n3,4\n', r"line 2: the file ends within quotes; a quote is never closed"),
-    (b'a,b\n1,2\n3,"4" \n', r"line 3: not a CSV row \(',' expected after the closing quote\)"),
-    (b'a,b\n"x"y,2\n', r"line 2: not a CSV row \(',' expected after the closing quote\)"),
+    (
+        b'a,b\n1,"2\n3,4\n',
+        r"line 2: the file ends within quotes; a quote is never closed",
+    ),
+    (
+        b'a,b\n1,2\n3,"4" \n',
+        r"line 3: not a CSV row \(',' expected after the closing quote\)",
+    ),
+    (
+        b'a,b\n"x"y,2\n',
+        r"line 2: not a CSV row \(',' expected after the closing quote\)",
+    ),
     (
         b"a,b\n1,2\n3,\xff\n",
         r"line 3: not UTF-8 text; save the file as UTF-8, or name its encoding \(encoding=\)",
     ),
     (b"a,b\n1,2\n3,\xed\xa0\x80\n", r"line 3: not UTF-8 text"),
     (b"a\xff,b\n1,2\n", r"line 1: not UTF-8 text"),
-    (b"a,b\n" + b"1,2\n" * 2000 + b"3,\0\n", r"line 2002: a NUL character, which is no text"),
-    (b"a,b\n1,\0\n", r"people\.csv is neither a CSV nor a Parquet file \(it has binary content\)"),
+    (
+        b"a,b\n" + b"1,2\n" * 2000 + b"3,\0\n",
+        r"line 2002: a NUL character, which is no text",
+    ),
+    (
+        b"a,b\n1,\0\n",
+        r"people\.csv is neither a CSV nor a Parquet file \(it has binary content\)",
+    ),
     (b"a,b,a\n", r"people\.csv: the header has the column 'a' more than once"),
     (b"\na,b\n", r"people\.csv: the first line is blank; it must name the columns"),
     (b"\xef\xbb\xbf", r"people\.csv: the first line is blank"),
     (b"", r"people\.csv is empty"),
-    (b"PK\x03\x04", r"people\.csv is a spreadsheet or an archive; export the sheet as CSV"),
+    (
+        b"PK\x03\x04",
+        r"people\.csv is a spreadsheet or an archive; export the sheet as CSV",
+    ),
     (
         "a,b\n".encode("utf-16"),
         r"is UTF-16 text; save it as UTF-8, or name its encoding \(encoding='utf-16'\)",
@@ -269,7 +336,11 @@ def test_what_is_no_table(monkeypatch, data, message, block):
     [
         ("ascii", b"a\n1\n\xe9\n", 3),
         ("cp1252", b"a\n1\n2\n\x81\n", 4),
-        ("utf-16-le", "a\n1\n".encode("utf-16-le") + b"\0\xdc" + "\n".encode("utf-16-le"), 3),
+        (
+            "utf-16-le",
+            "a\n1\n".encode("utf-16-le") + b"\0\xdc" + "\n".encode("utf-16-le"),
+            3,
+        ),
         ("utf-16-le", "a\n1\n2".encode("utf-16-le")[:-1], 3),
         ("shift_jis", b"a\n1\n\x85\n", 3),
         ("utf-7", b"a\n1\n+2AA-\n", 3),
@@ -291,7 +362,8 @@ def test_a_cell_longer_than_a_block_and_one_that_never_ends(monkeypatch):
     monkeypatch.setattr(csv_blocks, "LONGEST", 1 << 21)
     endless = b'a,b\n1,2\n3,"' + b"x,\n" * (1 << 20)
     with pytest.raises(
-        InputError, match=r"line 3: a record of more than 2,097,152 bytes; is a quote never closed\?"
+        InputError,
+        match=r"line 3: a record of more than 2,097,152 bytes; is a quote never closed\?",
     ):
         unchanged(endless)
 
@@ -309,7 +381,9 @@ def test_lines_of_records(monkeypatch, tmp_path, block, compression):
         ]
         batches = iter(source.batches())
         first = next(batches).num_rows
-        assert source.where(3) == f"{path}, line 7"  # and the reading goes on where it was
+        assert (
+            source.where(3) == f"{path}, line 7"
+        )  # and the reading goes on where it was
         assert first + sum(batch.num_rows for batch in batches) == 4
         assert source.position == source.size == path.stat().st_size
 
@@ -332,7 +406,9 @@ def test_compressed_files(tmp_path, compression):
     for size in (len(packed) - 1, len(packed) // 2, 5):
         with pytest.raises(InputError, match=message):
             unchanged(packed[:size])
-    with pytest.raises(InputError, match=rf"people\.csv: its {compression} data are damaged"):
+    with pytest.raises(
+        InputError, match=rf"people\.csv: its {compression} data are damaged"
+    ):
         unchanged(packed + b"more")
     with pytest.raises(InputError, match=r"people\.csv is empty"):
         unchanged(packed_nothing(compression))
@@ -360,7 +436,9 @@ def test_a_bit_that_is_wrong_in_a_gzip(tmp_path):
 
 
 def test_names_of_compressed_files():
-    assert [compression_named(name) for name in ("a.csv", "a.csv.gz", "b.ZST", "c.tsv.zstd")] == [
+    assert [
+        compression_named(name) for name in ("a.csv", "a.csv.gz", "b.ZST", "c.tsv.zstd")
+    ] == [
         None,
         "gzip",
         "zstd",
@@ -378,7 +456,9 @@ def test_a_reader_that_fails(tmp_path):
     data = b"a,b\n" + b"1,2\n" * 500_000
     for content in (data, unchanged(data, compression="gzip") * 200):
         with (
-            pytest.raises(InputError, match=r"people\.csv cannot be read: input/output error"),
+            pytest.raises(
+                InputError, match=r"people\.csv cannot be read: input/output error"
+            ),
             open_source(Broken(content), name="people.csv") as source,
         ):
             list(source.batches())
@@ -415,7 +495,10 @@ def test_a_target_that_takes_a_little_at_a_time():
             return min(3, len(data))
 
     target = Slow()
-    with open_source(io.BytesIO(PEOPLE), name="in") as source, source.sink(target, [KeptColumn(0)]) as sink:
+    with (
+        open_source(io.BytesIO(PEOPLE), name="in") as source,
+        source.sink(target, [KeptColumn(0)]) as sink,
+    ):
         for batch in source.batches():
             sink.write(batch, [])
     assert target.data == b"id\n1\n2\n"
@@ -427,15 +510,21 @@ def test_files_that_cannot_be_opened(tmp_path):
     with pytest.raises(InputError, match="is a folder, not a file"):
         open_source(tmp_path)
     (tmp_path / "x.parquet").write_text("a,b\n")
-    with pytest.raises(InputError, match=r"x\.parquet is not a Parquet file, though its name says so"):
+    with pytest.raises(
+        InputError, match=r"x\.parquet is not a Parquet file, though its name says so"
+    ):
         open_source(tmp_path / "x.parquet")
-    with pytest.raises(InputError, match=r"people\.csv is a compressed Parquet file; unpack it first"):
+    with pytest.raises(
+        InputError, match=r"people\.csv is a compressed Parquet file; unpack it first"
+    ):
         open_source(io.BytesIO(gzip.compress(b"PAR1....PAR1")), name="people.csv")
 
 
 def test_columns_that_are_not_there_and_outputs_out_of_order():
     with open_source(io.BytesIO(PEOPLE), name="in") as source:
-        with pytest.raises(InputError, match="there is no column 'jbo'; did you mean 'job'"):
+        with pytest.raises(
+            InputError, match="there is no column 'jbo'; did you mean 'job'"
+        ):
             next(source.batches(encode=["jbo"]))
         for outputs in (
             [],
@@ -444,7 +533,10 @@ def test_columns_that_are_not_there_and_outputs_out_of_order():
             [KeptColumn(3)],
             [KeptColumn(-1)],
         ):
-            with pytest.raises(InputError, match="the outputs must be columns of the source in their order"):
+            with pytest.raises(
+                InputError,
+                match="the outputs must be columns of the source in their order",
+            ):
                 source.sink(io.BytesIO(), outputs)
 
 
@@ -462,13 +554,22 @@ def test_a_record_that_is_not_there():
 
 def test_pieces_of_different_length_share_one_splitter():
     splitter = Splitter(ord(","), ord('"'))
-    for text in (b"a,b\nc,d\n", b'"x\n,y",z\n' * 50, b"", b"rest", b"p,q\r\nr,s\rt,u\n", b"a,b\nc,d\n"):
+    for text in (
+        b"a,b\nc,d\n",
+        b'"x\n,y",z\n' * 50,
+        b"",
+        b"rest",
+        b"p,q\r\nr,s\rt,u\n",
+        b"a,b\nc,d\n",
+    ):
         rows = splitter.split(text)
         ends = [int(end) for end in rows.ends]
         starts = [int(start) for start in rows.starts]
         assert rows.size == (0 if text == b"rest" else len(text))
         assert (
-            len(starts) == len(rows.last) == text.count(b"z") + 2 * text.count(b"c,d") + 3 * text.count(b"p")
+            len(starts)
+            == len(rows.last)
+            == text.count(b"z") + 2 * text.count(b"c,d") + 3 * text.count(b"p")
         )
         assert all(text[end : end + 1] in b",\r\n" for end in ends)
         assert rows.lines == csv_blocks.line_breaks(text)

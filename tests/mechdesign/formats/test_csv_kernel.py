@@ -16,7 +16,10 @@ def test_texts_are_numbered_as_they_come(few, many):
     """As by a dictionary, for texts of every length, with so many of them that the table grows."""
     texts = [*few, *(f"{i % many} {'x' * (i % 30)}" for i in range(2 * many)), *few]
     _, offsets, data = pa.array(texts, pa.string()).buffers()
-    codes, firsts = (np.frombuffer(found, np.int32).tolist() for found in _csv.numbered(offsets, data or b""))
+    codes, firsts = (
+        np.frombuffer(found, np.int32).tolist()
+        for found in _csv.numbered(offsets, data or b"")
+    )
     index: dict[str, int] = {}
     assert codes[: len(texts)] == [index.setdefault(text, len(index)) for text in texts]
     assert [texts[row] for row in firsts[: len(index)]] == list(index)
@@ -32,4 +35,12 @@ def test_texts_outside_of_their_data_are_not_read(offsets):
 def test_counts_that_would_read_other_codes(counts):
     cuts, offsets = np.array([0, 0, 1, 1], np.int64), np.array([0, 1], np.int32)
     with pytest.raises(IndexError, match="cuts must ascend within the text"):
-        _csv.exchanged(b"text", 4, cuts, np.zeros(1, np.int64), np.array(counts, np.int64), offsets, b"x")
+        _csv.exchanged(
+            b"text",
+            4,
+            cuts,
+            np.zeros(1, np.int64),
+            np.array(counts, np.int64),
+            offsets,
+            b"x",
+        )

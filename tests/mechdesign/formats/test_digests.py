@@ -20,13 +20,18 @@ from mechdesign.formats.opening import open_source
 
 SECRET = bytes(range(32))
 HASHER = RowHasher(SECRET)
-CELLS = st.one_of(st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=40))
+CELLS = st.one_of(
+    st.text(
+        st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=40
+    )
+)
 
 
 def of_csv(text: str, **options) -> np.ndarray:
     with open_source(io.BytesIO(text.encode()), TextOptions(**options)) as table:
         return np.concatenate(
-            [HASHER.records(batch) for batch in table.batches()] or [np.zeros(0, np.uint64)]
+            [HASHER.records(batch) for batch in table.batches()]
+            or [np.zeros(0, np.uint64)]
         )
 
 
@@ -46,15 +51,24 @@ def census(hashes) -> Census:
 def test_csv_and_arrow_have_the_same_hashes(rows):
     """Quotes, delimiters and line breaks in cells included, however they are quoted."""
     one, two = (list(column) for column in zip(*rows, strict=True))
-    expected = of_arrow(a=pa.array(one, pa.string()), b=pa.array(two, pa.large_string()))
-    lines = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows]
+    expected = of_arrow(
+        a=pa.array(one, pa.string()), b=pa.array(two, pa.large_string())
+    )
+    lines = [
+        ",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows
+    ]
     assert of_csv("a,b\n" + "\n".join(lines) + "\n").tolist() == expected.tolist()
     coded = of_arrow(b=pa.array(two).dictionary_encode(), a=pa.array(one))
     assert coded.tolist() == expected.tolist()
 
 
 @given(
-    st.lists(st.one_of(st.none(), st.floats(allow_infinity=False), st.integers(-(2**62), 2**62)), max_size=20)
+    st.lists(
+        st.one_of(
+            st.none(), st.floats(allow_infinity=False), st.integers(-(2**62), 2**62)
+        ),
+        max_size=20,
+    )
 )
 def test_numbers_count_by_their_value(values):
     """As text, whole or not, and as numbers of any type that holds them."""
@@ -76,7 +90,22 @@ def test_numbers_count_by_their_value(values):
         (["1e400", "1e401", "inf"], False),
         (["True", "true", "TRUE"], True),
         (["12345678901234567890", "12345678901234567891"], False),
-        (["1e3000000000", "x", " x", "1 ", "1,5", ".", "-", "e5", "1e", "2024-01-01", "tru"], False),
+        (
+            [
+                "1e3000000000",
+                "x",
+                " x",
+                "1 ",
+                "1,5",
+                ".",
+                "-",
+                "e5",
+                "1e",
+                "2024-01-01",
+                "tru",
+            ],
+            False,
+        ),
     ],
 )
 def test_what_is_the_same_cell(cells, same):
@@ -87,10 +116,16 @@ def test_what_is_the_same_cell(cells, same):
 @given(st.text("/0123456789:;<=>?@", min_size=1, max_size=9))
 def test_digits_alone_are_numbers(text):
     """Eight bytes are looked at at once: "08:00" is no 9000, though the bytes beside the digits differ in few bits."""
-    value = float(functools.reduce(lambda whole, char: 10 * whole + ord(char) - ord("0"), text, 0))
+    value = float(
+        functools.reduce(lambda whole, char: 10 * whole + ord(char) - ord("0"), text, 0)
+    )
     as_text, as_number = of_arrow(x=pa.array([text])), of_arrow(x=pa.array([value]))
     assert (as_text == as_number).all() == text.isdigit()
-    assert of_csv(f"x,y\n{text},\n").tolist() == of_csv(f"y,x\n,{text}").tolist() == as_text.tolist()
+    assert (
+        of_csv(f"x,y\n{text},\n").tolist()
+        == of_csv(f"y,x\n,{text}").tolist()
+        == as_text.tolist()
+    )
 
 
 def test_types_of_a_table_and_of_its_csv():
@@ -109,9 +144,15 @@ def test_types_of_a_table_and_of_its_csv():
     )
     sink = io.BytesIO()
     pc.write_csv(table, sink)
-    assert of_csv(sink.getvalue().decode()).tolist() == HASHER.columns(table.columns, n).tolist()
+    assert (
+        of_csv(sink.getvalue().decode()).tolist()
+        == HASHER.columns(table.columns, n).tolist()
+    )
     sliced = table.slice(13, 100)
-    assert HASHER.columns(sliced.columns, 100).tolist() == HASHER.columns(table.columns, n).tolist()[13:113]
+    assert (
+        HASHER.columns(sliced.columns, 100).tolist()
+        == HASHER.columns(table.columns, n).tolist()[13:113]
+    )
 
 
 def test_lists_do_not_count():
@@ -122,12 +163,16 @@ def test_lists_do_not_count():
 def test_another_secret_has_other_hashes():
     other = RowHasher(bytes(32))
     column = [pa.array(["a", "b"])]
-    assert not set(HASHER.columns(column, 2).tolist()) & set(other.columns(column, 2).tolist())
+    assert not set(HASHER.columns(column, 2).tolist()) & set(
+        other.columns(column, 2).tolist()
+    )
 
 
 @given(st.lists(st.tuples(CELLS, CELLS), max_size=12, unique=True))
 def test_identifiers_count_byte_for_byte_and_in_their_order(pairs):
-    columns = [encode(list(column), "id") for column in zip(*pairs, strict=True)] or [encode([], "id")] * 2
+    columns = [encode(list(column), "id") for column in zip(*pairs, strict=True)] or [
+        encode([], "id")
+    ] * 2
     assert len(set(HASHER.identifiers(columns).tolist())) == len(pairs)
 
 
@@ -145,26 +190,37 @@ def test_a_census_knows_order_and_multiset():
 
 
 @pytest.mark.parametrize(
-    ("size", "share"), [(1000, 0.0), (1000, 0.3), (50_000, 0.0), (50_000, 0.3), (50_000, 1.0)]
+    ("size", "share"),
+    [(1000, 0.0), (1000, 0.3), (50_000, 0.0), (50_000, 0.3), (50_000, 1.0)],
 )
 def test_the_share_in_other_data_sets(size, share):
     """Within 5 standard deviations of what a sample of 4096 can tell; exact where all records are in it."""
     draw = np.random.default_rng(3)
     old = draw.integers(0, 2**64, 3 * size, np.uint64)
     new = np.concatenate(
-        [old[: round(share * size)], draw.integers(0, 2**64, size - round(share * size), np.uint64)]
+        [
+            old[: round(share * size)],
+            draw.integers(0, 2**64, size - round(share * size), np.uint64),
+        ]
     )
-    halves = [census(part).content().sample() for part in np.array_split(draw.permutation(old), 2)]
+    halves = [
+        census(part).content().sample()
+        for part in np.array_split(draw.permutation(old), 2)
+    ]
     found = census(draw.permutation(new)).content().share_in(halves)
     seen = size if size < SAMPLE else SAMPLE / 3
-    assert found == pytest.approx(share, abs=5 * (share * (1 - share) / seen) ** 0.5 + 1e-12)
+    assert found == pytest.approx(
+        share, abs=5 * (share * (1 - share) / seen) ** 0.5 + 1e-12
+    )
 
 
 def test_records_that_are_not_unique_tell_nothing():
     """The share of coincidences is at most 1/e, so one half is never reached by chance."""
     draw = random.Random(4)
     for kinds in (3, 300, 1000, 3000, 10_000):
-        old, new = ([draw.randrange(kinds) * 2**50 for _ in range(1000)] for _ in range(2))
+        old, new = (
+            [draw.randrange(kinds) * 2**50 for _ in range(1000)] for _ in range(2)
+        )
         assert census(new).content().share_in([census(old).content().sample()]) < 0.45
     assert census([]).content().share_in([census([1]).content().sample()]) == 0.0
     assert census([1, 2]).content().share_in([]) == 0.0

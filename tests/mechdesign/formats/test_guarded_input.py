@@ -41,7 +41,9 @@ def assert_refused(message: str, *arguments, **options) -> None:
 
 def test_the_hash_of_a_file(path):
     told = []
-    with GuardedInput(path, progress=lambda done, total: told.append((done, total))) as source:
+    with GuardedInput(
+        path, progress=lambda done, total: told.append((done, total))
+    ) as source:
         assert source.path.read_bytes() == DATA
         source.check()
     assert source.sha256 == hashlib.sha256(DATA).hexdigest()
@@ -72,7 +74,9 @@ def test_where_files_need_names(stdin, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="files without names are those of Linux")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="files without names are those of Linux"
+)
 def test_a_disk_that_makes_no_files_without_names(stdin, tmp_path, monkeypatch):
     real = os.open
 
@@ -133,7 +137,8 @@ def test_an_input_that_changes(path, change):
         source.check()
         change(path)
         with pytest.raises(
-            InputError, match=r"in\.csv changed while it was read, and nothing was written; start"
+            InputError,
+            match=r"in\.csv changed while it was read, and nothing was written; start",
         ):
             source.check()
 
@@ -162,17 +167,23 @@ def test_what_is_wrong_with_an_input_that_changes_is_that_it_changes(path):
 
 def test_reading_is_no_change(path):
     with GuardedInput(path) as source:
-        os.utime(path, ns=(0, path.stat().st_mtime_ns)) if sys.platform == "win32" else path.read_bytes()
+        os.utime(
+            path, ns=(0, path.stat().st_mtime_ns)
+        ) if sys.platform == "win32" else path.read_bytes()
         source.check()
     assert source.sha256 == hashlib.sha256(DATA).hexdigest()
 
 
 def test_what_cannot_be_read(tmp_path, stdin):
     assert_refused("none.csv: there is no such file", tmp_path / "none.csv")
-    assert_refused(r"is a folder, not a file|cannot be read: permission denied", tmp_path)
+    assert_refused(
+        r"is a folder, not a file|cannot be read: permission denied", tmp_path
+    )
     stdin(b"data")
     assert_refused(
-        "standard input cannot be copied to .*none: no such file or directory", "-", spool=tmp_path / "none"
+        "standard input cannot be copied to .*none: no such file or directory",
+        "-",
+        spool=tmp_path / "none",
     )
 
 
@@ -182,7 +193,9 @@ def test_a_disk_that_does_not_give_it_back(path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("builtins.open", broken)
-        with pytest.raises(InputError, match=r"in\.csv cannot be read: input/output error"):
+        with pytest.raises(
+            InputError, match=r"in\.csv cannot be read: input/output error"
+        ):
             GuardedInput(path)
 
 
@@ -197,10 +210,15 @@ def test_no_room_for_a_copy(stdin, tmp_path, monkeypatch):
         write = full
 
     monkeypatch.setattr(
-        "builtins.open", lambda f, mode="r", **kw: Full(f, mode) if mode == "wb" else opened(f, mode, **kw)
+        "builtins.open",
+        lambda f, mode="r", **kw: (
+            Full(f, mode) if mode == "wb" else opened(f, mode, **kw)
+        ),
     )
     assert_refused(
-        f"standard input cannot be copied to {tmp_path}: no space left on device", "-", spool=tmp_path
+        f"standard input cannot be copied to {tmp_path}: no space left on device",
+        "-",
+        spool=tmp_path,
     )
     monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []
@@ -208,5 +226,7 @@ def test_no_room_for_a_copy(stdin, tmp_path, monkeypatch):
 
 def test_a_standard_input_that_is_closed(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(InputError, match="standard input is closed; open it, or name a file"):
+    with pytest.raises(
+        InputError, match="standard input is closed; open it, or name a file"
+    ):
         GuardedInput("-")

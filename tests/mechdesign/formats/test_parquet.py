@@ -25,7 +25,9 @@ class Point(pa.ExtensionType):
     """An extension type that Arrow does not know by itself."""
 
     def __init__(self):
-        super().__init__(pa.struct([("x", pa.float64()), ("y", pa.float64())]), "tests.point")
+        super().__init__(
+            pa.struct([("x", pa.float64()), ("y", pa.float64())]), "tests.point"
+        )
 
     def __arrow_ext_serialize__(self):
         return b""
@@ -55,29 +57,51 @@ EVERYTHING = {
     "unsigned": pa.array([1, 2, None, 2**64 - 1], pa.uint64()),
     "float": pa.array([0.1, float("nan"), None, -0.0]),
     "half": pa.array([0.5, None, 1.5, -0.0], pa.float32()),
-    "money": pa.array([decimal.Decimal("1.10"), None, decimal.Decimal("0.01"), decimal.Decimal("9.99")]),
+    "money": pa.array(
+        [
+            decimal.Decimal("1.10"),
+            None,
+            decimal.Decimal("0.01"),
+            decimal.Decimal("9.99"),
+        ]
+    ),
     "wide": pa.array(
-        [decimal.Decimal(10**60), None, decimal.Decimal(0), decimal.Decimal(1)], pa.decimal256(70, 2)
+        [decimal.Decimal(10**60), None, decimal.Decimal(0), decimal.Decimal(1)],
+        pa.decimal256(70, 2),
     ),
     "flag": pa.array([True, None, False, True]),
-    "day": pa.array([dt.date(2024, 1, 31), None, dt.date(1900, 1, 1), dt.date(2100, 1, 1)]),
+    "day": pa.array(
+        [dt.date(2024, 1, 31), None, dt.date(1900, 1, 1), dt.date(2100, 1, 1)]
+    ),
     "second": pa.array([1, None, 3, 4], pa.timestamp("s")),
     "milli": pa.array([1, None, 3, 4], pa.timestamp("ms", "UTC")),
     "nano": pa.array([1, None, 3, 4], pa.timestamp("ns", "Europe/Berlin")),
     "time": pa.array([1, None, 3, 4], pa.time32("ms")),
     "span": pa.array([1, None, 3, 4], pa.duration("ms")),
     "kind": pa.array(["u", None, "v", "u"]).dictionary_encode(),
-    "order": pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0], pa.int8()), ["lo", "hi"], ordered=True),
+    "order": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None, 0], pa.int8()), ["lo", "hi"], ordered=True
+    ),
     "codes": pa.array([7, None, 8, 7]).dictionary_encode(),
     "list": pa.array([[1], None, [], [2, None]]),
     "large list": pa.array([["a"], None, [], ["b", None]], pa.large_list(pa.string())),
     "pair": pa.array([[1, 2], None, [3, 4], [5, None]], pa.list_(pa.int16(), 2)),
-    "record": pa.array([{"k": 1, "l": ["z"]}, None, {"k": None, "l": []}, {"k": 2, "l": None}]),
-    "map": pa.array([[("a", 1)], None, [], [("b", None)]], pa.map_(pa.string(), pa.int32())),
-    "point": pa.ExtensionArray.from_storage(
-        Point(), pa.array([{"x": 1.0, "y": 2.0}, None, {"x": 0.0, "y": 0.0}, None], Point().storage_type)
+    "record": pa.array(
+        [{"k": 1, "l": ["z"]}, None, {"k": None, "l": []}, {"k": 2, "l": None}]
     ),
-    "json": pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(["{}", None, "[]", "1"])),
+    "map": pa.array(
+        [[("a", 1)], None, [], [("b", None)]], pa.map_(pa.string(), pa.int32())
+    ),
+    "point": pa.ExtensionArray.from_storage(
+        Point(),
+        pa.array(
+            [{"x": 1.0, "y": 2.0}, None, {"x": 0.0, "y": 0.0}, None],
+            Point().storage_type,
+        ),
+    ),
+    "json": pa.ExtensionArray.from_storage(
+        pa.json_(pa.string()), pa.array(["{}", None, "[]", "1"])
+    ),
     "nothing": pa.nulls(4),
 }
 
@@ -87,7 +111,9 @@ def everything():
         pa.field(name, column.type, metadata={"about": f"the column {name}"})
         for name, column in EVERYTHING.items()
     ]
-    return pa.Table.from_arrays(list(EVERYTHING.values()), schema=pa.schema(fields, {"about": "people"}))
+    return pa.Table.from_arrays(
+        list(EVERYTHING.values()), schema=pa.schema(fields, {"about": "people"})
+    )
 
 
 def stored(table, **options):
@@ -99,9 +125,15 @@ def stored(table, **options):
 def copied(data, outputs, fresh=(), encode=(), read=()):
     """What the sink makes of a file, if every written column holds the same text in all rows."""
     target = io.BytesIO()
-    with open_source(io.BytesIO(data), name="in.parquet") as source, source.sink(target, outputs) as sink:
+    with (
+        open_source(io.BytesIO(data), name="in.parquet") as source,
+        source.sink(target, outputs) as sink,
+    ):
         for batch in source.batches(encode=encode, read=read):
-            sink.write(batch, [pa.array([text] * batch.num_rows, pa.string()) for text in fresh])
+            sink.write(
+                batch,
+                [pa.array([text] * batch.num_rows, pa.string()) for text in fresh],
+            )
         assert sink.records == source.records == source.position == source.size
     assert not target.closed
     return target.getvalue()
@@ -135,7 +167,9 @@ def test_every_type_stays(monkeypatch, encode, dictionary, arrow):
     if not arrow:
         table = table.drop_columns(["half", "large", "view", "json", "point"])
     encode = [name for name in encode if name in table.column_names]
-    data = stored(table, use_dictionary=dictionary, store_schema=arrow, row_group_size=3)
+    data = stored(
+        table, use_dictionary=dictionary, store_schema=arrow, row_group_size=3
+    )
     copy = copied(data, all_kept(table), encode=encode)
     assert_same(data, copy)
     assert (b"ARROW:schema" in metadata_of(copy).metadata) == arrow
@@ -148,7 +182,9 @@ def few_at_once(monkeypatch):
     """The files in which columns wait, of which hardly any are read together."""
     monkeypatch.setattr(parquet_stream, "AT_ONCE", 600)
     made: list[NamelessFile] = []
-    monkeypatch.setattr(parquet_stream, "NamelessFile", lambda: made.append(NamelessFile()) or made[-1])
+    monkeypatch.setattr(
+        parquet_stream, "NamelessFile", lambda: made.append(NamelessFile()) or made[-1]
+    )
     return made
 
 
@@ -158,7 +194,10 @@ def test_every_type_stays_where_columns_are_read_in_turn(few_at_once, encode):
     data = stored(table, row_group_size=3)
     assert_same(data, copied(data, all_kept(table), encode=encode))
     assert not few_at_once  # "a.b" might be a field of "a"
-    table, encode = table.drop_columns(["a.b"]), [name for name in encode if name != "a.b"]
+    table, encode = (
+        table.drop_columns(["a.b"]),
+        [name for name in encode if name != "a.b"],
+    )
     data = stored(table, row_group_size=3)
     assert_same(data, copied(data, all_kept(table), encode=encode))
     assert len(few_at_once) >= 6
@@ -166,10 +205,15 @@ def test_every_type_stays_where_columns_are_read_in_turn(few_at_once, encode):
 
 
 def test_no_room_for_columns_that_wait(few_at_once, monkeypatch):
-    monkeypatch.setattr(parquet_stream, "NamelessFile", lambda: SimpleNamespace(path="/dev/full", close=int))
+    monkeypatch.setattr(
+        parquet_stream,
+        "NamelessFile",
+        lambda: SimpleNamespace(path="/dev/full", close=int),
+    )
     table = everything().drop_columns(["a.b"])
     with pytest.raises(
-        InputError, match=r"^in.parquet is so wide .* temporary files, which is full; .*\(TMPDIR\)$"
+        InputError,
+        match=r"^in.parquet is so wide .* temporary files, which is full; .*\(TMPDIR\)$",
     ):
         copied(stored(table), all_kept(table))
 
@@ -180,7 +224,10 @@ def test_columns_to_encode_come_as_codes_where_they_can():
         (batch,) = source.batches(encode=list(EVERYTHING), read=["text", "int"])
     for name, column in EVERYTHING.items():
         coded = pa.types.is_dictionary(batch.column(name).type)
-        single = not (pa.types.is_nested(column.type) or isinstance(column.type, pa.BaseExtensionType))
+        single = not (
+            pa.types.is_nested(column.type)
+            or isinstance(column.type, pa.BaseExtensionType)
+        )
         assert coded == (single and name != "nothing"), name
         assert str(batch.column(name).to_pylist()) == str(column.to_pylist())
 
@@ -203,9 +250,13 @@ def test_columns_written_added_and_left_out():
         WrittenColumn("work", replaces=1),
         WrittenColumn("last"),
     ]
-    copy = table_of(copied(stored(table), outputs, ["f", "{a, b}", None], encode=["job"]))
+    copy = table_of(
+        copied(stored(table), outputs, ["f", "{a, b}", None], encode=["job"])
+    )
     assert copy.column_names == ["first", "id", "work", "last"]
-    assert copy.to_pylist() == [{"first": "f", "id": i, "work": "{a, b}", "last": None} for i in (1, 2)]
+    assert copy.to_pylist() == [
+        {"first": "f", "id": i, "work": "{a, b}", "last": None} for i in (1, 2)
+    ]
     assert copy.schema.field("work").type == pa.string()
 
 
@@ -213,7 +264,9 @@ def test_columns_written_added_and_left_out():
 def test_written_texts_of_any_type(kind):
     data = stored(pa.table({"job": ["a", "b", "c"]}), row_group_size=2)
     texts = {
-        "dictionary": pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["p", "q"])),
+        "dictionary": pa.DictionaryArray.from_arrays(
+            pa.array([1, 0, None]), pa.array(["p", "q"])
+        ),
         "large": pa.array(["q", "p", None], pa.large_string()),
     }[kind]
     target = io.BytesIO()
@@ -233,7 +286,9 @@ def test_written_texts_of_any_type(kind):
 def test_row_groups_are_those_of_the_source(monkeypatch, sizes, rows):
     monkeypatch.setattr(parquet_stream, "ROWS_PER_BATCH", rows)
     sink = io.BytesIO()
-    table = pa.table({"id": range(sum(sizes)), "job": [f"j{i % 3}" for i in range(sum(sizes))]})
+    table = pa.table(
+        {"id": range(sum(sizes)), "job": [f"j{i % 3}" for i in range(sum(sizes))]}
+    )
     start = 0
     with pq.ParquetWriter(sink, table.schema) as writer:
         for size in sizes:
@@ -241,7 +296,9 @@ def test_row_groups_are_those_of_the_source(monkeypatch, sizes, rows):
             start += size
     copy = copied(sink.getvalue(), [KeptColumn(0), WrittenColumn("job", 1)], ["x"])
     metadata = metadata_of(copy)
-    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == sizes
+    assert [
+        metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)
+    ] == sizes
     assert table_of(copy)["id"].to_pylist() == list(range(sum(sizes)))
 
 
@@ -256,12 +313,18 @@ def test_a_row_group_that_takes_too_much_memory_is_split(monkeypatch):
 
 @pytest.mark.parametrize("groups", [0, 1, 3])
 def test_files_without_records(groups):
-    schema = pa.schema({"id": pa.int8(), "job": pa.dictionary(pa.int8(), pa.string())}, {"about": "nobody"})
+    schema = pa.schema(
+        {"id": pa.int8(), "job": pa.dictionary(pa.int8(), pa.string())},
+        {"about": "nobody"},
+    )
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, schema) as writer:
         for _ in range(groups):
             writer.write_table(schema.empty_table())
-    assert_same(sink.getvalue(), copied(sink.getvalue(), [KeptColumn(0), KeptColumn(1)], encode=["job"]))
+    assert_same(
+        sink.getvalue(),
+        copied(sink.getvalue(), [KeptColumn(0), KeptColumn(1)], encode=["job"]),
+    )
 
 
 def leaf(data, i, group=0):
@@ -291,10 +354,18 @@ def test_the_compression_of_every_column_stays():
             "job": "zstd",
         },
         use_dictionary=["b", "d.list.element"],
-        column_encoding={"a": "DELTA_BINARY_PACKED", "c": "BYTE_STREAM_SPLIT", "e": "DELTA_BYTE_ARRAY"},
+        column_encoding={
+            "a": "DELTA_BINARY_PACKED",
+            "c": "BYTE_STREAM_SPLIT",
+            "e": "DELTA_BYTE_ARRAY",
+        },
         write_statistics=["a", "e"],
     )
-    outputs = [*(KeptColumn(i) for i in range(5)), WrittenColumn("work", replaces=5), WrittenColumn("more")]
+    outputs = [
+        *(KeptColumn(i) for i in range(5)),
+        WrittenColumn("work", replaces=5),
+        WrittenColumn("more"),
+    ]
     copy = copied(data, outputs, ["label", "extra"])
     for i in range(5):
         before, after = leaf(data, i), leaf(copy, i)
@@ -302,47 +373,75 @@ def test_the_compression_of_every_column_stays():
         assert after.compression == before.compression
         assert after.is_stats_set
     assert leaf(copy, 5).compression == "ZSTD"
-    assert table_of(copy).drop_columns(["work", "more"]).equals(table.drop_columns(["job"]))
+    assert (
+        table_of(copy)
+        .drop_columns(["work", "more"])
+        .equals(table.drop_columns(["job"]))
+    )
 
 
 def test_no_order_of_rows_is_claimed():
     """A released column may be one that the rows were sorted by."""
     table = pa.table({"a": [1], "job": ["x"]})
-    data = stored(table, sorting_columns=[pq.SortingColumn(1), pq.SortingColumn(0, True, True)])
+    data = stored(
+        table, sorting_columns=[pq.SortingColumn(1), pq.SortingColumn(0, True, True)]
+    )
     copy = copied(data, [KeptColumn(0), WrittenColumn("job", 1)], ["y"])
     assert metadata_of(copy).row_group(0).sorting_columns == ()
 
 
 @pytest.mark.parametrize("compliant", [True, False])
 def test_names_within_lists_stay(compliant):
-    table = pa.table({"list": pa.array([[1], []], pa.list_(pa.field("thing", pa.int64())))})
+    table = pa.table(
+        {"list": pa.array([[1], []], pa.list_(pa.field("thing", pa.int64())))}
+    )
     data = stored(table, use_compliant_nested_type=compliant)
-    assert leaf(copied(data, [KeptColumn(0)]), 0).path_in_schema == leaf(data, 0).path_in_schema
+    assert (
+        leaf(copied(data, [KeptColumn(0)]), 0).path_in_schema
+        == leaf(data, 0).path_in_schema
+    )
     assert_same(data, copied(data, [KeptColumn(0)]))
 
 
 def test_moments_of_96_bits_keep_their_values_and_their_type():
-    table = pa.table({"t": pa.array([1, None, 10**18], pa.timestamp("ns")), "job": ["a", "b", "c"]})
+    table = pa.table(
+        {"t": pa.array([1, None, 10**18], pa.timestamp("ns")), "job": ["a", "b", "c"]}
+    )
     data = stored(table, use_deprecated_int96_timestamps=True)
     copy = copied(data, [KeptColumn(0), WrittenColumn("job", 1)], ["x"])
-    assert (leaf(data, 0).physical_type, leaf(copy, 0).physical_type) == ("INT96", "INT64")
+    assert (leaf(data, 0).physical_type, leaf(copy, 0).physical_type) == (
+        "INT96",
+        "INT64",
+    )
     assert table_of(copy)["t"].equals(table["t"])
     assert table_of(copy).schema.field("t") == table_of(data).schema.field("t")
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
-def test_many_equal_texts_pass_as_codes_and_differing_dictionaries_are_joined(monkeypatch, request, in_turn):
+def test_many_equal_texts_pass_as_codes_and_differing_dictionaries_are_joined(
+    monkeypatch, request, in_turn
+):
     """A column whose dictionary outgrows its page goes on in plain text; the copy holds the same."""
     made = request.getfixturevalue("few_at_once") if in_turn else []
-    monkeypatch.setattr(parquet_stream, "AT_ONCE", 20_000 if in_turn else parquet_stream.AT_ONCE)
+    monkeypatch.setattr(
+        parquet_stream, "AT_ONCE", 20_000 if in_turn else parquet_stream.AT_ONCE
+    )
     monkeypatch.setattr(parquet_stream, "ROWS_PER_BATCH", 1000)
     many = [f"a rather long text, number {i}" for i in range(4000)]
     table = pa.table({"few": ["x", "y"] * 2000, "many": many})
-    data = stored(table, dictionary_pagesize_limit=10_000, row_group_size=3000, data_page_size=2000)
+    data = stored(
+        table,
+        dictionary_pagesize_limit=10_000,
+        row_group_size=3000,
+        data_page_size=2000,
+    )
     copy = copied(data, [KeptColumn(0), KeptColumn(1)], encode=["many"])
     assert_same(data, copy)
     assert len(made) == 4 * in_turn
-    assert leaf(copy, 0).total_uncompressed_size <= 2 * leaf(data, 0).total_uncompressed_size
+    assert (
+        leaf(copy, 0).total_uncompressed_size
+        <= 2 * leaf(data, 0).total_uncompressed_size
+    )
 
 
 def test_what_pandas_noted_of_columns():
@@ -354,9 +453,16 @@ def test_what_pandas_noted_of_columns():
     frame.to_parquet(sink)
     with open_source(io.BytesIO(sink.getvalue()), name="in.parquet") as source:
         assert source.header == ["job", "id", "gone", "key"]
-    outputs = [WrittenColumn("job", 0), KeptColumn(1), WrittenColumn("new"), KeptColumn(3)]
+    outputs = [
+        WrittenColumn("job", 0),
+        KeptColumn(1),
+        WrittenColumn("new"),
+        KeptColumn(3),
+    ]
     copy = copied(sink.getvalue(), outputs, ["x", "y"])
-    expected = pd.DataFrame({"job": ["x", "x"], "id": [1, 2], "new": ["y", "y"]}, index=frame.index)
+    expected = pd.DataFrame(
+        {"job": ["x", "x"], "id": [1, 2], "new": ["y", "y"]}, index=frame.index
+    )
     pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(copy)), expected)
     notes = json.loads(table_of(copy).schema.metadata[b"pandas"])
     assert [note["name"] for note in notes["columns"]] == ["job", "id", "key", "new"]
@@ -382,22 +488,31 @@ def test_refusals(tmp_path):
     data = stored(pa.table({"a": [1, 2]}))
     with open_source(io.BytesIO(data), name="in.parquet") as source:
         with pytest.raises(
-            InputError, match=r"^out\.parquet: Parquet is compressed inside: it cannot be packed"
+            InputError,
+            match=r"^out\.parquet: Parquet is compressed inside: it cannot be packed",
         ):
             packing_of(source, "out.parquet", None, "gzip")
         with pytest.raises(InputError, match="there is no column 'b'"):
             next(source.batches(encode=["b"]))
     twice = stored(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"]))
-    with pytest.raises(InputError, match=r"in\.parquet: the column 'a' is there more than once"):
+    with pytest.raises(
+        InputError, match=r"in\.parquet: the column 'a' is there more than once"
+    ):
         open_source(io.BytesIO(twice), name="in.parquet")
     for broken in (data[:-20], b"PAR1", data[:8] + bytes(20)):
-        with pytest.raises(InputError, match=r"in\.parquet cannot be read as Parquet: ") as caught:
+        with pytest.raises(
+            InputError, match=r"in\.parquet cannot be read as Parquet: "
+        ) as caught:
             open_source(io.BytesIO(broken), name="in.parquet")
         assert "\n" not in str(caught.value)
 
 
 def test_a_page_that_is_damaged():
-    data = bytearray(stored(pa.table({"a": ["x", "y"] * 3000}), compression="zstd", use_dictionary=False))
+    data = bytearray(
+        stored(
+            pa.table({"a": ["x", "y"] * 3000}), compression="zstd", use_dictionary=False
+        )
+    )
     data[60:90] = bytes(30)
     with (
         pytest.raises(InputError, match=r"in\.parquet cannot be read as Parquet: "),
@@ -429,15 +544,25 @@ def test_a_damaged_page_is_refused(tmp_path):
     """Page checksums, where the writer left some, are compared: a flipped byte reaches no release."""
     path = tmp_path / "in.parquet"
     table = pa.table({"id": np.arange(50_000), "job": ["a", "b"] * 25_000})
-    pq.write_table(table, path, write_page_checksum=True, compression="none", use_dictionary=["job"])
+    pq.write_table(
+        table,
+        path,
+        write_page_checksum=True,
+        compression="none",
+        use_dictionary=["job"],
+    )
     data = bytearray(path.read_bytes())
     at = data.index(np.arange(20_000, 20_004).tobytes())
     data[at] ^= 1
     path.write_bytes(data)
-    assert pq.read_table(path)["id"][20_000].as_py() == 20_001  # nothing else notices it
+    assert (
+        pq.read_table(path)["id"][20_000].as_py() == 20_001
+    )  # nothing else notices it
     with (
         open_source(path) as source,
-        pytest.raises(InputError, match=r"in\.parquet cannot be read as Parquet.*CRC checksum"),
+        pytest.raises(
+            InputError, match=r"in\.parquet cannot be read as Parquet.*CRC checksum"
+        ),
     ):
         list(source.batches())
 
@@ -454,11 +579,16 @@ def test_a_full_disk_is_one_error(tmp_path, capfd, rows):
     """What a buffer of Arrow still holds goes nowhere, and Arrow complains of nothing on its own."""
 
     def copy():
-        with open_source(tmp_path / "in.parquet") as source, source.sink(Full(), [KeptColumn(0)]) as sink:
+        with (
+            open_source(tmp_path / "in.parquet") as source,
+            source.sink(Full(), [KeptColumn(0)]) as sink,
+        ):
             for batch in source.batches():
                 sink.write(batch, [])
 
-    pq.write_table(pa.table({"n": np.random.default_rng(1).random(rows)}), tmp_path / "in.parquet")
+    pq.write_table(
+        pa.table({"n": np.random.default_rng(1).random(rows)}), tmp_path / "in.parquet"
+    )
     with pytest.raises(OSError, match="No space left"):
         copy()
     gc.collect()

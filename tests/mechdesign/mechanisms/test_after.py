@@ -33,10 +33,19 @@ def matrix_of(channel):
 
 def keeps(joint, channels, limits):
     """All tuples keep to the limits, by full enumeration in fractions."""
-    high, low, ratio = extremes(joint.counts, [matrix_of(channel) for channel in channels])
-    pairs = [(high, limits.upper), (1 / low if low else None, limits.lower), (ratio, limits.ratio)]
+    high, low, ratio = extremes(
+        joint.counts, [matrix_of(channel) for channel in channels]
+    )
+    pairs = [
+        (high, limits.upper),
+        (1 / low if low else None, limits.lower),
+        (ratio, limits.ratio),
+    ]
     return all(
-        math.isinf(limit) or (value is not None and log_upper(value.numerator, value.denominator) <= limit)
+        math.isinf(limit)
+        or (
+            value is not None and log_upper(value.numerator, value.denominator) <= limit
+        )
         for value, limit in pairs
     )
 
@@ -50,7 +59,10 @@ def small_table(seed, sensitive=2, useful=4):
 def test_after_a_constant_it_is_the_plain_optimum(notion):
     """A release that says nothing leaves everything: utility and bound are those without it."""
     joint = uniform_table(6, 3, 1)
-    plain, after = md.design(joint, notion), md.design(joint, notion, after=[constant(joint)])
+    plain, after = (
+        md.design(joint, notion),
+        md.design(joint, notion, after=[constant(joint)]),
+    )
     assert abs(plain.nmi - after.nmi) <= 2e-4
     assert after.certificate.gap_nmi <= 1e-4
     assert after.certificate.upper_bound_nmi >= plain.nmi
@@ -89,7 +101,9 @@ def test_spending_in_two_steps_never_keeps_more_than_at_once(seed):
     first = md.design(joint, md.ALIP(0.2, 0.2)).channel
     spent = md.design(joint, notion, after=[first]).spending
     assert spent.kept_before <= spent.kept + 1e-12
-    assert spent.kept / spent.entropy <= spent.at_once.certificate.upper_bound_nmi + 1e-12
+    assert (
+        spent.kept / spent.entropy <= spent.at_once.certificate.upper_bound_nmi + 1e-12
+    )
     assert abs(spent.at_once.nmi - md.design(joint, notion).nmi) <= 2e-3
 
 
@@ -101,7 +115,10 @@ def test_a_third_release():
     third = md.design(joint, notion, after=[first, second])
     assert keeps(joint, [first, second, third.channel], notion.limits)
     assert third.channel.record.after == (digest(first), digest(second))
-    assert third.spending.together.achieved == md.compose([first, second, third.channel]).achieved
+    assert (
+        third.spending.together.achieved
+        == md.compose([first, second, third.channel]).achieved
+    )
 
 
 def test_another_column():
@@ -127,10 +144,14 @@ def test_another_column():
     assert found.nmi <= best + ERROR <= found.certificate.upper_bound_nmi + 2 * ERROR
     assert found.spending.kept <= found.spending.at_once.mutual_information + 1e-3
     assert audit(found.channel, joint, notion, after=[first]).satisfied
-    assert found.achieved == audit(found.channel, joint.releasing("two"), notion).achieved
+    assert (
+        found.achieved == audit(found.channel, joint.releasing("two"), notion).achieved
+    )
 
 
-@pytest.mark.parametrize("mechanism", ["subset-merging", "complete-merging", "subset-response"])
+@pytest.mark.parametrize(
+    "mechanism", ["subset-merging", "complete-merging", "subset-response"]
+)
 def test_heuristics_keep_the_joint_promise(mechanism):
     joint = small_table(8, 3, 7)
     notion = md.ALIP(0.5, 0.5)
@@ -143,7 +164,9 @@ def test_heuristics_keep_the_joint_promise(mechanism):
 
 def test_an_earlier_release_that_breaks_the_promise():
     joint = small_table(2)
-    identity = Channel(joint.useful, joint.useful.names, np.eye(4, dtype=int).tolist(), 1, joint)
+    identity = Channel(
+        joint.useful, joint.useful.names, np.eye(4, dtype=int).tolist(), 1, joint
+    )
     with pytest.raises(md.NotPrivate, match="breaks the promise already"):
         md.design(joint, md.ALIP(0.01, 0.01), after=[identity])
     with pytest.raises(md.NotPrivate, match="together break"):
@@ -171,19 +194,32 @@ def test_information_of_several_outputs_is_that_of_their_product():
     joint = small_table(4)
     channel = md.design(joint, md.LIP(0.5)).channel
     alone = information([channel], joint)
-    assert alone == pytest.approx(md.design(joint, md.LIP(0.5)).mutual_information, rel=1e-12)
-    assert information([channel, constant(joint)], joint) == pytest.approx(alone, rel=1e-12)
+    assert alone == pytest.approx(
+        md.design(joint, md.LIP(0.5)).mutual_information, rel=1e-12
+    )
+    assert information([channel, constant(joint)], joint) == pytest.approx(
+        alone, rel=1e-12
+    )
 
 
 def test_another_column_keeps_its_bins():
     """A channel of bins that is designed after one of another column is applied to numbers, and audited as such."""
-    records = [(s, one, str(n)) for s, one, n in zip("abab" * 30, "uvwvuw" * 20, range(120), strict=True)]
-    frame = dict(zip(("s", "one", "n"), map(list, zip(*records, strict=True)), strict=True))
-    joint = md.Joint.from_table(pa.table(frame), sensitive="s", useful=("one", "n"), bins={"n": 25})
+    records = [
+        (s, one, str(n))
+        for s, one, n in zip("abab" * 30, "uvwvuw" * 20, range(120), strict=True)
+    ]
+    frame = dict(
+        zip(("s", "one", "n"), map(list, zip(*records, strict=True)), strict=True)
+    )
+    joint = md.Joint.from_table(
+        pa.table(frame), sensitive="s", useful=("one", "n"), bins={"n": 25}
+    )
     first = md.design(joint.releasing("one"), md.ALIP(0.25, 0.25)).channel
     found = md.design(joint, md.ALIP(0.5, 0.5), after=[first], release="n").channel
     assert first.useful.bins in ((), (None,))
     assert found.useful.bins == joint.useful.bins[1:]
-    assert [symbol for (symbol,) in found.useful.symbols] == list(found.useful.bins[0].labels)
+    assert [symbol for (symbol,) in found.useful.symbols] == list(
+        found.useful.bins[0].labels
+    )
     assert len(found.apply(["7", "119"], insecure_seed=1)) == 2
     assert audit(found, joint, md.ALIP(0.5, 0.5), after=[first]).satisfied

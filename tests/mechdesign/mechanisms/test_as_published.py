@@ -19,7 +19,9 @@ HEURISTICS = (NAME, "subset-merging", "complete-merging")
 
 def failing_table():
     """Only a is risky, so there is nothing risky to merge it with."""
-    return Joint.from_counts([[90, 80, 300, 50], [10, 120, 300, 50]], useful_labels=list("abcd"))
+    return Joint.from_counts(
+        [[90, 80, 300, 50], [10, 120, 300, 50]], useful_labels=list("abcd")
+    )
 
 
 @pytest.mark.parametrize("mechanism", HEURISTICS)
@@ -27,7 +29,12 @@ def test_where_merging_fails_the_channel_violates_and_says_so(mechanism):
     joint = failing_table()
     found = design(joint, LDP(1.0), mechanism=mechanism, as_published=True)
     assert not audit(found.channel, joint, LDP(1.0)).satisfied
-    assert (found.verified, found.as_published, found.repaired, found.borrowed) == (False, True, False, ())
+    assert (found.verified, found.as_published, found.repaired, found.borrowed) == (
+        False,
+        True,
+        False,
+        (),
+    )
     assert found.mechanism == mechanism
     assert "VIOLATES" in found.messages[0]
     assert found.channel.outputs == ("a", "b", "c", "d")
@@ -39,11 +46,16 @@ def test_where_merging_fails_the_channel_violates_and_says_so(mechanism):
 
 @pytest.mark.parametrize("mechanism", HEURISTICS)
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
-def test_it_cannot_be_saved_even_where_it_satisfies(adult, tmp_path, mechanism, epsilon):
-    found = design(adult, ALIP.from_epsilon(epsilon, 0.65), mechanism=mechanism, as_published=True)
+def test_it_cannot_be_saved_even_where_it_satisfies(
+    adult, tmp_path, mechanism, epsilon
+):
+    found = design(
+        adult, ALIP.from_epsilon(epsilon, 0.65), mechanism=mechanism, as_published=True
+    )
     assert found.verified == audit(found.channel, adult, found.notion).satisfied
     with pytest.raises(
-        InputError, match="made as published, without repair, is for study and is not written"
+        InputError,
+        match="made as published, without repair, is for study and is not written",
     ):
         found.channel.save(tmp_path / "c.json")
     assert list(tmp_path.iterdir()) == []
@@ -69,7 +81,12 @@ def test_how_often_merging_fails_on_random_tables():
         p = rng.random((5, 17))
         joint = Joint.from_probabilities(p / p.sum())
         for epsilon in failures:
-            found = design(joint, ALIP.from_epsilon(epsilon), mechanism="complete-merging", as_published=True)
+            found = design(
+                joint,
+                ALIP.from_epsilon(epsilon),
+                mechanism="complete-merging",
+                as_published=True,
+            )
             failures[epsilon] += not found.verified
     # 0, 17 and 81 of 200 in the rebuild; three standard errors either way.
     assert failures[2.0] == 0
@@ -78,7 +95,9 @@ def test_how_often_merging_fails_on_random_tables():
 
 
 def test_the_optimum_has_no_published_variant(adult):
-    with pytest.raises(InputError, match="as_published belongs to the heuristics, not to optimal"):
+    with pytest.raises(
+        InputError, match="as_published belongs to the heuristics, not to optimal"
+    ):
         design(adult, LDP(1.0), as_published=True)
 
 
@@ -88,10 +107,16 @@ def test_the_command_line_marks_it_and_exits_1(tmp_path, capsys):
     table = tmp_path / "t.csv"
     table.write_text("s,a,b,c,d\n0,90,80,300,50\n1,10,120,300,50\n", encoding="utf-8")
     base = ["design", str(table), "--contingency", "--notion", "ldp", "--epsilon", "1"]
-    assert main([*base, "--mechanism", "subset-merging", "--as-published", "--json"]) == 1
+    assert (
+        main([*base, "--mechanism", "subset-merging", "--as-published", "--json"]) == 1
+    )
     captured = capsys.readouterr()
     record = json.loads(captured.out)
-    assert (record["verified"], record["as_published"], record["output"]) == (False, True, None)
+    assert (record["verified"], record["as_published"], record["output"]) == (
+        False,
+        True,
+        None,
+    )
     assert "VIOLATES" in captured.err
     assert main([*base, "--mechanism", "subset-merging", "--as-published"]) == 1
     text = capsys.readouterr().out

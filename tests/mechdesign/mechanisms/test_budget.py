@@ -26,7 +26,11 @@ def exp_at_most(nats: float, factor: Fraction) -> bool:
         return bool(arb(nats).exp() <= arb(fmpq(factor.numerator, factor.denominator)))
 
 
-@given(st.fractions(min_value=1, max_value=10**9, max_denominator=10**6).filter(lambda k: k > 1))
+@given(
+    st.fractions(min_value=1, max_value=10**9, max_denominator=10**6).filter(
+        lambda k: k > 1
+    )
+)
 def test_at_most_times_is_the_largest_budget_that_says_so(factor):
     """exp(eps) <= K < exp(next double after eps); the factor is a decimal as people type it."""
     typed = f"{math.floor(factor * 10**6) + 1}e-6"
@@ -46,7 +50,10 @@ def test_at_least_times_is_the_largest_budget_that_says_so(millionths):
 
 def test_percent_and_floats_are_read_as_written():
     assert (
-        share_of("--keep", "90%") == share_of("--keep", "90 %") == share_of("--keep", 0.9) == Fraction(9, 10)
+        share_of("--keep", "90%")
+        == share_of("--keep", "90 %")
+        == share_of("--keep", 0.9)
+        == Fraction(9, 10)
     )
 
 
@@ -54,10 +61,16 @@ def test_percent_and_floats_are_read_as_written():
     ("words", "expected"),
     [
         ({"at_most_times": 2}, md.ALIP(math.inf, math.log(2))),
-        ({"at_most_times": 2, "at_least_times": 0.5}, md.ALIP(math.log(2), math.log(2))),
+        (
+            {"at_most_times": 2, "at_least_times": 0.5},
+            md.ALIP(math.log(2), math.log(2)),
+        ),
         ({"at_least_times": 0.5, "notion": "min-lift"}, md.MinLift(math.log(2))),
         ({"at_most_times": 2, "notion": "max-lift"}, md.MaxLift(math.log(2))),
-        ({"at_most_times": 4, "at_least_times": 0.5, "notion": "lip"}, md.LIP(math.log(2))),
+        (
+            {"at_most_times": 4, "at_least_times": 0.5, "notion": "lip"},
+            md.LIP(math.log(2)),
+        ),
         ({"at_most_times": 2, "notion": "ldp"}, md.LDP(math.log(2))),
     ],
 )
@@ -67,7 +80,9 @@ def test_notions_in_words(words, expected):
 
 @pytest.mark.parametrize("notion", KINDS)
 @given(
-    counts=st.lists(st.lists(st.integers(1, 30), min_size=4, max_size=4), min_size=2, max_size=3),
+    counts=st.lists(
+        st.lists(st.integers(1, 30), min_size=4, max_size=4), min_size=2, max_size=3
+    ),
     room=st.floats(min_value=0.05, max_value=0.95),
 )
 def test_no_belief_is_above_max_posterior(notion, counts, room):
@@ -78,12 +93,16 @@ def test_no_belief_is_above_max_posterior(notion, counts, room):
     wanted = md.budget_for(joint, max_posterior=share, notion=notion)
     made = md.design(joint, wanted, mechanism="subset-merging")
     assert max(high for _, high in belief_ranges(made.channel, joint)) <= share
-    assert math.exp(wanted.limits.ratio if notion == "ldp" else wanted.limits.upper) > 1.0
+    assert (
+        math.exp(wanted.limits.ratio if notion == "ldp" else wanted.limits.upper) > 1.0
+    )
 
 
 def test_max_posterior_takes_the_smaller_of_two_sides():
     alone = md.budget_for(SKEWED, max_posterior=0.9)
-    assert md.budget_for(SKEWED, max_posterior=0.9, at_most_times=1.1).eps_u == at_most_times(1.1)
+    assert md.budget_for(
+        SKEWED, max_posterior=0.9, at_most_times=1.1
+    ).eps_u == at_most_times(1.1)
     assert md.budget_for(SKEWED, max_posterior=0.9, at_most_times=2) == alone
 
 
@@ -92,8 +111,13 @@ def test_max_posterior_in_the_population_takes_the_largest_share_that_the_counts
     table = md.budget_for(SKEWED, max_posterior=0.9)
     population = md.budget_for(SKEWED, max_posterior=0.9, confidence=0.95)
     assert 0.0 < population.eps_u < table.eps_u
-    known = {name: str(share) for name, share in zip(SKEWED.sensitive.names, (0.6, 0.3, 0.1), strict=True)}
-    given_shares = md.budget_for(SKEWED, max_posterior=0.9, confidence=0.95, known_shares=known)
+    known = {
+        name: str(share)
+        for name, share in zip(SKEWED.sensitive.names, (0.6, 0.3, 0.1), strict=True)
+    }
+    given_shares = md.budget_for(
+        SKEWED, max_posterior=0.9, confidence=0.95, known_shares=known
+    )
     assert given_shares.eps_u == pytest.approx(math.log(1.5))
 
 
@@ -129,15 +153,16 @@ def test_a_column_that_tells_nothing_is_kept_at_the_smallest_budget():
 def test_what_no_budget_keeps_is_refused_with_the_proven_bound():
     joint = md.Joint.from_counts([[10, 0, 5], [0, 10, 5]])
     with pytest.raises(
-        md.NotPrivate, match=r"no budget keeps 0.99 .* 700 nats no channel keeps above [\d.]+ % \(proven\)"
+        md.NotPrivate,
+        match=r"no budget keeps 0.99 .* 700 nats no channel keeps above [\d.]+ % \(proven\)",
     ):
         md.budget_for(joint, keep=0.99, lam=0.9995)
 
 
 def test_the_scale_is_that_of_four_digits():
-    assert [epsilon_of(step_of(e)) for e in (1e-4, 0.065, 0.9999, 1.0, 1.001, 12.34, 700.0)] == [
-        *(1e-4, 0.065, 0.9999, 1.0, 1.001, 12.34, 700.0)
-    ]
+    assert [
+        epsilon_of(step_of(e)) for e in (1e-4, 0.065, 0.9999, 1.0, 1.001, 12.34, 700.0)
+    ] == [*(1e-4, 0.065, 0.9999, 1.0, 1.001, 12.34, 700.0)]
     assert epsilon_of(LARGEST_STEP) == 700.0
     assert all(step_of(epsilon_of(k)) == k for k in range(0, LARGEST_STEP + 1, 7))
 
@@ -149,19 +174,40 @@ def test_the_scale_is_that_of_four_digits():
         ({"notion": "dp", "keep": 0.9}, "notion 'dp' is not known; use one of"),
         ({"at_most_times": 1}, r"at_most_times \(1\) must be above 1, as in 2"),
         ({"at_most_times": "two"}, r"at_most_times \('two'\) must be a number above 1"),
-        ({"at_most_times": math.inf}, r"at_most_times \('inf'\) must be a number above 1"),
+        (
+            {"at_most_times": math.inf},
+            r"at_most_times \('inf'\) must be a number above 1",
+        ),
         ({"at_most_times": 1e305}, r"eps_u \(702.288\) must be at most 700"),
-        ({"at_least_times": 2}, r"at_least_times \(2\) must be strictly between 0 and 1"),
-        ({"at_least_times": 0}, r"at_least_times \(0\) must be strictly between 0 and 1"),
-        ({"max_posterior": 1}, r"max_posterior \(1\) must be strictly between 0 and 1, as in 0.9 or 90%"),
+        (
+            {"at_least_times": 2},
+            r"at_least_times \(2\) must be strictly between 0 and 1",
+        ),
+        (
+            {"at_least_times": 0},
+            r"at_least_times \(0\) must be strictly between 0 and 1",
+        ),
+        (
+            {"max_posterior": 1},
+            r"max_posterior \(1\) must be strictly between 0 and 1, as in 0.9 or 90%",
+        ),
         ({"keep": 90}, r"keep \(90\) must be strictly between 0 and 1"),
         ({"keep": 0.9, "at_most_times": 2}, "leave out every other budget"),
-        ({"keep": 0.9, "mechanism": "subset-merging"}, "keep needs the optimum and its proven bound"),
+        (
+            {"keep": 0.9, "mechanism": "subset-merging"},
+            "keep needs the optimum and its proven bound",
+        ),
         ({"at_most_times": 2, "lam": 0.5}, "lam splits the budget that keep finds"),
         ({"at_most_times": 2, "notion": "l1"}, "l1 bounds averages"),
         ({"max_posterior": 0.9, "notion": "chi2"}, "chi2 bounds averages"),
-        ({"at_most_times": 2, "notion": "min-lift"}, "min-lift does not bound beliefs from above"),
-        ({"at_least_times": 0.5, "notion": "max-lift"}, "max-lift does not bound beliefs from below"),
+        (
+            {"at_most_times": 2, "notion": "min-lift"},
+            "min-lift does not bound beliefs from above",
+        ),
+        (
+            {"at_least_times": 0.5, "notion": "max-lift"},
+            "max-lift does not bound beliefs from below",
+        ),
     ],
 )
 def test_refusals(options, message):
@@ -171,7 +217,8 @@ def test_refusals(options, message):
 
 def test_a_belief_that_is_larger_already_is_no_budget():
     with pytest.raises(
-        md.NotPrivate, match=r"no release keeps every belief at most 0.5: 's0' has the share 0.606"
+        md.NotPrivate,
+        match=r"no release keeps every belief at most 0.5: 's0' has the share 0.606",
     ):
         md.budget_for(SKEWED, max_posterior=0.5)
     with pytest.raises(md.NotPrivate, match=r"'s0' may have the share 0.7"):
@@ -180,8 +227,11 @@ def test_a_belief_that_is_larger_already_is_no_budget():
 
 def test_one_share_does_not_speak_of_several_secrets_or_of_single_budgets():
     with pytest.raises(
-        md.InputError, match="max_posterior is for one sensitive column and every symbol alike"
+        md.InputError,
+        match="max_posterior is for one sensitive column and every symbol alike",
     ):
         md.budget_for(SKEWED, max_posterior=0.9, budgets={"s0": (0.5, 0.5)})
-    with pytest.raises(md.InputError, match="max_posterior is for one sensitive column"):
+    with pytest.raises(
+        md.InputError, match="max_posterior is for one sensitive column"
+    ):
         md.budget_for(SKEWED, max_posterior=0.9, protect_each=True)

@@ -48,7 +48,9 @@ def test_the_optimum_of_the_classes_is_that_of_the_symbols(seed, k):
     reduced = classes(joint)
     before, after = posteriors(joint, notion), posteriors(reduced.joint, notion)
     truth = exact(before.explicit).envelope(joint.p_x)
-    assert exact(after.explicit).envelope(reduced.joint.p_x) == pytest.approx(truth, abs=1e-9)
+    assert exact(after.explicit).envelope(reduced.joint.p_x) == pytest.approx(
+        truth, abs=1e-9
+    )
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(0, len(NOTIONS) - 1))
@@ -57,12 +59,16 @@ def test_a_channel_of_the_classes_becomes_one_of_the_symbols(seed, k):
     """Same cost, same mean, members of the polytope of the symbols, and at most |X| - |T| outputs more."""
     joint, notion = duplicated(seed, types=3, n=9), NOTIONS[k]
     reduced = classes(joint)
-    found = lower_envelope(posteriors(reduced.joint, notion, margin=1e-12), reduced.joint.p_x, gap=1e-8)
+    found = lower_envelope(
+        posteriors(reduced.joint, notion, margin=1e-12), reduced.joint.p_x, gap=1e-8
+    )
     weights, points = reduced.split(found.weights, found.points)
     np.testing.assert_allclose(points.combine(weights), joint.p_x, rtol=1e-7)
     assert weights @ points.entropies() == pytest.approx(found.value, abs=1e-9)
     assert posteriors(joint, notion).residual(points.toarray()).max() < 1e-9
-    assert len(points) <= len(found.points) + len(joint.useful) - len(reduced.joint.useful)
+    assert len(points) <= len(found.points) + len(joint.useful) - len(
+        reduced.joint.useful
+    )
     back = reduced.merged(points)
     assert weights @ back.entropies() == pytest.approx(found.value, abs=1e-9)
 
@@ -76,7 +82,9 @@ def test_classes_are_decided_in_integers():
 
 
 def test_names_are_those_of_first_members():
-    joint = Joint.from_counts([[1, 5, 2, 0], [3, 1, 6, 2], [6, 2, 12, 4]], useful_labels=["a", "b", "c", "d"])
+    joint = Joint.from_counts(
+        [[1, 5, 2, 0], [3, 1, 6, 2], [6, 2, 12, 4]], useful_labels=["a", "b", "c", "d"]
+    )
     reduced = classes(joint)
     assert reduced.joint.useful.names == ("a", "b", "d")
     assert reduced.joint.sensitive.names == ("s0", "s1")
@@ -94,7 +102,9 @@ def test_nothing_to_reduce():
     assert reduced.split(joint.p_x, points)[1] is points
 
 
-@pytest.mark.parametrize("counts", [[[1, 2], [2, 4]], [[2**255, 2**255, 1], [2**255, 2**255, 2]]])
+@pytest.mark.parametrize(
+    "counts", [[[1, 2], [2, 4]], [[2**255, 2**255, 1], [2**255, 2**255, 2]]]
+)
 def test_no_reduction_to_one_symbol_or_beyond_the_largest_entry(counts):
     """All columns alike is a table that is released as it is; and sums must fit the file."""
     joint = Joint.from_counts(counts)
@@ -104,7 +114,9 @@ def test_no_reduction_to_one_symbol_or_beyond_the_largest_entry(counts):
 def test_a_class_of_many_members_and_shares_of_any_size():
     """Weights of outputs over fifteen orders of magnitude: still at most |X| pieces that sum to P(x)."""
     rng = np.random.default_rng(0)
-    counts = np.column_stack([np.outer([1, 2], rng.integers(1, 10**6, 200)), [[5], [1]]])
+    counts = np.column_stack(
+        [np.outer([1, 2], rng.integers(1, 10**6, 200)), [[5], [1]]]
+    )
     joint = Joint.from_counts(counts.tolist())
     reduced = classes(joint)
     assert len(reduced.joint.useful) == 2
@@ -124,7 +136,11 @@ def test_designs_on_duplicated_tables(notion):
         joint = duplicated(seed)
         made = design(joint, notion, gap=1e-5)
         assert is_private(made, joint)
-        truth = 1.0 - exact(posteriors(joint, notion).explicit).envelope(joint.p_x) / made.entropy
+        truth = (
+            1.0
+            - exact(posteriors(joint, notion).explicit).envelope(joint.p_x)
+            / made.entropy
+        )
         assert made.certificate.upper_bound_nmi is not None
         assert made.certificate.upper_bound_nmi >= truth - 1e-9
         assert made.nmi >= truth - 2e-5

@@ -36,19 +36,31 @@ def long_search():
 
 
 def test_the_mechanisms_of_the_interface():
-    assert {"optimal", "subset-response", "subset-merging", "complete-merging"} <= set(MECHANISMS)
+    assert {"optimal", "subset-response", "subset-merging", "complete-merging"} <= set(
+        MECHANISMS
+    )
 
 
 def test_an_unknown_mechanism_is_refused(adult):
-    with pytest.raises(InputError, match=r"mechanism \('best'\) must be one of optimal, subset-response"):
+    with pytest.raises(
+        InputError,
+        match=r"mechanism \('best'\) must be one of optimal, subset-response",
+    ):
         design(adult, LIP(1.0), mechanism="best")
 
 
 @pytest.mark.parametrize("mechanism", ["subset-merging", "complete-merging"])
 def test_heuristics_have_no_bound_and_no_fallback(adult, mechanism):
     found = design(adult, LIP(1.0), mechanism=mechanism)
-    assert (found.mechanism, found.method, found.fallback_from) == (mechanism, "partition", None)
-    assert (found.certificate.upper_bound_nmi, found.certificate.gap_nmi) == (None, None)
+    assert (found.mechanism, found.method, found.fallback_from) == (
+        mechanism,
+        "partition",
+        None,
+    )
+    assert (found.certificate.upper_bound_nmi, found.certificate.gap_nmi) == (
+        None,
+        None,
+    )
     assert is_private(found, adult)
 
 
@@ -56,7 +68,10 @@ def test_the_optimum_keeps_at_least_what_the_heuristics_keep(adult):
     for notion in (ALIP.from_epsilon(0.5), LIP(1.0), LDP(2.0)):
         best = design(adult, notion)
         for mechanism in ("subset-merging", "complete-merging"):
-            assert design(adult, notion, mechanism=mechanism).nmi <= best.certificate.upper_bound_nmi
+            assert (
+                design(adult, notion, mechanism=mechanism).nmi
+                <= best.certificate.upper_bound_nmi
+            )
             assert design(adult, notion, mechanism=mechanism).nmi <= best.nmi + 1e-4
 
 
@@ -65,11 +80,24 @@ def test_a_design_carries_what_was_asked_for_and_found(adult, method, tmp_path):
     notion = ALIP(0.7, 0.4)
     found = design(adult, notion, method=method)
     record = found.channel.record
-    assert (found.mechanism, found.method, found.fallback_from) == ("optimal", method, None)
-    assert (found.notion, found.verified, found.repaired, found.borrowed) == (notion, True, False, ())
+    assert (found.mechanism, found.method, found.fallback_from) == (
+        "optimal",
+        method,
+        None,
+    )
+    assert (found.notion, found.verified, found.repaired, found.borrowed) == (
+        notion,
+        True,
+        False,
+        (),
+    )
     assert found.outputs == len(found.channel.outputs) == len(found.channel.rows[0])
     assert record.notion == {"name": "alip", "eps_l": 0.7, "eps_u": 0.4}
-    assert record.achieved == asdict(found.achieved) == asdict(audit(found.channel, adult, notion).achieved)
+    assert (
+        record.achieved
+        == asdict(found.achieved)
+        == asdict(audit(found.channel, adult, notion).achieved)
+    )
     assert record.utility == {
         "nmi": found.nmi, "mutual_information": found.mutual_information, "entropy": found.entropy,
     }  # fmt: skip
@@ -108,7 +136,13 @@ def test_two_workers_prove_the_same_optimum():
 @pytest.mark.parametrize("method", ["auto", "vertices", "columns"])
 @pytest.mark.parametrize("time_limit", [0.0, 1e-9, 1e-3])
 def test_no_time_at_all_still_gives_a_verified_channel(adult, method, time_limit):
-    found = design(adult, ALIP.from_epsilon(1.0), method=method, time_limit=time_limit, fallback=False)
+    found = design(
+        adult,
+        ALIP.from_epsilon(1.0),
+        method=method,
+        time_limit=time_limit,
+        fallback=False,
+    )
     assert is_private(found, adult)
     assert found.certificate.upper_bound_nmi >= 0.8508
     assert found.certificate.gap_nmi >= found.certificate.upper_bound_nmi - found.nmi
@@ -165,8 +199,12 @@ def test_ctrl_c_at_the_first_word_still_gives_a_verified_channel(adult, method):
     assert found.certificate.upper_bound_nmi >= 0.8508
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the platform has no interval timer")
-def test_a_real_signal_in_the_middle_of_the_search_ends_with_the_best_channel(long_search):
+@pytest.mark.skipif(
+    not hasattr(signal, "setitimer"), reason="the platform has no interval timer"
+)
+def test_a_real_signal_in_the_middle_of_the_search_ends_with_the_best_channel(
+    long_search,
+):
     """Ctrl-C arrives between any two instructions; the timer starts when the search does."""
     joint, notion = long_search
 
@@ -192,8 +230,15 @@ def test_a_real_signal_in_the_middle_of_the_search_ends_with_the_best_channel(lo
 
 def test_progress_tells_utility_bound_and_gap_and_never_promises_too_much():
     lines = []
-    found = design(uniform_table(60), ALIP.from_epsilon(0.5), method="columns", progress=lines.append)
-    shown = re.compile(r"utility (-?[\d.]+), at most ([\d.]+), gap ([\d.e+-]+) \(\d+ columns, \d+ nodes\)")
+    found = design(
+        uniform_table(60),
+        ALIP.from_epsilon(0.5),
+        method="columns",
+        progress=lines.append,
+    )
+    shown = re.compile(
+        r"utility (-?[\d.]+), at most ([\d.]+), gap ([\d.e+-]+) \(\d+ columns, \d+ nodes\)"
+    )
     numbers = [tuple(map(float, shown.fullmatch(str(line)).groups())) for line in lines]
     assert len(numbers) >= 2
     for (low, high, gap), (later, lower, _) in pairwise(numbers):
@@ -201,7 +246,8 @@ def test_progress_tells_utility_bound_and_gap_and_never_promises_too_much():
         assert lower <= high + DIGITS
         assert gap == pytest.approx(high - low, abs=0.05 * gap + 2 * DIGITS)
     exact = [
-        (line.figures["nmi"], line.figures["upper_bound_nmi"], line.figures["gap_nmi"]) for line in lines
+        (line.figures["nmi"], line.figures["upper_bound_nmi"], line.figures["gap_nmi"])
+        for line in lines
     ]
     assert np.allclose(exact, numbers, rtol=0.05, atol=DIGITS)
     assert all(low <= found.nmi + DIGITS for low, _, _ in numbers)
@@ -242,12 +288,16 @@ def test_a_start_without_columns_or_of_another_table_is_left_aside(adult):
         design(adult, ALIP(math.inf, 50.0)),  # published as it is
         design(uniform_table(9), notion),
     ):
-        assert design(adult, notion, start=start).nmi == pytest.approx(alone.nmi, abs=1e-9)
+        assert design(adult, notion, start=start).nmi == pytest.approx(
+            alone.nmi, abs=1e-9
+        )
 
 
 def test_a_start_of_another_table_with_as_many_symbols_does_no_harm(adult):
     notion = ALIP.from_epsilon(1.0)
-    found = design(adult, notion, start=design(uniform_table(15), notion), method="columns")
+    found = design(
+        adult, notion, start=design(uniform_table(15), notion), method="columns"
+    )
     assert found.nmi == pytest.approx(0.8508, abs=1e-4)
     assert found.certificate.upper_bound_nmi >= 0.8508
     assert is_private(found, adult)
@@ -260,7 +310,9 @@ def test_probabilities_and_huge_counts_are_designed_like_small_ones():
     plain = design(Joint.from_counts(counts), notion)
     huge = design(Joint.from_counts((counts.astype(object) * 10**60).tolist()), notion)
     assert huge.channel.rows == plain.channel.rows
-    shares = Joint.from_probabilities([[Fraction(c, 108) for c in row] for row in counts.tolist()])
+    shares = Joint.from_probabilities(
+        [[Fraction(c, 108) for c in row] for row in counts.tolist()]
+    )
     assert design(shares, notion).channel.rows == plain.channel.rows
 
 

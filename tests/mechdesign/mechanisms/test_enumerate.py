@@ -26,11 +26,16 @@ def tables():
     yield [[3, 1, 1, 1], [1, 1, 3, 1]]
     for shape in ((2, 5), (3, 6), (4, 7), (5, 6)):
         yield chance.integers(1, 60, shape).tolist()
-    yield (chance.integers(0, 3, (3, 6)) * chance.integers(1, 40, (3, 6)) + np.eye(3, 6, dtype=int)).tolist()
+    yield (
+        chance.integers(0, 3, (3, 6)) * chance.integers(1, 40, (3, 6))
+        + np.eye(3, 6, dtype=int)
+    ).tolist()
 
 
 @pytest.mark.parametrize("counts", list(tables()), ids=str)
-@pytest.mark.parametrize("notion", [md.ALIP(0.4, 0.3), md.LIP(0.3), md.MaxLift(0.3)], ids=repr)
+@pytest.mark.parametrize(
+    "notion", [md.ALIP(0.4, 0.3), md.LIP(0.3), md.MaxLift(0.3)], ids=repr
+)
 def test_every_back_end_finds_the_optimum(counts, notion):
     """|nmi(a) - nmi(b)| <= proven gap + rounding, for any two back-ends, and each says who it was."""
     joint = md.Joint.from_counts(counts)
@@ -40,7 +45,12 @@ def test_every_back_end_finds_the_optimum(counts, notion):
         assert found.verified
         assert abs(found.nmi - reference.nmi) <= GAP + NUMERICAL
         if found.method == "vertices":
-            used = {"auto": "pivot", "pivot": "pivot", "pycddlib": "cdd", "pycddlib-exact": "cdd-exact"}
+            used = {
+                "auto": "pivot",
+                "pivot": "pivot",
+                "pycddlib": "cdd",
+                "pycddlib-exact": "cdd-exact",
+            }
             assert found.certificate.details["enumeration"] == used[name]
 
 
@@ -51,8 +61,14 @@ def test_every_back_end_finds_the_optimum(counts, notion):
             {"enumerate": "cdd", "method": "vertices"},
             "enumerate [(]'cdd'[)] must be one of auto, pivot, pycddlib, p",
         ),
-        ({"enumerate": "pivot"}, "needs the method vertices [(]method='vertices'[)], not auto"),
-        ({"enumerate": "pycddlib", "method": "columns"}, "needs the method vertices .*, not columns"),
+        (
+            {"enumerate": "pivot"},
+            "needs the method vertices [(]method='vertices'[)], not auto",
+        ),
+        (
+            {"enumerate": "pycddlib", "method": "columns"},
+            "needs the method vertices .*, not columns",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(options, message):
@@ -61,10 +77,13 @@ def test_what_cannot_be_is_refused(options, message):
 
 
 def test_an_exact_back_end_that_is_not_installed_is_said_before_any_work(monkeypatch):
-    monkeypatch.setattr(import_module("mechdesign.mechanisms.result"), "exact_available", lambda: False)
+    monkeypatch.setattr(
+        import_module("mechdesign.mechanisms.result"), "exact_available", lambda: False
+    )
     joint = md.Joint.from_counts([[3, 1], [1, 3]])
     with pytest.raises(
-        InputError, match="needs the full pycddlib with GMP, which is not installed: pip uninstall"
+        InputError,
+        match="needs the full pycddlib with GMP, which is not installed: pip uninstall",
     ):
         md.design(joint, md.LIP(0.3), method="vertices", enumerate="pycddlib-exact")
 

@@ -36,11 +36,16 @@ def test_the_utility_is_that_of_the_integers(channel):
     q = JOINT.p_x[:, None] * channel.matrix
     assert design.mutual_information <= max(mutual_information(q), 0.0) + 1e-15
     assert design.entropy == pytest.approx(entropy(JOINT.p_x), rel=1e-14)
-    assert design.nmi == pytest.approx(mutual_information(q) / entropy(JOINT.p_x), abs=1e-14)
+    assert design.nmi == pytest.approx(
+        mutual_information(q) / entropy(JOINT.p_x), abs=1e-14
+    )
 
 
 def test_the_channel_keeps_its_rows_and_gains_a_record(channel):
-    design = finished(channel, certificate=Certificate(upper_bound_nmi=0.5, gap_nmi=0.4, scope="proven"))
+    design = finished(
+        channel,
+        certificate=Certificate(upper_bound_nmi=0.5, gap_nmi=0.4, scope="proven"),
+    )
     assert design.channel.rows == channel.rows
     assert design.channel.record.certificate["upper_bound_nmi"] == 0.5
     assert design.channel.record.certificate["gap_nmi"] == 0.4
@@ -53,7 +58,10 @@ def test_the_channel_keeps_its_rows_and_gains_a_record(channel):
 def test_without_a_certificate_nothing_is_claimed(channel):
     design = finished(channel)
     assert design.certificate == Certificate()
-    assert (design.certificate.upper_bound_nmi, design.certificate.scope) == (None, "none")
+    assert (design.certificate.upper_bound_nmi, design.certificate.scope) == (
+        None,
+        "none",
+    )
 
 
 def test_a_design_cannot_be_changed(channel):
@@ -63,7 +71,9 @@ def test_a_design_cannot_be_changed(channel):
 
 def test_a_bound_follows_the_channel_that_is_emitted():
     """The same bound, the gap of another channel, rounded against itself; never negative."""
-    proof = Certificate(upper_bound_nmi=0.9, gap_nmi=0.1, scope="proven", details={"rounds": 3})
+    proof = Certificate(
+        upper_bound_nmi=0.9, gap_nmi=0.1, scope="proven", details={"rounds": 3}
+    )
     other = proof.at(0.3)
     assert other.upper_bound_nmi == 0.9
     assert 0.6 <= other.gap_nmi <= math.nextafter(np.nextafter(0.6, 1.0), 1.0)

@@ -41,7 +41,11 @@ def test_best_mixture_of_adult(adult: md.Joint, epsilon: float) -> None:
     size = len(adult.useful)
     for _ in range(40):
         t = 0.5 * (low + high)
-        lifts = adult.p @ (t * np.eye(size) + (1.0 - t) * adult.p_x) / np.outer(adult.p_s, adult.p_x)
+        lifts = (
+            adult.p
+            @ (t * np.eye(size) + (1.0 - t) * adult.p_x)
+            / np.outer(adult.p_s, adult.p_x)
+        )
         fine = bool((lifts.max(axis=0) <= np.exp(epsilon) * lifts.min(axis=0)).all())
         low, high = (t, high) if fine else (low, t)
     assert round(low + (1.0 - low) * float(adult.p_x @ adult.p_x), 3) == MIXED[epsilon]
@@ -58,8 +62,12 @@ def test_stay_and_forbid_hold_exactly(adult: md.Joint) -> None:
     names, channel = adult.useful.names, made.channel
     column = {label: y for y, label in enumerate(channel.outputs)}
     rows = {name: channel.rows[x] for x, name in enumerate(names)}
-    assert Fraction(rows["Sales"][column["Sales"]], channel.denominator) >= Fraction(4, 5)
-    assert Fraction(rows["Armed-Forces"][column["Armed-Forces"]], channel.denominator) >= Fraction(1, 3)
+    assert Fraction(rows["Sales"][column["Sales"]], channel.denominator) >= Fraction(
+        4, 5
+    )
+    assert Fraction(
+        rows["Armed-Forces"][column["Armed-Forces"]], channel.denominator
+    ) >= Fraction(1, 3)
     assert rows["Sales"][column["Tech-support"]] == rows["?"][column["Sales"]] == 0
     assert channel.record.objective is not None
     assert channel.record.objective.stay == {"Armed-Forces": "1/3", "Sales": "4/5"}
@@ -67,7 +75,9 @@ def test_stay_and_forbid_hold_exactly(adult: md.Joint) -> None:
 
 def test_the_largest_stay_is_named_and_works(adult: md.Joint) -> None:
     asked = {"objective": "truth", "keep_frequencies": True}
-    with pytest.raises(md.NotPrivate, match=r"'Priv-house-serv' as it is with probability 0\.9") as refused:
+    with pytest.raises(
+        md.NotPrivate, match=r"'Priv-house-serv' as it is with probability 0\.9"
+    ) as refused:
         md.design(adult, md.LDP(1.0), stay=0.9, **asked)
     most = float(str(refused.value).rsplit(" ", 1)[1])
     n = len(adult.useful)
@@ -97,22 +107,31 @@ def test_shares_that_only_work_together_when_smaller() -> None:
     md.design(joint, md.LDP(0.5), objective="truth", stay=0.8664)
     factor = float(str(refused.value).partition("times ")[2].split(" ")[0])
     md.design(
-        joint, md.LDP(0.5), objective="truth", stay={name: factor * share for name, share in stay.items()}
+        joint,
+        md.LDP(0.5),
+        objective="truth",
+        stay={name: factor * share for name, share in stay.items()},
     )  # type: ignore[union-attr]
 
 
 def test_forbidden_pairs_that_leave_no_private_channel() -> None:
     joint = md.Joint.from_counts([[8, 1], [1, 8]])
     with pytest.raises(md.NotPrivate, match="without the forbidden pairs"):
-        md.design(joint, md.LIP(0.1), objective="truth", forbid=[("x0", "x1"), ("x1", "x0")])
+        md.design(
+            joint, md.LIP(0.1), objective="truth", forbid=[("x0", "x1"), ("x1", "x0")]
+        )
 
 
 NUMBERS = md.Joint.from_counts(
-    [[30, 20, 5, 1], [3, 9, 20, 25]], useful_labels=["1", "2.5", "4", "1e1"], useful="hours"
+    [[30, 20, 5, 1], [3, 9, 20, 25]],
+    useful_labels=["1", "2.5", "4", "1e1"],
+    useful="hours",
 )
 
 
-@pytest.mark.parametrize(("distance", "power"), [(None, 1), ("absolute", 1), ("squared", 2)])
+@pytest.mark.parametrize(
+    ("distance", "power"), [(None, 1), ("absolute", 1), ("squared", 2)]
+)
 def test_distance(distance: str | None, power: int) -> None:
     values = np.array([1.0, 2.5, 4.0, 10.0])
     cost = np.abs(values[:, None] - values) ** power
@@ -131,7 +150,10 @@ def test_costs_as_array_frame_and_mapping() -> None:
     names = NUMBERS.useful.names
     cost = np.array([[0, 1, 5, 9], [2, 0, 1, 7], [3, 1, 0, 2], [0.5, 4, 1, 0]])
     frame = pd.DataFrame(cost, index=list(names), columns=list(names)).iloc[::-1]
-    mapping = {x: dict(zip(names, row, strict=True)) for x, row in zip(names, cost.tolist(), strict=True)}
+    mapping = {
+        x: dict(zip(names, row, strict=True))
+        for x, row in zip(names, cost.tolist(), strict=True)
+    }
     found = [
         md.design(NUMBERS, md.MaxLift(0.3), objective=given).least
         for given in (cost, cost.tolist(), frame, mapping)
@@ -187,7 +209,9 @@ def test_refusals(options: dict[str, object], message: str) -> None:
 
 
 def test_crossed_columns_have_no_distance() -> None:
-    joint = md.Joint.from_counts([[8, 1], [1, 8]], useful_labels=[("1", "2"), ("3", "4")], useful=("a", "b"))
+    joint = md.Joint.from_counts(
+        [[8, 1], [1, 8]], useful_labels=[("1", "2"), ("3", "4")], useful=("a", "b")
+    )
     with pytest.raises(md.InputError, match="not several crossed ones"):
         md.design(joint, md.LIP(0.5), objective="distance")
 
@@ -195,7 +219,12 @@ def test_crossed_columns_have_no_distance() -> None:
 def test_constraints_of_the_users_own(adult: md.Joint) -> None:
     """The callback sees W and the table; the linear case is that of stay, so the designs must agree."""
     by_name = md.design(adult, md.LDP(1.0), objective="truth", stay={"?": "0.99"})
-    by_hand = md.design(adult, md.LDP(1.0), objective="truth", constraints=lambda w, joint: w[0, 0] >= 0.99)
+    by_hand = md.design(
+        adult,
+        md.LDP(1.0),
+        objective="truth",
+        constraints=lambda w, joint: w[0, 0] >= 0.99,
+    )
     assert by_name.least is not None
     assert by_hand.least is not None
     assert by_hand.method == "cvxpy with HiGHS"
@@ -213,7 +242,9 @@ def test_least_chance_of_staying_is_as_large_as_can_be(adult: md.Joint) -> None:
     """
     import cvxpy as cp
 
-    made = md.design(adult, md.LDP(1.0), objective=lambda w, joint: cp.max(1.0 - cp.diag(w)))
+    made = md.design(
+        adult, md.LDP(1.0), objective=lambda w, joint: cp.max(1.0 - cp.diag(w))
+    )
     assert made.least is not None
     assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-6
     assert made.least.objective.name == "convex"
@@ -232,7 +263,10 @@ def test_squared_costs_by_clarabel(adult: md.Joint) -> None:
         return 100.0 * bias + cp.sum(cp.multiply(joint.p_x, 1.0 - cp.diag(w)))
 
     made = md.design(
-        adult, md.LIP(0.5), objective=cost, constraints=lambda w, joint: [cp.norm(w[:, 1]) <= 0.9]
+        adult,
+        md.LIP(0.5),
+        objective=cost,
+        constraints=lambda w, joint: [cp.norm(w[:, 1]) <= 0.9],
     )
     assert made.least is not None
     assert made.method == "cvxpy with Clarabel"
@@ -245,13 +279,27 @@ def test_squared_costs_by_clarabel(adult: md.Joint) -> None:
 @pytest.mark.parametrize(
     ("constraints", "error", "message"),
     [
-        (lambda w, joint: w[0, 0] >= 2.0, md.NotPrivate, "no private channel keeps to the constraints"),
-        (lambda w, joint: 3, md.InputError, "must return cvxpy constraints on W, not a int"),
-        ([1], md.InputError, "constraints must be a function of W and the table, not a list"),
+        (
+            lambda w, joint: w[0, 0] >= 2.0,
+            md.NotPrivate,
+            "no private channel keeps to the constraints",
+        ),
+        (
+            lambda w, joint: 3,
+            md.InputError,
+            "must return cvxpy constraints on W, not a int",
+        ),
+        (
+            [1],
+            md.InputError,
+            "constraints must be a function of W and the table, not a list",
+        ),
         (lambda w, joint: w[0, 0] ** 2 >= 0.5, md.InputError, "must be convex in W"),
     ],
 )
-def test_constraints_that_cannot_be(constraints: object, error: type[Exception], message: str) -> None:
+def test_constraints_that_cannot_be(
+    constraints: object, error: type[Exception], message: str
+) -> None:
     joint = md.Joint.from_counts([[8, 1], [1, 8]])
     with pytest.raises(error, match=message):
         md.design(joint, md.LIP(0.5), objective="truth", constraints=constraints)  # type: ignore[arg-type]
@@ -262,13 +310,20 @@ def test_constraints_with_variables_of_their_own() -> None:
 
     joint = md.Joint.from_counts([[8, 1], [1, 8]])
     with pytest.raises(md.InputError, match="with W alone"):
-        md.design(joint, md.LIP(0.5), objective="truth", constraints=lambda w, _: cp.Variable() >= w[0, 0])
+        md.design(
+            joint,
+            md.LIP(0.5),
+            objective="truth",
+            constraints=lambda w, _: cp.Variable() >= w[0, 0],
+        )
 
 
 def test_a_time_limit_leaves_a_verified_channel_with_its_gap() -> None:
     random = np.random.default_rng(3)
     joint = md.Joint.from_counts(random.integers(1, 60, size=(4, 70)))
-    made = md.design(joint, md.LDP(0.4), objective="truth", keep_frequencies=True, time_limit=0.0)
+    made = md.design(
+        joint, md.LDP(0.4), objective="truth", keep_frequencies=True, time_limit=0.0
+    )
     assert made.least is not None
     assert md.audit(made.channel, joint, md.LDP(0.4)).satisfied
     assert made.least.frequency_deviation <= 1e-12
@@ -286,17 +341,26 @@ def test_against_the_default_matrix_of_sdcmicro(adult: md.Joint) -> None:
     found = []
     for _ in range(200):
         diagonal = random.uniform(0.8, 1.0, n)
-        first = np.where(np.eye(n) > 0.0, diagonal, ((1.0 - diagonal) / (n - 1))[:, None])
+        first = np.where(
+            np.eye(n) > 0.0, diagonal, ((1.0 - diagonal) / (n - 1))[:, None]
+        )
         back = (first * p[:, None]).T / (p @ first)[:, None]
         matrix = 0.5 * first @ back + 0.5 * np.eye(n)
         assert np.abs(p @ matrix - p).max() <= 1e-15
         given = (adult.p / adult.p_s[:, None]) @ matrix
-        found.append((p @ np.diagonal(matrix), np.log(given.max(axis=0) / given.min(axis=0)).max()))
+        found.append(
+            (
+                p @ np.diagonal(matrix),
+                np.log(given.max(axis=0) / given.min(axis=0)).max(),
+            )
+        )
     truth, leakage = np.median(found, axis=0)
     assert truth == pytest.approx(0.912, abs=1e-3)
     assert leakage == pytest.approx(2.03, abs=0.01)
     optimum = [
-        md.design(adult, md.LDP(epsilon), objective="truth", keep_frequencies=True).least
+        md.design(
+            adult, md.LDP(epsilon), objective="truth", keep_frequencies=True
+        ).least
         for epsilon in (1.15, 2.03)
     ]
     assert [0.0 if each is None else each.truth for each in optimum] == pytest.approx(

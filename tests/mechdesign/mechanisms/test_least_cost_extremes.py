@@ -13,16 +13,23 @@ from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.tables.confidence import confidence_set
 from solvers.errors import EmptyPolytope
 
-SPARSE = ([[5, 7, 0], [9, 1, 100]], [[5, 0, 0], [0, 1, 100]], [[0, 7, 0, 3], [9, 1, 100, 0], [4, 4, 0, 9]])
+SPARSE = (
+    [[5, 7, 0], [9, 1, 100]],
+    [[5, 0, 0], [0, 1, 100]],
+    [[0, 7, 0, 3], [9, 1, 100, 0], [4, 4, 0, 9]],
+)
 
 
 @pytest.mark.parametrize(
-    "way", [{}, {"keep_frequencies": True}, {"forbid": [("1", "2")]}, {"confidence": 0.9}]
+    "way",
+    [{}, {"keep_frequencies": True}, {"forbid": [("1", "2")]}, {"confidence": 0.9}],
 )
 @pytest.mark.parametrize("counts", SPARSE)
 def test_budgets_whose_exponentials_have_no_digits(counts, way):
     """exp(-700) is nothing to a linear program: larger budgets cost no more, no bound is above a cheaper channel."""
-    joint = md.Joint.from_counts(counts, useful_labels=[str(x + 1) for x in range(len(counts[0]))])
+    joint = md.Joint.from_counts(
+        counts, useful_labels=[str(x + 1) for x in range(len(counts[0]))]
+    )
     for notion in (
         lambda e: md.LDP(e),
         lambda e: md.LIP(e),
@@ -46,11 +53,16 @@ def test_budgets_whose_exponentials_have_no_digits(counts, way):
 
 
 def test_an_output_that_forbidden_pairs_leave_to_one_sensitive_symbol_cannot_stay():
-    joint = md.Joint.from_counts([[5, 0, 0], [0, 1, 100]], useful_labels=["1", "2", "3"])
+    joint = md.Joint.from_counts(
+        [[5, 0, 0], [0, 1, 100]], useful_labels=["1", "2", "3"]
+    )
     with pytest.raises(
-        md.NotPrivate, match=r"'2' as it is with probability 0\.1; the largest value that works"
+        md.NotPrivate,
+        match=r"'2' as it is with probability 0\.1; the largest value that works",
     ):
-        md.design(joint, md.LDP(40.0), objective="truth", forbid=[("1", "2")], stay={"2": 0.1})
+        md.design(
+            joint, md.LDP(40.0), objective="truth", forbid=[("1", "2")], stay={"2": 0.1}
+        )
 
 
 DIAGONAL = ([[3, 0, 0], [0, 2, 0], [0, 2, 2]], "a b c")
@@ -69,10 +81,18 @@ TELLING = ([[0, 0, 0, 0, 3], [1, 2, 2, 1, 0]], "x0 x1 x2 x3 x4")
         (
             DIAGONAL,
             md.LDP(1.0),
-            {"forbid": [("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")], "stay": {"a": 0.5}},
+            {
+                "forbid": [("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")],
+                "stay": {"a": 0.5},
+            },
             "does without the forbidden pairs",
         ),
-        (TELLING, md.LDP(1.0), {"stay": {"x4": 1, "x0": 1}}, "each of these shares works alone"),
+        (
+            TELLING,
+            md.LDP(1.0),
+            {"stay": {"x4": 1, "x0": 1}},
+            "each of these shares works alone",
+        ),
         (
             TELLING,
             md.ALIP(eps_l=25.0, eps_u=3.0),
@@ -92,7 +112,9 @@ def test_what_no_channel_can_do_on_tables_with_zeros(table, notion, options, mes
 def test_a_symbol_may_always_stay(stay):
     """Shares of 1 leave nothing to others, whatever the tolerance of the program was."""
     joint = md.Joint.from_counts(TELLING[0], useful_labels=TELLING[1].split())
-    made = md.design(joint, md.ALIP(eps_l=25.0, eps_u=3.0), objective="truth", stay={stay: 1})
+    made = md.design(
+        joint, md.ALIP(eps_l=25.0, eps_u=3.0), objective="truth", stay={stay: 1}
+    )
     x = joint.useful.names.index(stay)
     assert list(made.channel.integers.entries())[x] == [
         (made.channel.outputs.index(stay), made.channel.denominator)
@@ -101,7 +123,11 @@ def test_a_symbol_may_always_stay(stay):
 
 def test_symbols_of_a_share_of_a_millionth_keep_their_lifts():
     """Rare symbols hang on shares far below the noise of an interior point method."""
-    counts = [[0, 10, 0, 20, 3, 0], [9, 0, 200_000_000, 1, 0, 50_000_000], [1, 1, 7, 0, 4, 90_000_000]]
+    counts = [
+        [0, 10, 0, 20, 3, 0],
+        [9, 0, 200_000_000, 1, 0, 50_000_000],
+        [1, 1, 7, 0, 4, 90_000_000],
+    ]
     joint = md.Joint.from_counts(counts)
     for notion in (md.MinLift(10.0), md.ALIP(eps_l=100.0, eps_u=float("inf"))):
         for way in ({"keep_frequencies": True}, {"stay": 0.1}):
@@ -118,7 +144,8 @@ def test_what_a_large_budget_allows_is_not_denied_for_a_smaller_one():
     assert made.least is not None
     assert made.least.truth >= 1 - 1e-10
     with pytest.raises(
-        md.SolverFailure, match="no channel was found; of budgets of at most 20 nats is known: stay: "
+        md.SolverFailure,
+        match="no channel was found; of budgets of at most 20 nats is known: stay: ",
     ):
         md.design(joint, md.LDP(600.0), objective="truth", stay=1 - 1e-12)
     with pytest.raises(md.NotPrivate, match="stay: each of these shares works alone"):

@@ -19,16 +19,30 @@ from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from tests.oracles.least_cost import least_cost
 from tests.oracles.population_vertices import vertices
 
-NOTIONS = (md.LDP(0.7), md.LIP(0.5), md.ALIP(eps_l=0.9, eps_u=0.4), md.MaxLift(0.5), md.MinLift(0.6))
+NOTIONS = (
+    md.LDP(0.7),
+    md.LIP(0.5),
+    md.ALIP(eps_l=0.9, eps_u=0.4),
+    md.MaxLift(0.5),
+    md.MinLift(0.6),
+)
 
 
 def populations(chosen: ConfidenceSet) -> list[tuple[Any, Any]]:
     """Every vertex of the set, in doubles."""
     boxes = [
-        list(vertices([Fraction(end, SCALE) for end in lower], [Fraction(end, SCALE) for end in upper]))
+        list(
+            vertices(
+                [Fraction(end, SCALE) for end in lower],
+                [Fraction(end, SCALE) for end in upper],
+            )
+        )
         for lower, upper in zip(chosen.lower, chosen.upper, strict=True)
     ]
-    shares = [np.array(pi, dtype=float) for pi in vertices(chosen.share_lower, chosen.share_upper)]
+    shares = [
+        np.array(pi, dtype=float)
+        for pi in vertices(chosen.share_lower, chosen.share_upper)
+    ]
     rows = [np.array(row, dtype=float) for row in product(*boxes)]
     return [(given, pi) for given in rows for pi in shares]
 
@@ -44,20 +58,35 @@ def populations(chosen: ConfidenceSet) -> list[tuple[Any, Any]]:
 def test_the_optimum_is_that_over_all_vertices(seed, notion, keep, known, power):
     """|cost - LP over every vertex of the set| <= 1e-6 of the spread, and bound <= LP <= cost but for its tolerance."""
     rng = np.random.default_rng(seed)
-    counts = rng.integers(0, 10**power, (2, 3)) + np.eye(2, 3, dtype=int) + np.eye(2, 3, 1, dtype=int)
+    counts = (
+        rng.integers(0, 10**power, (2, 3))
+        + np.eye(2, 3, dtype=int)
+        + np.eye(2, 3, 1, dtype=int)
+    )
     joint = md.Joint.from_counts(counts)
     cost = rng.integers(0, 5, (3, 3)) * (1.0 - np.eye(3))
     limits = notion.limits
     assert isinstance(limits, LiftLimits)
     shares = (
-        dict(zip(joint.sensitive.symbols, (0.4, 0.6), strict=True)) if known and limits.need_shares else None
+        dict(zip(joint.sensitive.symbols, (0.4, 0.6), strict=True))
+        if known and limits.need_shares
+        else None
     )
     found = md.design(
-        joint, notion, objective=cost, keep_frequencies=keep, confidence=0.9, known_shares=shares
+        joint,
+        notion,
+        objective=cost,
+        keep_frequencies=keep,
+        confidence=0.9,
+        known_shares=shares,
     )
-    chosen = confidence_set(joint, 0.9, shares=shares, estimate_shares=limits.need_shares)
+    chosen = confidence_set(
+        joint, 0.9, shares=shares, estimate_shares=limits.need_shares
+    )
     bounds = {"lower": limits.lower, "upper": limits.upper, "ratio": limits.ratio}
-    best = least_cost(counts, cost, **bounds, keep=keep, populations=populations(chosen))
+    best = least_cost(
+        counts, cost, **bounds, keep=keep, populations=populations(chosen)
+    )
     assert found.least is not None
     assert best is not None
     scale = float(cost.max()) + 1e-12
@@ -82,7 +111,8 @@ def test_stay_forbid_and_their_limits(adult: md.Joint) -> None:
     assert made.least.cost - made.least.cost_lower_bound <= 1e-6
     asked = {"objective": "truth", "confidence": 0.95, "keep_frequencies": True}
     with pytest.raises(
-        md.NotPrivate, match=r"'Armed-Forces' as it is .* 0\.9; the largest value .* is 0\.0[0-9]"
+        md.NotPrivate,
+        match=r"'Armed-Forces' as it is .* 0\.9; the largest value .* is 0\.0[0-9]",
     ):
         md.design(adult, md.LDP(1), stay={"Armed-Forces": 0.9}, **asked)
 
@@ -91,7 +121,9 @@ def test_unseen_symbols_are_protected(adult: md.Joint) -> None:
     """More symbols to protect, so no less cost; the file tells its set, which the audit computes again."""
     costs = []
     for unseen in (0, 3):
-        made = md.design(adult, md.LIP(0.7), objective="truth", confidence=0.95, unseen=unseen)
+        made = md.design(
+            adult, md.LIP(0.7), objective="truth", confidence=0.95, unseen=unseen
+        )
         assert made.least is not None
         assert made.confidence is not None
         assert made.confidence.unseen == unseen
@@ -105,7 +137,9 @@ def test_distance_and_a_limit_of_time(adult: md.Joint) -> None:
     rng = np.random.default_rng(0)
     table = rng.multinomial(40_000, rng.dirichlet(np.ones(4 * 40))).reshape(4, 40) + 1
     joint = md.Joint.from_counts(table, useful_labels=[str(x) for x in range(40)])
-    made = md.design(joint, md.LDP(1), objective="distance", confidence=0.95, time_limit=0.3)
+    made = md.design(
+        joint, md.LDP(1), objective="distance", confidence=0.95, time_limit=0.3
+    )
     assert made.least is not None
     assert 0.0 <= made.least.cost_lower_bound <= made.least.cost
     assert math.isfinite(made.least.cost)
@@ -124,7 +158,9 @@ def test_an_empty_callback_changes_nothing(adult: md.Joint, keep: bool) -> None:
         assert by_hand.least is not None
         assert by_hand.method == "cvxpy with HiGHS"
         assert by_hand.least.cost == pytest.approx(plain.least.cost, abs=1e-6)
-        assert by_hand.least.cost_lower_bound <= min(plain.least.cost, by_hand.least.cost)
+        assert by_hand.least.cost_lower_bound <= min(
+            plain.least.cost, by_hand.least.cost
+        )
         assert by_hand.least.cost - by_hand.least.cost_lower_bound <= 1e-6
         assert by_hand.confidence == plain.confidence
         assert md.audit(by_hand.channel, joint, notion).satisfied
@@ -136,19 +172,29 @@ def test_a_constraint_that_binds_is_kept_for_every_population(adult: md.Joint) -
     asked = {"objective": "truth", "confidence": 0.95}
     plain = md.design(adult, md.LDP(1), **asked)
     by_name = md.design(adult, md.LDP(1), stay={"Handlers-cleaners": 0.9}, **asked)
-    made = md.design(adult, md.LDP(1), constraints=lambda w, _: [w[index, index] >= 0.9], **asked)
+    made = md.design(
+        adult, md.LDP(1), constraints=lambda w, _: [w[index, index] >= 0.9], **asked
+    )
     assert plain.least is not None
     assert by_name.least is not None
     assert made.least is not None
     assert made.least.cost > plain.least.cost + 1e-4
     assert made.least.cost == pytest.approx(by_name.least.cost, abs=1e-6)
-    assert made.channel.matrix[index, made.channel.outputs.index("Handlers-cleaners")] >= 0.9 - 1e-7
+    assert (
+        made.channel.matrix[index, made.channel.outputs.index("Handlers-cleaners")]
+        >= 0.9 - 1e-7
+    )
     assert md.audit(made.channel, adult, md.LDP(1)).satisfied
     assert made.channel.record.confidence is not None
     table_only = md.design(
-        adult, md.LDP(1), objective="truth", constraints=lambda w, _: [w[index, index] >= 0.9]
+        adult,
+        md.LDP(1),
+        objective="truth",
+        constraints=lambda w, _: [w[index, index] >= 0.9],
     )
-    assert not md.audit(table_only.channel.with_record(made.channel.record), adult, md.LDP(1)).satisfied
+    assert not md.audit(
+        table_only.channel.with_record(made.channel.record), adult, md.LDP(1)
+    ).satisfied
 
 
 def test_convex_costs_by_highs_and_clarabel(adult: md.Joint) -> None:
@@ -156,7 +202,9 @@ def test_convex_costs_by_highs_and_clarabel(adult: md.Joint) -> None:
     import cvxpy as cp
 
     joint, notion = md.Joint.from_counts([[80, 10, 5], [10, 80, 9]]), md.LIP(0.7)
-    made = md.design(joint, notion, objective=lambda w, _: cp.max(1.0 - cp.diag(w)), confidence=0.95)
+    made = md.design(
+        joint, notion, objective=lambda w, _: cp.max(1.0 - cp.diag(w)), confidence=0.95
+    )
     assert made.least is not None
     assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-6
     stay = 1.0 - made.least.cost
@@ -169,7 +217,11 @@ def test_convex_costs_by_highs_and_clarabel(adult: md.Joint) -> None:
         return 100.0 * bias + cp.sum(cp.multiply(joint.p_x, 1.0 - cp.diag(w)))
 
     smooth = md.design(
-        adult, md.LDP(1), objective=cost, constraints=lambda w, _: cp.norm(w[:, 1]) <= 0.6, confidence=0.95
+        adult,
+        md.LDP(1),
+        objective=cost,
+        constraints=lambda w, _: cp.norm(w[:, 1]) <= 0.6,
+        confidence=0.95,
     )
     assert smooth.method == "cvxpy with Clarabel"
     assert smooth.least is not None
@@ -182,12 +234,24 @@ def test_convex_costs_by_highs_and_clarabel(adult: md.Joint) -> None:
 def test_constraints_that_no_population_allows_and_no_time(adult: md.Joint) -> None:
     asked = {"objective": "truth", "confidence": 0.95}
     rare = adult.useful.names.index("Armed-Forces")
-    half = {"objective": "truth", "keep_frequencies": True, "constraints": lambda w, _: w[rare, rare] >= 0.4}
+    half = {
+        "objective": "truth",
+        "keep_frequencies": True,
+        "constraints": lambda w, _: w[rare, rare] >= 0.4,
+    }
     assert md.design(adult, md.LDP(1), **half).verified
-    with pytest.raises(md.NotPrivate, match=r"^no private channel keeps to the constraints \(.*\)$"):
+    with pytest.raises(
+        md.NotPrivate, match=r"^no private channel keeps to the constraints \(.*\)$"
+    ):
         md.design(adult, md.LDP(1), confidence=0.95, **half)
     with pytest.raises(md.SolverFailure, match="could not be computed"):
-        md.design(adult, md.LDP(1), constraints=lambda w, _: w[0, 0] >= 0.5, time_limit=1e-9, **asked)
+        md.design(
+            adult,
+            md.LDP(1),
+            constraints=lambda w, _: w[0, 0] >= 0.5,
+            time_limit=1e-9,
+            **asked,
+        )
 
 
 def test_the_bound_is_for_the_shares_asked_not_for_those_with_a_margin() -> None:
@@ -201,7 +265,9 @@ def test_the_bound_is_for_the_shares_asked_not_for_those_with_a_margin() -> None
 
 
 def test_the_file_is_the_contract(adult: md.Joint, tmp_path) -> None:
-    made = md.design(adult, md.LDP(1), objective="truth", keep_frequencies=True, confidence=0.95)
+    made = md.design(
+        adult, md.LDP(1), objective="truth", keep_frequencies=True, confidence=0.95
+    )
     made.channel.save(tmp_path / "truth.json")
     channel = md.Channel.load(tmp_path / "truth.json")
     assert channel.record.confidence is not None
@@ -210,7 +276,11 @@ def test_the_file_is_the_contract(adult: md.Joint, tmp_path) -> None:
     assert channel.record.objective.name == "truth"
     assert md.audit(channel, adult, md.LDP(1)).satisfied
     assert not md.audit(
-        md.design(adult, md.LDP(1), objective="truth").channel.with_record(channel.record), adult, md.LDP(1)
+        md.design(adult, md.LDP(1), objective="truth").channel.with_record(
+            channel.record
+        ),
+        adult,
+        md.LDP(1),
     ).satisfied
 
 

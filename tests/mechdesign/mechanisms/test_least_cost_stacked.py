@@ -22,7 +22,9 @@ def expected_cost(joint, rows, way):
     forbid = [(0, 1)] if "forbid" in way else ()
     keep = "keep_frequencies" in way
     truth = 1.0 - np.eye(len(joint.useful))
-    return least_cost(joint.counts, truth, keep=keep, stay=stay, forbid=forbid, columns=rows)
+    return least_cost(
+        joint.counts, truth, keep=keep, stay=stay, forbid=forbid, columns=rows
+    )
 
 
 def assert_optimum(made, wanted):
@@ -63,7 +65,13 @@ def test_each_secret_for_itself(seed, way):
         of = np.array([pair[place] in "ac" for pair in pairs])
         table = np.array([joint.p[of].sum(axis=0), joint.p[~of].sum(axis=0)])
         limits = notion.limits
-        rows += rows_of(table, table.sum(axis=1), [limits.lower] * 2, [limits.upper] * 2, limits.ratio)
+        rows += rows_of(
+            table,
+            table.sum(axis=1),
+            [limits.lower] * 2,
+            [limits.upper] * 2,
+            limits.ratio,
+        )
     made = md.design(joint, notion, objective="truth", protect_each=True, **way)
     assert_optimum(made, expected_cost(joint, rows, way))
     both = md.design(joint, notion, objective="truth", **way)
@@ -74,10 +82,14 @@ def test_each_secret_for_itself(seed, way):
 def test_budgets_of_single_symbols(way):
     joint = md.Joint.from_counts(np.random.default_rng(5).integers(1, 30, (3, 6)))
     rows = rows_of(joint.p, joint.p_s, [0.1, 0.5, 0.5], [0.2, 0.5, 0.5])
-    made = md.design(joint, md.LIP(0.5), objective="truth", budgets={"s0": (0.1, 0.2)}, **way)
+    made = md.design(
+        joint, md.LIP(0.5), objective="truth", budgets={"s0": (0.1, 0.2)}, **way
+    )
     assert_optimum(made, expected_cost(joint, rows, way))
     assert [each.symbol for each in made.channel.record.budgets] == [("s0",)]
-    assert md.audit(made.channel, joint, md.LIP(0.5).with_budgets({"s0": (0.1, 0.2)})).satisfied
+    assert md.audit(
+        made.channel, joint, md.LIP(0.5).with_budgets({"s0": (0.1, 0.2)})
+    ).satisfied
 
 
 def test_nothing_is_left_after_a_release_that_breaks_the_promise():
@@ -89,10 +101,20 @@ def test_nothing_is_left_after_a_release_that_breaks_the_promise():
 
 def test_bins_of_one_of_several_columns_stay_bins():
     """A channel for one binned column after a release of another: distances need the numbers of its bins."""
-    rows = [("f", "1", "a"), ("f", "12", "b"), ("m", "5", "b"), ("m", "23", "a"), ("f", "25", "b")] * 7
+    rows = [
+        ("f", "1", "a"),
+        ("f", "12", "b"),
+        ("m", "5", "b"),
+        ("m", "23", "a"),
+        ("f", "25", "b"),
+    ] * 7
     frame = pd.DataFrame(rows, columns=["sex", "hours", "job"])
-    joint = md.Joint.from_table(frame, sensitive="sex", useful=["hours", "job"]).binned({"hours": 10})
+    joint = md.Joint.from_table(frame, sensitive="sex", useful=["hours", "job"]).binned(
+        {"hours": 10}
+    )
     first = md.design(joint, md.LIP(0.2), release="job", objective="truth").channel
-    made = md.design(joint, md.LIP(0.5), release="hours", objective="distance", after=[first])
+    made = md.design(
+        joint, md.LIP(0.5), release="hours", objective="distance", after=[first]
+    )
     assert made.channel.useful.bins[0].labels == joint.useful.bins[0].labels
     assert made.least.cost_lower_bound <= made.least.cost

@@ -15,7 +15,14 @@ from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, TooManyVertices
-from tests.cases.designs import METHODS, independent_nmi, is_private, normalised, notions_of, uniform_table
+from tests.cases.designs import (
+    METHODS,
+    independent_nmi,
+    is_private,
+    normalised,
+    notions_of,
+    uniform_table,
+)
 from tests.oracles.cvxpy_master import CvxpyMaster
 
 # `mechdesign.mechanisms.optimal` names the function once the package is imported.
@@ -38,7 +45,9 @@ def test_the_published_optimum_of_adult(adult, method, epsilon, nmi):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("notion", notions_of(1.0), ids=str)
-def test_every_notion_on_adult_agrees_with_an_independent_enumeration(adult, method, notion):
+def test_every_notion_on_adult_agrees_with_an_independent_enumeration(
+    adult, method, notion
+):
     found = design(adult, notion, method=method, gap=1e-6, fallback=False)
     truth = independent_nmi(adult, notion)
     assert found.certificate.upper_bound_nmi >= truth - CDD_ERROR
@@ -46,7 +55,9 @@ def test_every_notion_on_adult_agrees_with_an_independent_enumeration(adult, met
     assert is_private(found, adult)
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (2, 9), (3, 4), (4, 8), (5, 12), (7, 7), (8, 3)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(2, 2), (2, 9), (3, 4), (4, 8), (5, 12), (7, 7), (8, 3)], ids=str
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_random_tables_agree_with_an_independent_enumeration(shape, method):
     rng = np.random.default_rng([7, *shape])
@@ -103,12 +114,16 @@ def test_symbols_with_proportional_columns_are_priced_together():
 
 def test_one_sensitive_symbol_leaves_nothing_to_protect():
     joint = Joint.from_counts([[3, 1, 2]], useful_labels=["a", "b", "c"])
-    with pytest.raises(InputError, match=r"a single symbol \('s0'\): there is nothing to protect"):
+    with pytest.raises(
+        InputError, match=r"a single symbol \('s0'\): there is nothing to protect"
+    ):
         design(joint, LIP(1.0))
 
 
 @pytest.mark.parametrize(
-    "notion", [ALIP(9.0, math.inf), ALIP(math.inf, 2.0), MaxLift(2.0), LDP(9.0)], ids=str
+    "notion",
+    [ALIP(9.0, math.inf), ALIP(math.inf, 2.0), MaxLift(2.0), LDP(9.0)],
+    ids=str,
 )
 def test_loose_and_one_sided_budgets_release_x_itself(notion):
     joint = Joint.from_counts([[30, 9, 30, 1], [10, 19, 20, 40]])
@@ -121,7 +136,10 @@ def test_the_budget_at_which_x_can_be_released_is_decided_exactly():
     """The largest lift is exactly 2: X goes out at the first double whose exponential reaches 2, not before."""
     joint = Joint.from_counts([[2, 1, 1], [0, 2, 2]])
     edge = math.log(2.0)
-    found = [design(joint, MaxLift(b)).method for b in (math.nextafter(edge, 0.0), math.nextafter(edge, 1.0))]
+    found = [
+        design(joint, MaxLift(b)).method
+        for b in (math.nextafter(edge, 0.0), math.nextafter(edge, 1.0))
+    ]
     assert found[0] != "release"
     assert found[1] == "release"
 
@@ -138,7 +156,9 @@ def test_a_zero_cell_forbids_the_release_of_x_at_any_lower_budget():
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-12])
 @pytest.mark.parametrize("kind", [LIP, LDP, MaxLift, MinLift])
-def test_tight_budgets_release_almost_nothing_where_every_symbol_tells_on_s(kind, epsilon):
+def test_tight_budgets_release_almost_nothing_where_every_symbol_tells_on_s(
+    kind, epsilon
+):
     """|S| = |X| and independent columns: perfect privacy would release nothing at all."""
     joint = Joint.from_counts([[50, 3, 8], [4, 60, 9], [7, 11, 40]])
     found = design(joint, kind(epsilon))
@@ -180,7 +200,9 @@ def test_the_gap_is_what_was_asked_for_and_belongs_to_the_integers(adult, method
         found = design(adult, LDP(1.0), method=method, gap=gap, fallback=False)
         certificate = found.certificate
         assert certificate.scope == "proven"
-        assert found.nmi + certificate.gap_nmi == pytest.approx(certificate.upper_bound_nmi, abs=1e-15)
+        assert found.nmi + certificate.gap_nmi == pytest.approx(
+            certificate.upper_bound_nmi, abs=1e-15
+        )
         assert certificate.gap_nmi >= certificate.upper_bound_nmi - found.nmi
         assert certificate.gap_nmi <= gap
         assert found.messages == ()
@@ -189,7 +211,9 @@ def test_the_gap_is_what_was_asked_for_and_belongs_to_the_integers(adult, method
 def test_gap_zero_does_what_doubles_can_and_says_so(adult):
     found = design(adult, ALIP.from_epsilon(1.0), gap=0.0, fallback=False)
     assert 0.0 < found.certificate.gap_nmi < 1e-8
-    assert found.messages == ("the gap asked for (0) is below what double precision can prove here",)
+    assert found.messages == (
+        "the gap asked for (0) is below what double precision can prove here",
+    )
 
 
 def test_a_certificate_rounds_against_itself(adult):
@@ -205,11 +229,18 @@ def test_a_certificate_rounds_against_itself(adult):
 
 
 def test_the_certificate_says_what_the_search_cost(adult):
-    details = design(adult, ALIP.from_epsilon(1.0), method="vertices").certificate.details
+    details = design(
+        adult, ALIP.from_epsilon(1.0), method="vertices"
+    ).certificate.details
     assert details["status"] == "optimal"
     assert details["enumeration"] == "pivot"
     assert details["vertices"] > 500
-    assert min(details["rounds"], details["columns"], details["nodes"], details["programs"]) > 0
+    assert (
+        min(
+            details["rounds"], details["columns"], details["nodes"], details["programs"]
+        )
+        > 0
+    )
     assert details["seconds_pricing"] >= 0.0
 
 
@@ -250,9 +281,7 @@ def test_when_every_margin_fails_the_failure_says_what_to_try(adult, monkeypatch
         raise RoundingFailure("the design breaks its budget")
 
     monkeypatch.setattr(rules, "round_channel", refuses)
-    message = (
-        r"no verified channel .+the design breaks its budget.+use mechanism subset-merging or a larger budget"
-    )
+    message = r"no verified channel .+the design breaks its budget.+use mechanism subset-merging or a larger budget"
     with pytest.raises(SolverFailure, match=message):
         module.optimal(rules.Rules(adult, ALIP.from_epsilon(1.0)), Search())
 
@@ -260,13 +289,25 @@ def test_when_every_margin_fails_the_failure_says_what_to_try(adult, monkeypatch
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "simplex"}, r"method \('simplex'\) must be one of auto, vertices, columns"),
-        ({"gap": -1e-9}, r"gap \(-1e-09\) must be a number of at least 0, as a share of H\(X\)"),
+        (
+            {"method": "simplex"},
+            r"method \('simplex'\) must be one of auto, vertices, columns",
+        ),
+        (
+            {"gap": -1e-9},
+            r"gap \(-1e-09\) must be a number of at least 0, as a share of H\(X\)",
+        ),
         ({"gap": math.nan}, r"gap \(nan\) must be a number of at least 0"),
         ({"gap": math.inf}, r"gap \(inf\) must be a number of at least 0"),
         ({"gap": True}, r"gap \(True\) must be a number of at least 0"),
-        ({"time_limit": -1.0}, r"time_limit \(-1.0\) must be a number of seconds, at least 0"),
-        ({"time_limit": math.nan}, r"time_limit \(nan\) must be a number of seconds, at least 0"),
+        (
+            {"time_limit": -1.0},
+            r"time_limit \(-1.0\) must be a number of seconds, at least 0",
+        ),
+        (
+            {"time_limit": math.nan},
+            r"time_limit \(nan\) must be a number of seconds, at least 0",
+        ),
         ({"workers": 0}, r"workers \(0\) must be at least 1"),
         ({"workers": 1.5}, r"workers \(1.5\) must be at least 1, and a whole number"),
     ],
@@ -279,11 +320,19 @@ def test_options_out_of_range_are_refused(options, message):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (TooManyVertices("about 1e+09 vertices, too many"), "about 1e.09 vertices, too many"),
-        (BackendFailure("highs stopped"), "the optimum could not be computed: highs stopped"),
+        (
+            TooManyVertices("about 1e+09 vertices, too many"),
+            "about 1e.09 vertices, too many",
+        ),
+        (
+            BackendFailure("highs stopped"),
+            "the optimum could not be computed: highs stopped",
+        ),
     ],
 )
-def test_errors_of_the_solvers_become_a_solver_failure(adult, monkeypatch, error, message):
+def test_errors_of_the_solvers_become_a_solver_failure(
+    adult, monkeypatch, error, message
+):
     def fails(*_, **__):
         raise error
 
@@ -309,7 +358,9 @@ def test_budgets_beyond_the_precision_of_a_double(counts, method):
 def test_tiny_budgets(epsilon, method):
     """As good as perfect privacy, whose optimum has no continuous limit to miss."""
     counts = np.random.default_rng(0).integers(1, 50, (3, 6)).tolist()
-    made = design(Joint.from_counts(counts), LIP(epsilon), method=method, time_limit=20.0)
+    made = design(
+        Joint.from_counts(counts), LIP(epsilon), method=method, time_limit=20.0
+    )
     assert made.fallback_from is None
     assert made.certificate.gap_nmi is not None
     assert made.certificate.gap_nmi <= 1e-4
@@ -322,7 +373,10 @@ def test_probabilities_over_fifteen_orders_of_magnitude(seed, method):
     rng = np.random.default_rng(seed)
     p = rng.random((4, 9)) * 10.0 ** rng.uniform(-15.0, 0.0, (4, 9))
     made = design(
-        Joint.from_probabilities((p / p.sum()).tolist()), LIP(0.826), method=method, time_limit=20.0
+        Joint.from_probabilities((p / p.sum()).tolist()),
+        LIP(0.826),
+        method=method,
+        time_limit=20.0,
     )
     assert made.fallback_from is None
     assert made.certificate.gap_nmi is not None

@@ -14,12 +14,18 @@ from mechdesign.auditing.population import audit_population
 from mechdesign.auditing.population import lift_limits as limits_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import Search, population
-from mechdesign.mechanisms.population import PopulationLifts, records_needed, uncertain_set
+from mechdesign.mechanisms.population import (
+    PopulationLifts,
+    records_needed,
+    uncertain_set,
+)
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.confidence import confidence_set, set_of_record
 
-JOINT = Joint.from_counts([[900, 700, 300, 100], [500, 800, 200, 150], [400, 300, 350, 60]])
+JOINT = Joint.from_counts(
+    [[900, 700, 300, 100], [500, 800, 200, 150], [400, 300, 350, 60]]
+)
 
 NOTIONS: list[Notion] = [LDP(0.8), LIP(0.5), ALIP(0.6, 0.4), MaxLift(0.4), MinLift(0.5)]
 
@@ -80,7 +86,9 @@ def test_hardly_any_records_give_local_differential_privacy_of_x() -> None:
 
 
 def test_a_set_too_wide_says_so_and_how_many_records_would_do() -> None:
-    result = design(Joint.from_counts([[3, 5, 2], [4, 1, 6]]), LDP(0.5), confidence=0.95)
+    result = design(
+        Joint.from_counts([[3, 5, 2], [4, 1, 6]]), LDP(0.5), confidence=0.95
+    )
     said = " ".join(result.messages)
     assert "21 records say so little of their population" in said
     assert "records like these would keep half of what the table alone allows" in said
@@ -97,28 +105,47 @@ def test_known_shares_help_and_are_kept_in_the_record() -> None:
 
 
 def test_a_set_that_was_tampered_with_is_refused() -> None:
-    record = design(JOINT, LDP(0.8), mechanism="subset-merging", confidence=0.95).channel.record.confidence
+    record = design(
+        JOINT, LDP(0.8), mechanism="subset-merging", confidence=0.95
+    ).channel.record.confidence
     assert record is not None
     other = Joint.from_counts([[c + 1 for c in row] for row in JOINT.counts])
     bare = {key: value for key, value in record.items() if key != "intervals"}
     for found, table in ((record, other), (bare, JOINT)):
-        with pytest.raises(InputError, match="intervals in the channel file are not those of its counts"):
+        with pytest.raises(
+            InputError,
+            match="intervals in the channel file are not those of its counts",
+        ):
             set_of_record(found, table)
-    for broken in ({}, record | {"set": "wald"}, record | {"shares": "guessed"}, record | {"level": 2}):
+    for broken in (
+        {},
+        record | {"set": "wald"},
+        record | {"shares": "guessed"},
+        record | {"level": 2},
+    ):
         with pytest.raises(InputError, match=r"not readable|confidence level"):
             set_of_record(broken, JOINT)
 
 
 def test_the_channel_file_keeps_the_set(tmp_path: Any) -> None:
-    channel = design(JOINT, LIP(0.5), mechanism="subset-merging", confidence=0.9).channel
+    channel = design(
+        JOINT, LIP(0.5), mechanism="subset-merging", confidence=0.9
+    ).channel
     channel.save(tmp_path / "c.json")
     again = Channel.load(tmp_path / "c.json")
     assert again.record.confidence == channel.record.confidence
     assert '"version": 2' in (tmp_path / "c.json").read_text()
     channel.save(tmp_path / "p.json", public=True)
     public = Channel.load(tmp_path / "p.json").record.confidence
-    assert public == {"level": 0.9, "set": "clopper-pearson", "shares": "estimated", "unseen": 0}
-    design(JOINT, LIP(0.5), mechanism="subset-merging").channel.save(tmp_path / "plain.json")
+    assert public == {
+        "level": 0.9,
+        "set": "clopper-pearson",
+        "shares": "estimated",
+        "unseen": 0,
+    }
+    design(JOINT, LIP(0.5), mechanism="subset-merging").channel.save(
+        tmp_path / "plain.json"
+    )
     assert '"version": 1' in (tmp_path / "plain.json").read_text()
 
 
@@ -133,9 +160,13 @@ def test_unseen_symbols_are_protected_as_rows_of_the_marginal(notion: Notion) ->
     assert chosen.unseen == 1
     assert chosen.rest[0] > 0
     assert set_of_record(result.channel.record.confidence or {}, JOINT) == chosen
-    w = [[Fraction(v, result.channel.denominator) for v in row] for row in result.channel.rows]
+    w = [
+        [Fraction(v, result.channel.denominator) for v in row]
+        for row in result.channel.rows
+    ]
     marginal = [
-        sum(c * row[y] for c, row in zip(JOINT.useful_counts, w, strict=True)) / JOINT.total
+        sum(c * row[y] for c, row in zip(JOINT.useful_counts, w, strict=True))
+        / JOINT.total
         for y in range(len(w[0]))
     ]
     from mechdesign.auditing.population import Population, achieved_of
@@ -152,7 +183,9 @@ def test_unseen_symbols_are_protected_as_rows_of_the_marginal(notion: Notion) ->
     columns = []
     for y in range(len(marginal)):
         values = [int(row[y] * scale) for row in (*w, marginal)]
-        columns.append(([x for x, v in enumerate(values) if v], [v for v in values if v]))
+        columns.append(
+            ([x for x, v in enumerate(values) if v], [v for v in values if v])
+        )
     assert result.population is not None
     assert achieved_of(Population(listed).worst(columns)) == result.population.achieved
     assert result.nmi <= design(JOINT, notion, confidence=0.95, gap=1e-3).nmi + 2e-3
@@ -171,14 +204,18 @@ def test_merged_sets_are_judged_as_the_audit_does() -> None:
 
     rng = np.random.default_rng(0)
     for notion in (LDP(0.5), ALIP(0.3, 0.3)):
-        chosen = confidence_set(JOINT, 0.95, estimate_shares=limits_of(notion).need_shares)
+        chosen = confidence_set(
+            JOINT, 0.95, estimate_shares=limits_of(notion).need_shares
+        )
         lifts = PopulationLifts(JOINT, notion.limits, chosen)
         for _ in range(10):
             inside = [x for x in range(4) if rng.random() < 0.5]
             if not 0 < len(inside) < 4:
                 continue
             groups = [inside, [x for x in range(4) if x not in inside]]
-            channel = partition_channel(groups, Rules(JOINT, notion), must_satisfy=False).channel
+            channel = partition_channel(
+                groups, Rules(JOINT, notion), must_satisfy=False
+            ).channel
             said = all(lifts.complies(lifts.block(group)) for group in groups)
             assert said == audit_population(channel, JOINT, notion, chosen).satisfied
 
@@ -190,7 +227,9 @@ def test_the_estimate_of_needed_records_is_of_the_right_size() -> None:
     assert needed is not None
     factor = needed // few.total
     many = Joint.from_counts([[factor * c for c in row] for row in few.counts])
-    assert design(many, LDP(0.5), confidence=0.95).nmi >= 0.4 * design(few, LDP(0.5)).nmi
+    assert (
+        design(many, LDP(0.5), confidence=0.95).nmi >= 0.4 * design(few, LDP(0.5)).nmi
+    )
 
 
 def test_bounds_are_moved_outwards() -> None:
@@ -203,10 +242,14 @@ def test_bounds_are_moved_outwards() -> None:
     for s, row in enumerate(chosen.lower):
         for x, end in enumerate(row):
             assert Fraction(float(uncertain.lower[s, x])) <= Fraction(end, SCALE)
-            assert Fraction(float(uncertain.upper[s, x])) >= Fraction(chosen.upper[s][x], SCALE)
+            assert Fraction(float(uncertain.upper[s, x])) >= Fraction(
+                chosen.upper[s][x], SCALE
+            )
 
 
-def test_a_failed_optimum_falls_back_to_verified_merging(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_optimum_falls_back_to_verified_merging(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise SolverFailure("no luck")
 
@@ -219,21 +262,35 @@ def test_a_failed_optimum_falls_back_to_verified_merging(monkeypatch: pytest.Mon
         design(JOINT, LDP(0.8), confidence=0.95, fallback=False)
 
 
-def test_a_solver_that_looks_at_the_table_alone_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solver_that_looks_at_the_table_alone_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The verdict is that on the set, whatever the search returns."""
     table = Rules(JOINT, LDP(0.8)).solver(1e-9, Search(), math.inf)()
     monkeypatch.setattr(population, "robust_envelope", lambda *_, **__: table)
     result = design(JOINT, LDP(0.8), confidence=0.95)
     assert result.fallback_from == "optimal"
     assert result.confidence is not None
-    assert audit_population(result.channel, JOINT, LDP(0.8), result.confidence).satisfied
+    assert audit_population(
+        result.channel, JOINT, LDP(0.8), result.confidence
+    ).satisfied
 
 
 @pytest.mark.parametrize(
     ("joint", "notion", "arguments", "message"),
     [
-        (JOINT, L1Lift(math.inf, 0.5), {"confidence": 0.95}, "l1 bounds averages over the sensitive symbols"),
-        (JOINT, LDP(1.0), {"confidence": 0.3}, "confidence level .* must be a number from 0.5"),
+        (
+            JOINT,
+            L1Lift(math.inf, 0.5),
+            {"confidence": 0.95},
+            "l1 bounds averages over the sensitive symbols",
+        ),
+        (
+            JOINT,
+            LDP(1.0),
+            {"confidence": 0.3},
+            "confidence level .* must be a number from 0.5",
+        ),
         (
             JOINT,
             LDP(1.0),
@@ -246,9 +303,19 @@ def test_a_solver_that_looks_at_the_table_alone_is_not_believed(monkeypatch: pyt
             {"confidence": 0.95, "risk": "sum", "mechanism": "subset-merging"},
             "do not go with",
         ),
-        (JOINT, LDP(1.0), {"known_shares": {"s0": 1}}, "known shares need a confidence level"),
+        (
+            JOINT,
+            LDP(1.0),
+            {"known_shares": {"s0": 1}},
+            "known shares need a confidence level",
+        ),
         (JOINT, LDP(1.0), {"unseen": 2}, "unseen symbols need a confidence level"),
-        (JOINT, LDP(1.0), {"confidence": 0.9, "unseen": -1}, "number of unseen symbols .* at least 0"),
+        (
+            JOINT,
+            LDP(1.0),
+            {"confidence": 0.9, "unseen": -1},
+            "number of unseen symbols .* at least 0",
+        ),
         (
             Joint.from_probabilities([[0.25, 0.25], [0.25, 0.25]]),
             LDP(1.0),
@@ -263,13 +330,17 @@ def test_a_solver_that_looks_at_the_table_alone_is_not_believed(monkeypatch: pyt
         ),
     ],
 )
-def test_bad_input_is_refused(joint: Joint, notion: Notion, arguments: dict[str, Any], message: str) -> None:
+def test_bad_input_is_refused(
+    joint: Joint, notion: Notion, arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         design(joint, notion, **arguments)
 
 
 @pytest.mark.parametrize("notion", NOTIONS, ids=lambda n: n.name)
-def test_responses_within_sets_are_between_merging_and_the_optimum(notion: Notion) -> None:
+def test_responses_within_sets_are_between_merging_and_the_optimum(
+    notion: Notion,
+) -> None:
     """nmi(subset merging) <= nmi(subset response) <= the optimum's bound, on the whole set."""
     made = design(JOINT, notion, mechanism="subset-response", confidence=0.95, gap=1e-3)
     merged = design(JOINT, notion, mechanism="subset-merging", confidence=0.95)
@@ -283,7 +354,9 @@ def test_responses_within_sets_are_between_merging_and_the_optimum(notion: Notio
 
 def test_responses_within_sets_gain_on_adult(adult: Joint) -> None:
     merged = design(adult, LDP(1.0), mechanism="subset-merging", confidence=0.95)
-    made = design(adult, LDP(1.0), mechanism="subset-response", confidence=0.95, gap=1e-3)
+    made = design(
+        adult, LDP(1.0), mechanism="subset-response", confidence=0.95, gap=1e-3
+    )
     assert made.nmi > merged.nmi + 0.05
     assert made.method == "subsets"
 

@@ -31,7 +31,9 @@ def exact_lift(joint: Joint) -> list[list[Fraction]]:
 
 
 def exact_image(matrix, v) -> list[Fraction]:
-    return [sum((a * x for a, x in zip(row, v, strict=True)), Fraction(0)) for row in matrix]
+    return [
+        sum((a * x for a, x in zip(row, v, strict=True)), Fraction(0)) for row in matrix
+    ]
 
 
 def in_exact_set(lifts: list[Fraction], limits) -> bool:
@@ -41,18 +43,33 @@ def in_exact_set(lifts: list[Fraction], limits) -> bool:
         return False
     if math.isfinite(limits.lower) and (low == 0 or exceeds_exp(1 / low, limits.lower)):
         return False
-    return not (math.isfinite(limits.ratio) and (low == 0 or exceeds_exp(high / low, limits.ratio)))
+    return not (
+        math.isfinite(limits.ratio)
+        and (low == 0 or exceeds_exp(high / low, limits.ratio))
+    )
 
 
 def in_polytope(polytope, v) -> bool:
     """Membership in the set that the doubles of the polytope describe, in rationals; one auxiliary at most."""
-    image = exact_image([[Fraction(a) for a in row] for row in polytope.rows.tolist()], v)
+    image = exact_image(
+        [[Fraction(a) for a in row] for row in polytope.rows.tolist()], v
+    )
     least, most = Fraction(0), None  # of the auxiliary variable
-    column = np.zeros(polytope.m) if polytope.auxiliary is None else polytope.auxiliary[:, 0]
-    bounds = zip(image, column.tolist(), polytope.lower.tolist(), polytope.upper.tolist(), strict=True)
+    column = (
+        np.zeros(polytope.m) if polytope.auxiliary is None else polytope.auxiliary[:, 0]
+    )
+    bounds = zip(
+        image,
+        column.tolist(),
+        polytope.lower.tolist(),
+        polytope.upper.tolist(),
+        strict=True,
+    )
     for w, c, low, high in bounds:
         if c == 0.0:
-            if (math.isfinite(low) and w < Fraction(low)) or (math.isfinite(high) and w > Fraction(high)):
+            if (math.isfinite(low) and w < Fraction(low)) or (
+                math.isfinite(high) and w > Fraction(high)
+            ):
                 return False
             continue
         assert c < 0.0
@@ -69,7 +86,9 @@ def edge_points(joint: Joint, limits, rng: np.random.Generator, count: int):
     matrix, n = exact_lift(joint), len(joint.useful)
     prior = [Fraction(k, joint.total) for k in joint.useful_counts]
     for _ in range(count):
-        share = [Fraction(int(k)) for k in rng.integers(0, 1000, n) * (rng.random(n) < 0.5)]
+        share = [
+            Fraction(int(k)) for k in rng.integers(0, 1000, n) * (rng.random(n) < 0.5)
+        ]
         if not sum(share):
             continue
         outer = [x / sum(share) for x in share]
@@ -79,13 +98,17 @@ def edge_points(joint: Joint, limits, rng: np.random.Generator, count: int):
         inside, outside = Fraction(0), Fraction(1)  # share of `outer` against the prior
         for _ in range(70):
             middle = (inside + outside) / 2
-            v = [middle * a + (1 - middle) * b for a, b in zip(outer, prior, strict=True)]
+            v = [
+                middle * a + (1 - middle) * b for a, b in zip(outer, prior, strict=True)
+            ]
             if in_exact_set(exact_image(matrix, v), limits):
                 inside = middle
             else:
                 outside = middle
         yield [inside * a + (1 - inside) * b for a, b in zip(outer, prior, strict=True)]
-        yield [outside * a + (1 - outside) * b for a, b in zip(outer, prior, strict=True)]
+        yield [
+            outside * a + (1 - outside) * b for a, b in zip(outer, prior, strict=True)
+        ]
 
 
 @pytest.mark.parametrize("epsilon", BUDGETS)
@@ -160,9 +183,14 @@ def test_ldp_with_one_auxiliary_variable_is_the_set_of_all_pairs(epsilon):
     share = rng.random((2000, 1)) * min(1.0, 4.0 * epsilon)
     points = share * mixed + (1.0 - share) * joint.p_x
     w = points @ joint.lift.T
-    pairs = np.max([w[:, s] - factor * w[:, t] for s, t in product(range(4), repeat=2) if s != t], axis=0)
+    pairs = np.max(
+        [w[:, s] - factor * w[:, t] for s, t in product(range(4), repeat=2) if s != t],
+        axis=0,
+    )
     clear = np.abs(pairs) > 1e-13
-    assert np.array_equal(polytope.contains(points, 1e-15)[clear], (pairs <= 0.0)[clear])
+    assert np.array_equal(
+        polytope.contains(points, 1e-15)[clear], (pairs <= 0.0)[clear]
+    )
     assert 5 <= (pairs <= 0.0).sum() <= 1995
     assert polytope.explicit.auxiliary is None
 

@@ -21,7 +21,9 @@ def table(seed: int, m: int, n: int) -> Joint:
     return Joint.from_counts(np.random.default_rng(seed).integers(1, 60, (m, n)))
 
 
-@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(2, 8), st.floats(0.05, 2.0))
+@given(
+    st.integers(0, 10**6), st.integers(2, 6), st.integers(2, 8), st.floats(0.05, 2.0)
+)
 def test_a_posterior_is_a_member_where_its_l1_lift_keeps_the_budget(seed, m, n, budget):
     joint = table(seed, m, n)
     polytope = posteriors(joint, L1Lift(math.inf, budget))
@@ -31,10 +33,17 @@ def test_a_posterior_is_a_member_where_its_l1_lift_keeps_the_budget(seed, m, n, 
             assert polytope.contains(v).item() == (distance < math.expm1(budget))
 
 
-@given(st.integers(0, 10**6), st.integers(2, 5), st.floats(0.05, 2.0), st.sampled_from([1e-12, 1e-7, 1.0]))
+@given(
+    st.integers(0, 10**6),
+    st.integers(2, 5),
+    st.floats(0.05, 2.0),
+    st.sampled_from([1e-12, 1e-7, 1.0]),
+)
 def test_a_margin_shrinks_the_set_and_keeps_the_prior(seed, m, budget, margin):
     joint = table(seed, m, 6)
-    outer, inner = (posteriors(joint, L1Lift(math.inf, budget), margin=x) for x in (0.0, margin))
+    outer, inner = (
+        posteriors(joint, L1Lift(math.inf, budget), margin=x) for x in (0.0, margin)
+    )
     assert inner.contains(joint.p_x, 1e-15).all()
     points = np.random.default_rng(seed).dirichlet(np.full(6, 0.4), 50)
     assert (outer.residual(points) <= inner.residual(points) + 1e-15).all()
@@ -84,7 +93,9 @@ def test_no_sampled_channel_beats_the_proven_bound():
         joint_y = joint.p @ w
         mass = joint_y.sum(axis=0)
         used = mass > 0
-        distance = np.abs(joint_y[:, used] / mass[used] - joint.p_s[:, None]).sum(axis=0)
+        distance = np.abs(joint_y[:, used] / mass[used] - joint.p_s[:, None]).sum(
+            axis=0
+        )
         if distance.max() <= math.expm1(0.2):
             kept.append(-float(mass[used] @ np.log(mass[used])) / entropy)
     assert kept

@@ -28,7 +28,9 @@ from tests.oracles.measures import mutual_information
 
 @pytest.fixture
 def joint() -> Joint:
-    return Joint.from_counts([[1, 2, 3, 4], [4, 3, 2, 1]], useful_labels=["a", "b", "c", "d"])
+    return Joint.from_counts(
+        [[1, 2, 3, 4], [4, 3, 2, 1]], useful_labels=["a", "b", "c", "d"]
+    )
 
 
 def released(joint: Joint):
@@ -37,7 +39,9 @@ def released(joint: Joint):
 
 def test_releasing_x_gives_zeros_and_ones_and_keeps_the_names(joint):
     rounded = round_channel(*released(joint), Rules(joint, LIP(5.0)))
-    assert rounded.channel.rows == tuple(tuple(D * int(i == j) for j in range(4)) for i in range(4))
+    assert rounded.channel.rows == tuple(
+        tuple(D * int(i == j) for j in range(4)) for i in range(4)
+    )
     assert rounded.channel.outputs == ("a", "b", "c", "d")
     assert rounded.channel.joint is joint
     assert (rounded.mixing, rounded.merged) == (0.0, 0)
@@ -46,8 +50,14 @@ def test_releasing_x_gives_zeros_and_ones_and_keeps_the_names(joint):
 
 def test_merging_is_exact_and_named_in_braces(joint):
     p = joint.p_x
-    posteriors = [[p[0] / (p[0] + p[3]), 0, 0, p[3] / (p[0] + p[3])], [0, 1, 0, 0], [0, 0, 1, 0]]
-    rounded = round_channel([p[0] + p[3], p[1], p[2]], posteriors, Rules(joint, LIP(5.0)))
+    posteriors = [
+        [p[0] / (p[0] + p[3]), 0, 0, p[3] / (p[0] + p[3])],
+        [0, 1, 0, 0],
+        [0, 0, 1, 0],
+    ]
+    rounded = round_channel(
+        [p[0] + p[3], p[1], p[2]], posteriors, Rules(joint, LIP(5.0))
+    )
     assert rounded.channel.outputs == ("{a, d}", "b", "c")
     assert rounded.channel.rows == ((D, 0, 0), (0, D, 0), (0, 0, D), (D, 0, 0))
 
@@ -56,7 +66,10 @@ def test_sparse_posteriors_give_the_same_channel(joint):
     rng = np.random.default_rng(3)
     weights, points = boundary(joint, LIP(0.5).limits, rng)
     dense = round_channel(weights, points, Rules(joint, LIP(0.5)))
-    assert round_channel(weights, Points.from_dense(points), Rules(joint, LIP(0.5))) == dense
+    assert (
+        round_channel(weights, Points.from_dense(points), Rules(joint, LIP(0.5)))
+        == dense
+    )
 
 
 def test_the_order_of_the_solver_does_not_matter(joint):
@@ -72,7 +85,12 @@ def test_the_order_of_the_solver_does_not_matter(joint):
 def test_outputs_without_weight_are_dropped_and_twins_merged(joint):
     weights = np.array([*joint.p_x, 0.0])
     points = np.vstack([np.eye(4), joint.p_x])
-    assert round_channel(weights, points, Rules(joint, LIP(5.0))).channel.outputs == ("a", "b", "c", "d")
+    assert round_channel(weights, points, Rules(joint, LIP(5.0))).channel.outputs == (
+        "a",
+        "b",
+        "c",
+        "d",
+    )
     weights = np.array([joint.p_x[0] / 2, *joint.p_x[1:], joint.p_x[0] / 2])
     points = np.vstack([np.eye(4), np.eye(4)[0]])
     rounded = round_channel(weights, points, Rules(joint, LIP(5.0)))
@@ -119,17 +137,25 @@ def test_weights_that_are_off_are_recomputed(joint):
     exact = round_channel(weights, points, Rules(joint, LIP(0.5)))
     repaired = round_channel(off, points, Rules(joint, LIP(0.5)))
     assert repaired.audit.satisfied
-    assert utility(repaired.channel, joint).nmi == pytest.approx(utility(exact.channel, joint).nmi, abs=1e-11)
+    assert utility(repaired.channel, joint).nmi == pytest.approx(
+        utility(exact.channel, joint).nmi, abs=1e-11
+    )
 
 
 def test_a_design_that_breaks_the_budget_by_rounding_errors_is_mixed_back(joint):
     notion = LIP(0.5)
-    weights, points = optimal(joint, notion.limits, margin=-1e-12)  # a polytope that is too large
+    weights, points = optimal(
+        joint, notion.limits, margin=-1e-12
+    )  # a polytope that is too large
     rounded = round_channel(weights, points, Rules(joint, notion))
     assert rounded.audit.satisfied
     assert 0.0 < rounded.mixing < 1e-11
     q = weights[:, None] * points
-    assert mutual_information(q / q.sum()) - utility(rounded.channel, joint).mutual_information < 1e-9
+    assert (
+        mutual_information(q / q.sum())
+        - utility(rounded.channel, joint).mutual_information
+        < 1e-9
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 10.0])
@@ -141,7 +167,9 @@ def test_one_round_of_repair_is_enough(joint, monkeypatch, kind, epsilon):
     for _ in range(20):
         joint = random_table(rng)
         weights, points = boundary(joint, kind(epsilon).limits, rng)
-        assert round_channel(weights, points, Rules(joint, kind(epsilon))).audit.satisfied
+        assert round_channel(
+            weights, points, Rules(joint, kind(epsilon))
+        ).audit.satisfied
 
 
 def test_mixing_touches_only_the_outputs_that_fail():
@@ -158,7 +186,8 @@ def test_mixing_touches_only_the_outputs_that_fail():
 
 def test_a_design_far_outside_its_budget_is_refused_with_its_worst_lift(joint):
     with pytest.raises(
-        RoundingFailure, match=r"breaks its budget by more than rounding can repair .*margin"
+        RoundingFailure,
+        match=r"breaks its budget by more than rounding can repair .*margin",
     ) as e:
         round_channel(*released(joint), Rules(joint, LIP(0.5)))
     assert isinstance(e.value, SolverFailure)
@@ -184,9 +213,15 @@ def test_the_price_of_a_repair_is_limited(joint):
     ("change", "message"),
     [
         (lambda w, v: (w[:-1], v), r"returned 3 weights for 4 posteriors"),
-        (lambda w, v: (w, v[:, :-1]), r"posteriors have shape \(4, 3\), not \(outputs, 4\)"),
+        (
+            lambda w, v: (w, v[:, :-1]),
+            r"posteriors have shape \(4, 3\), not \(outputs, 4\)",
+        ),
         (lambda w, v: (w, v[0]), r"returned 4 weights for 1 posteriors"),
-        (lambda w, v: (np.where(w == w[0], np.nan, w), v), r"contains NaN or infinities"),
+        (
+            lambda w, v: (np.where(w == w[0], np.nan, w), v),
+            r"contains NaN or infinities",
+        ),
         (lambda w, v: (w, np.where(v > 0, np.inf, v)), r"contains NaN or infinities"),
         (lambda w, v: (w - 0.3, v), r"negative weight or probability"),
         (lambda w, v: (w, v - 0.01), r"negative weight or probability"),
@@ -207,12 +242,15 @@ def test_a_symbol_that_no_output_covers_is_refused_unless_it_is_next_to_nothing(
     joint = Joint.from_counts([[1, 2, 10**5], [2, 1, 10**5]])
     q = np.diag(joint.p_x)[1:]
     with pytest.raises(
-        RoundingFailure, match=r"no output of the solver's design covers the useful symbol number 1"
+        RoundingFailure,
+        match=r"no output of the solver's design covers the useful symbol number 1",
     ):
         round_channel(q.sum(axis=1), q / q.sum(axis=1)[:, None], Rules(joint, LIP(5.0)))
     joint = Joint.from_counts([[1, 2 * 10**12, 10**12], [1, 10**12, 2 * 10**12]])
     q = np.diag(joint.p_x)[1:]
-    rounded = round_channel(q.sum(axis=1), q / q.sum(axis=1)[:, None], Rules(joint, LIP(5.0)))
+    rounded = round_channel(
+        q.sum(axis=1), q / q.sum(axis=1)[:, None], Rules(joint, LIP(5.0))
+    )
     assert rounded.audit.satisfied
     assert rounded.channel.matrix[0] == pytest.approx([0.5, 0.5], abs=1e-9)
 
@@ -228,7 +266,9 @@ def test_rows_keep_their_zeros_and_sum_exactly():
     rows = np.asarray(rounded.channel.rows)
     assert (rows.sum(axis=1) == D).all()
     assert (rows > 0).sum() == (w > 0).sum()
-    assert np.sort(np.abs(rows / D).ravel()) == pytest.approx(np.sort(w.ravel()), abs=2 / D)
+    assert np.sort(np.abs(rows / D).ravel()) == pytest.approx(
+        np.sort(w.ravel()), abs=2 / D
+    )
 
 
 def test_large_sparse_designs_stay_sparse():
@@ -255,12 +295,18 @@ def test_partitions_are_exact(joint):
     assert rounded.audit.satisfied
 
 
-@pytest.mark.parametrize("groups", [[[0, 1]], [[0, 1], [1, 2, 3]], [[0, 1, 2, 3], []], [[0, 1, 2, 4]], []])
+@pytest.mark.parametrize(
+    "groups", [[[0, 1]], [[0, 1], [1, 2, 3]], [[0, 1, 2, 3], []], [[0, 1, 2, 4]], []]
+)
 def test_what_is_no_partition_is_refused(joint, groups):
-    with pytest.raises(RoundingFailure, match="the groups are no partition of the 4 useful symbols"):
+    with pytest.raises(
+        RoundingFailure, match="the groups are no partition of the 4 useful symbols"
+    ):
         partition_channel(groups, Rules(joint, LIP(5.0)))
 
 
 def test_a_partition_outside_the_budget_is_refused(joint):
-    with pytest.raises(RoundingFailure, match=r"merging leaves the output 'd' outside the budget"):
+    with pytest.raises(
+        RoundingFailure, match=r"merging leaves the output 'd' outside the budget"
+    ):
         partition_channel([[0, 1, 2], [3]], Rules(joint, LIP(0.5)))

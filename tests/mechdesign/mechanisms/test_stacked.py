@@ -20,7 +20,9 @@ def crossed(seed, useful=4):
     rng = np.random.default_rng(seed)
     labels = [(a, b) for a in "ab" for b in "mn"]
     return md.Joint.from_counts(
-        rng.integers(1, 9, (4, useful)), sensitive_labels=labels, sensitive=("one", "two")
+        rng.integers(1, 9, (4, useful)),
+        sensitive_labels=labels,
+        sensitive=("one", "two"),
     )
 
 
@@ -44,22 +46,30 @@ def test_each_is_the_optimum_of_the_stacked_tables(seed):
     assert found.achieved == audit(found.channel, joint, notion).achieved
     parts = [audit(found.channel, secret, notion).achieved for secret in joint.secrets]
     for side in ("eps_l", "eps_u", "eps_ldp"):
-        assert getattr(found.achieved, side) == max(getattr(part, side) for part in parts)
+        assert getattr(found.achieved, side) == max(
+            getattr(part, side) for part in parts
+        )
 
 
 def test_marginal_tables_of_the_secrets():
     joint = crossed(1).protecting_each()
     one, two = joint.secrets
     assert one.sensitive.columns == ("one",)
-    assert one.counts[0] == tuple(a + b for a, b in zip(joint.counts[0], joint.counts[1], strict=True))
-    assert two.counts[1] == tuple(a + b for a, b in zip(joint.counts[1], joint.counts[3], strict=True))
+    assert one.counts[0] == tuple(
+        a + b for a, b in zip(joint.counts[0], joint.counts[1], strict=True)
+    )
+    assert two.counts[1] == tuple(
+        a + b for a, b in zip(joint.counts[1], joint.counts[3], strict=True)
+    )
     assert joint.sensitive.secret_names == (("a", "b"), ("m", "n"))
 
 
 def test_budgets_equal_to_the_common_one_give_the_plain_optimum():
     joint, notion = crossed(2, 6), md.ALIP(0.4, 0.3)
     plain = md.design(joint, notion)
-    same = md.design(joint, notion, budgets=dict.fromkeys(joint.sensitive.names, (0.4, 0.3)))
+    same = md.design(
+        joint, notion, budgets=dict.fromkeys(joint.sensitive.names, (0.4, 0.3))
+    )
     assert abs(plain.nmi - same.nmi) <= 1e-6
     assert plain.achieved.eps_u == pytest.approx(same.achieved.eps_u, abs=1e-9)
 
@@ -68,7 +78,11 @@ def test_budgets_equal_to_the_common_one_give_the_plain_optimum():
 def test_budgets_of_single_symbols(seed):
     """The optimum of rows with budgets of their own; a stricter symbol costs, a looser one gives."""
     joint = md.Joint.from_counts(np.random.default_rng(seed).integers(1, 9, (3, 5)))
-    own = {"s1": (0.05, 0.1)} if seed % 2 else {"s0": (math.inf, 1.5), "s2": (0.4, math.inf)}
+    own = (
+        {"s1": (0.05, 0.1)}
+        if seed % 2
+        else {"s0": (math.inf, 1.5), "s2": (0.4, math.inf)}
+    )
     notion = md.ALIP(0.4, 0.4)
     found = md.design(joint, notion, budgets=own)
     lower = [own.get(name, (0.4, 0.4))[0] for name in joint.sensitive.names]
@@ -81,7 +95,9 @@ def test_budgets_of_single_symbols(seed):
     assert (np.log(lifts).max(axis=1) <= np.array(upper) + 1e-12).all()
     assert (-np.log(lifts).min(axis=1) <= np.array(lower) + 1e-12).all()
     plain = md.design(joint, notion)
-    assert (found.nmi <= plain.nmi + 1e-4) if seed % 2 else (found.nmi >= plain.nmi - 1e-4)
+    assert (
+        (found.nmi <= plain.nmi + 1e-4) if seed % 2 else (found.nmi >= plain.nmi - 1e-4)
+    )
     assert audit(found.channel, joint, notion.with_budgets(own)).satisfied
 
 
@@ -113,8 +129,13 @@ def test_joint_leakage_is_that_of_each_secret():
     parts = [md.compose([channel, channel], secret) for secret in joint.secrets]
     assert found.eps_l == max(part.eps_l for part in parts)
     assert found.eps_ldp == max(part.eps_ldp for part in parts)
-    alone = Channel(channel.useful, channel.outputs, channel.rows, channel.denominator, crossed(4))
-    assert md.compose([channel, alone]).eps_ldp == md.compose([channel, alone], crossed(4)).eps_ldp
+    alone = Channel(
+        channel.useful, channel.outputs, channel.rows, channel.denominator, crossed(4)
+    )
+    assert (
+        md.compose([channel, alone]).eps_ldp
+        == md.compose([channel, alone], crossed(4)).eps_ldp
+    )
 
 
 def test_measures_are_the_largest_of_the_secrets():
@@ -122,17 +143,26 @@ def test_measures_are_the_largest_of_the_secrets():
     channel = md.design(joint, md.LIP(0.3)).channel
     parts = [measure(channel, secret).leakage for secret in joint.secrets]
     found = measure(channel, joint).leakage
-    assert found["mutual_information"] == max(part["mutual_information"] for part in parts)
+    assert found["mutual_information"] == max(
+        part["mutual_information"] for part in parts
+    )
     assert found["min_log_lift"] == min(part["min_log_lift"] for part in parts)
 
 
 def test_comparison_knows_both():
     joint, own = crossed(6).protecting_each(), {"one=a": (0.1, 0.1)}
-    rows = md.compare(joint, epsilons=[0.5, 1.0], budgets=own, mechanisms=["optimal", "subset-response"]).rows
+    rows = md.compare(
+        joint,
+        epsilons=[0.5, 1.0],
+        budgets=own,
+        mechanisms=["optimal", "subset-response"],
+    ).rows
     free = md.compare(joint, epsilons=[0.5, 1.0], mechanisms=["optimal"]).rows
     assert all(row.satisfied for row in rows)
     assert rows[1].nmi <= free[1].nmi + 1e-4
-    assert rows[1].nmi == pytest.approx(md.design(joint, md.ALIP(0.5, 0.5), budgets=own).nmi, abs=1e-6)
+    assert rows[1].nmi == pytest.approx(
+        md.design(joint, md.ALIP(0.5, 0.5), budgets=own).nmi, abs=1e-6
+    )
 
 
 def test_refusals():
@@ -148,9 +178,13 @@ def test_refusals():
     with pytest.raises(md.InputError, match="a budget of 'a, m'"):
         md.design(joint, md.LIP(1), budgets={"a, m": (-1, 1)})
     with pytest.raises(md.InputError, match="is given twice"):
-        md.design(joint, md.LIP(1), protect_each=True, budgets={"a": (1, 1), "one=a": (1, 1)})
+        md.design(
+            joint, md.LIP(1), protect_each=True, budgets={"a": (1, 1), "one=a": (1, 1)}
+        )
     same = md.Joint.from_counts(
-        [[1, 2], [3, 4]], sensitive_labels=[("x", "y"), ("y", "x")], sensitive=("one", "two")
+        [[1, 2], [3, 4]],
+        sensitive_labels=[("x", "y"), ("y", "x")],
+        sensitive=("one", "two"),
     )
     with pytest.raises(md.InputError, match="write COLUMN=SYMBOL"):
         md.design(same, md.LIP(1), protect_each=True, budgets={"x": (1, 1)})

@@ -14,7 +14,16 @@ from mechdesign.core.progress import Step
 from mechdesign.mechanisms import design, rules
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.watchdog import RESPONSE as NAME
-from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift
+from mechdesign.notions import (
+    ALIP,
+    LDP,
+    LIP,
+    AlphaLift,
+    Chi2Lift,
+    L1Lift,
+    MaxLift,
+    MinLift,
+)
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, OutsidePolytope, TooManyVertices
 from tests.cases.designs import is_private, uniform_table
@@ -33,7 +42,9 @@ NOTIONS = {
 
 @settings(max_examples=60)
 @given(joints(), st.sampled_from(sorted(NOTIONS)), st.floats(0.1, 8.0))
-def test_never_below_subset_merging_never_above_the_bound_and_always_private(joint, name, epsilon):
+def test_never_below_subset_merging_never_above_the_bound_and_always_private(
+    joint, name, epsilon
+):
     """subset merging <= subset response <= proven upper bound, and the integers keep the notion (exact oracle)."""
     notion = NOTIONS[name](epsilon)
     found = design(joint, notion, mechanism=NAME)
@@ -53,7 +64,9 @@ def test_the_same_for_l1_lift_without_its_inverse(joint, epsilon):
     for each in (found, best):
         assert mean_oracle.satisfies(joint.counts, each.channel.rows, notion.limits)
     assert (
-        design(joint, notion, mechanism="subset-merging").nmi <= found.nmi <= best.certificate.upper_bound_nmi
+        design(joint, notion, mechanism="subset-merging").nmi
+        <= found.nmi
+        <= best.certificate.upper_bound_nmi
     )
 
 
@@ -71,7 +84,13 @@ def test_symbols_stay_within_their_subset(adult):
 @pytest.mark.parametrize(("epsilon", "lam"), [(1.0, 0.5), (1.0, 0.65), (2.0, 0.65)])
 def test_vertices_and_columns_find_the_same(adult, epsilon, lam):
     found = [
-        design(adult, ALIP.from_epsilon(epsilon, lam), mechanism=NAME, method=method, gap=1e-6).nmi
+        design(
+            adult,
+            ALIP.from_epsilon(epsilon, lam),
+            mechanism=NAME,
+            method=method,
+            gap=1e-6,
+        ).nmi
         for method in ("vertices", "columns", "auto")
     ]
     assert found == pytest.approx([found[0]] * 3, abs=2e-6)
@@ -82,7 +101,9 @@ def test_one_set_of_everything_is_the_optimum():
     joint = uniform_table(8, 4, seed=3)
     notion = ALIP.from_epsilon(0.1)
     assert design(joint, notion, mechanism="subset-merging").outputs == 1
-    assert design(joint, notion, mechanism=NAME).nmi == pytest.approx(design(joint, notion).nmi, abs=2e-4)
+    assert design(joint, notion, mechanism=NAME).nmi == pytest.approx(
+        design(joint, notion).nmi, abs=2e-4
+    )
 
 
 def test_it_says_what_it_is(adult):
@@ -93,7 +114,10 @@ def test_it_says_what_it_is(adult):
         True,
         None,
     )
-    assert (found.certificate.upper_bound_nmi, found.certificate.gap_nmi) == (None, None)
+    assert (found.certificate.upper_bound_nmi, found.certificate.gap_nmi) == (
+        None,
+        None,
+    )
     assert found.channel.record.provenance["mechanism"] == NAME
     assert found.achieved.eps_ldp <= 1.0
 
@@ -159,26 +183,35 @@ def test_a_set_whose_merging_lies_in_the_margin_stays_merged(adult, monkeypatch)
     outside = OutsidePolytope("outside", np.zeros(1), 0.0)
     monkeypatch.setattr(rules, "lower_envelope", raiser(outside))
     found = design(adult, LDP(1.0), mechanism=NAME)
-    assert found.nmi == pytest.approx(design(adult, LDP(1.0), mechanism="subset-merging").nmi, abs=1e-12)
+    assert found.nmi == pytest.approx(
+        design(adult, LDP(1.0), mechanism="subset-merging").nmi, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (TooManyVertices("too many vertices; use columns"), "too many vertices; use columns"),
+        (
+            TooManyVertices("too many vertices; use columns"),
+            "too many vertices; use columns",
+        ),
         (
             BackendFailure("no pivots"),
             r"a set of \d+ symbols could not be solved \(no pivots\); use mechanism subset-merging",
         ),
     ],
 )
-def test_a_solver_that_gives_up_is_a_failure_with_a_way_out(adult, monkeypatch, error, message):
+def test_a_solver_that_gives_up_is_a_failure_with_a_way_out(
+    adult, monkeypatch, error, message
+):
     monkeypatch.setattr(rules, "lower_envelope", raiser(error))
     with pytest.raises(SolverFailure, match=message):
         design(adult, LDP(1.0), mechanism=NAME)
 
 
-def test_a_response_that_cannot_be_rounded_gives_way_to_subset_merging(adult, monkeypatch):
+def test_a_response_that_cannot_be_rounded_gives_way_to_subset_merging(
+    adult, monkeypatch
+):
     monkeypatch.setattr(rules, "round_channel", raiser(RoundingFailure("outside")))
     found = design(adult, LDP(1.0), mechanism=NAME)
     merged = design(adult, LDP(1.0), mechanism="subset-merging")
@@ -188,10 +221,14 @@ def test_a_response_that_cannot_be_rounded_gives_way_to_subset_merging(adult, mo
 
 def test_the_printed_risk_can_be_asked_for(adult):
     printed = design(adult, ALIP.from_epsilon(1.0), mechanism=NAME, risk="sum")
-    merged = design(adult, ALIP.from_epsilon(1.0), mechanism="subset-merging", risk="sum")
+    merged = design(
+        adult, ALIP.from_epsilon(1.0), mechanism="subset-merging", risk="sum"
+    )
     assert merged.nmi == pytest.approx(0.2868, abs=1e-4)
     assert printed.nmi > merged.nmi
-    with pytest.raises(InputError, match="risk belongs to subset-merging and subset-response"):
+    with pytest.raises(
+        InputError, match="risk belongs to subset-merging and subset-response"
+    ):
         design(adult, LDP(1.0), mechanism="complete-merging", risk="sum")
 
 
@@ -209,7 +246,10 @@ def test_a_subset_has_a_solution_exactly_where_merging_it_complies(seed, epsilon
     if members.size == 0:
         return
     merged = joint.p[:, members].sum(axis=1) / joint.p_s / joint.p_x[members].sum()
-    room = min(merged.min() * math.exp(notion.eps_l) - 1.0, 1.0 - merged.max() * math.exp(-notion.eps_u))
+    room = min(
+        merged.min() * math.exp(notion.eps_l) - 1.0,
+        1.0 - merged.max() * math.exp(-notion.eps_u),
+    )
     if abs(room) < 1e-6:
         return
     inside = posteriors(joint, notion).restrict(members)

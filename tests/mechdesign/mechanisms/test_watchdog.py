@@ -48,12 +48,22 @@ def violations(channel, joint, limits):
     found = []
     for y, label in enumerate(channel.outputs):
         weights = [row[y] for row in channel.rows]
-        masses = [sum(c * w for c, w in zip(counts, weights, strict=True)) for counts in joint.counts]
-        lifts = [Fraction(m * total, r * sum(masses)) for m, r in zip(masses, rows, strict=True)]
+        masses = [
+            sum(c * w for c, w in zip(counts, weights, strict=True))
+            for counts in joint.counts
+        ]
+        lifts = [
+            Fraction(m * total, r * sum(masses))
+            for m, r in zip(masses, rows, strict=True)
+        ]
         low, high = min(lifts), max(lifts)
         if high != 1 and not at_most_exp(high, limits.upper):
             found.append((label, "upper"))
-        if low != 1 and limits.lower < math.inf and (low == 0 or not at_most_exp(1 / low, limits.lower)):
+        if (
+            low != 1
+            and limits.lower < math.inf
+            and (low == 0 or not at_most_exp(1 / low, limits.lower))
+        ):
             found.append((label, "lower"))
         if (
             low != high
@@ -74,7 +84,9 @@ def joints(draw):
         rng.random((m, n)) < draw(st.sampled_from([0.5, 0.8, 1.0]))
     )
     if draw(st.booleans()):  # near ties: every column almost proportional to the first
-        counts = np.outer(rng.integers(1, 5, m), rng.integers(1, 5, n)) * scale + rng.integers(0, 2, (m, n))
+        counts = np.outer(
+            rng.integers(1, 5, m), rng.integers(1, 5, n)
+        ) * scale + rng.integers(0, 2, (m, n))
     counts[rng.integers(0, m, n), np.arange(n)] += 1
     counts[np.arange(m), rng.integers(0, n, m)] += 1
     return Joint.from_counts(counts)
@@ -95,14 +107,21 @@ def test_never_a_violation(joint, name, epsilon, subset):
 @given(joints(), st.floats(0.1, 8.0))
 def test_subset_merging_keeps_at_least_what_complete_merging_keeps(joint, epsilon):
     """Splitting the merged set cannot lose information; holds wherever neither needed its repair."""
-    one, other = subset_merging(joint, LDP(epsilon)), complete_merging(joint, LDP(epsilon))
+    one, other = (
+        subset_merging(joint, LDP(epsilon)),
+        complete_merging(joint, LDP(epsilon)),
+    )
     if not one.repaired and not other.repaired:
         assert one.nmi >= other.nmi - 1e-12
 
 
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "nmi"),
-    [(complete_merging, 1.0, 0.2868), (complete_merging, 2.0, 0.7346), (subset_merging, 1.0, 0.7296)],
+    [
+        (complete_merging, 1.0, 0.2868),
+        (complete_merging, 2.0, 0.7346),
+        (subset_merging, 1.0, 0.7296),
+    ],
 )
 def test_published_figures_on_adult(adult, mechanism, epsilon, nmi):
     """Zarrabian et al. 2023, Figures 3a and 7a."""
@@ -120,13 +139,19 @@ def test_the_printed_risk_of_algorithm_1_merges_everything_risky_on_adult(adult)
 
 
 def test_an_unknown_risk_is_refused(adult):
-    with pytest.raises(InputError, match=r"risk \('psi'\) must be one of auto, log-max, log-ratio, sum"):
+    with pytest.raises(
+        InputError, match=r"risk \('psi'\) must be one of auto, log-max, log-ratio, sum"
+    ):
         subset_merging(adult, LDP(1.0), risk="psi")
 
 
 def test_a_design_says_what_it_is(adult):
     design = subset_merging(adult, LDP(1.0))
-    assert (design.mechanism, design.method, design.fallback_from) == ("subset-merging", "partition", None)
+    assert (design.mechanism, design.method, design.fallback_from) == (
+        "subset-merging",
+        "partition",
+        None,
+    )
     assert design.certificate.upper_bound_nmi is None
     assert design.certificate.gap_nmi is None
     assert design.achieved.eps_ldp <= 1.0
@@ -139,13 +164,17 @@ def test_a_design_says_what_it_is(adult):
 
 
 def test_a_merged_output_is_labelled_by_its_members_and_a_lone_symbol_by_its_name():
-    joint = Joint.from_counts([[30, 0, 30, 0, 40], [0, 20, 0, 20, 40]], useful_labels=list("abcde"))
+    joint = Joint.from_counts(
+        [[30, 0, 30, 0, 40], [0, 20, 0, 20, 40]], useful_labels=list("abcde")
+    )
     assert subset_merging(joint, LDP(1.0)).channel.outputs == ("{a, b}", "{c, d}", "e")
 
 
 def test_a_repair_says_what_it_borrowed():
     """One risky symbol: nothing risky is left to merge it with, so it borrows the cheaper helper."""
-    joint = Joint.from_counts([[90, 80, 300, 50], [10, 120, 300, 50]], useful_labels=list("abcd"))
+    joint = Joint.from_counts(
+        [[90, 80, 300, 50], [10, 120, 300, 50]], useful_labels=list("abcd")
+    )
     design = subset_merging(joint, LDP(1.0))
     assert design.repaired
     assert design.borrowed == ("d",)
@@ -155,7 +184,9 @@ def test_a_repair_says_what_it_borrowed():
 def test_one_sensitive_symbol_publishes_everything():
     joint = Joint.from_counts([[1, 2, 3]])
     for mechanism in ("subset-merging", "complete-merging"):
-        made = watchdog.merging(mechanism, Rules(joint, LIP(1e-12)), Search(), watchdog.HeuristicOptions())[1]
+        made = watchdog.merging(
+            mechanism, Rules(joint, LIP(1e-12)), Search(), watchdog.HeuristicOptions()
+        )[1]
         assert made.nmi == 1.0
 
 

@@ -49,7 +49,10 @@ def test_never_a_violation(joint, name, epsilon, lam, subset):
 def test_every_risk_splits_the_merged_set(adult, name, risk):
     """With inverse measures in the place of Psi even the printed sum works: it grows with the risk."""
     notion = NOTIONS[name](0.3, 0.5)
-    fine, coarse = subset_merging(adult, notion, risk=risk), complete_merging(adult, notion)
+    fine, coarse = (
+        subset_merging(adult, notion, risk=risk),
+        complete_merging(adult, notion),
+    )
     assert fine.nmi > coarse.nmi + 0.05
 
 
@@ -59,7 +62,9 @@ def _inverse_l1(p, lifts):
 
 def test_merging_two_outputs_can_break_the_l1_inverse():
     """P uniform on 3, lifts (1.5, 1, 0.5) and (1, 1.5, 0.5): .444 each, merged .467; the result keeps the budget."""
-    joint = Joint.from_counts([[6, 4, 10, 4, 6, 0], [4, 6, 10, 10, 0, 0], [2, 2, 0, 2, 2, 22]])
+    joint = Joint.from_counts(
+        [[6, 4, 10, 4, 6, 0], [4, 6, 10, 10, 0, 0], [2, 2, 0, 2, 2, 22]]
+    )
     p = joint.p_s
     assert p == pytest.approx(np.full(3, 1 / 3))
     lift = joint.lift
@@ -85,7 +90,9 @@ def test_merging_can_break_the_chi2_inverse():
     def inverse(lifts):
         return float(p @ (1.0 / lifts - 1.0) ** 2)
 
-    assert inverse(one) == pytest.approx(inverse(other)) == pytest.approx(0.3501, abs=1e-4)
+    assert (
+        inverse(one) == pytest.approx(inverse(other)) == pytest.approx(0.3501, abs=1e-4)
+    )
     assert inverse((one + other) / 2.0) == pytest.approx(0.3600, abs=1e-4)
 
 
@@ -96,7 +103,10 @@ def test_sets_called_safe_are_safe_and_sets_called_unsafe_are_not(seed, name, ep
     joint = Joint.from_counts(rng.integers(1, 50, (3, 5)))
     limits = NOTIONS[name](epsilon, 0.5).limits
     lifts = merged_sets(joint.p, limits)
-    surely, perhaps = lifts.within(lifts.given_s, lifts.p_x), lifts.within(lifts.given_s, lifts.p_x, -1.0)
+    surely, perhaps = (
+        lifts.within(lifts.given_s, lifts.p_x),
+        lifts.within(lifts.given_s, lifts.p_x, -1.0),
+    )
     for x in range(5):
         column = [[1, 0] if z == x else [0, 1] for z in range(5)]
         one = mean_oracle.lifts(joint.counts, column)[0]
@@ -104,14 +114,20 @@ def test_sets_called_safe_are_safe_and_sets_called_unsafe_are_not(seed, name, ep
         kind, order = limits.mean.name, getattr(limits.mean, "order", math.nan)
         below = mean_oracle.budget_of(p_s, [1 / v for v in one], kind, order)
         above = mean_oracle.budget_of(p_s, one, kind, order)
-        true = mean_oracle.keeps(below, limits.lower) and mean_oracle.keeps(above, limits.upper)
+        true = mean_oracle.keeps(below, limits.lower) and mean_oracle.keeps(
+            above, limits.upper
+        )
         assert true or not surely[x]
         assert perhaps[x] or not true
 
 
 def test_independent_columns_are_published_at_any_budget():
     joint = Joint.from_counts(np.outer([1, 2, 7], [3, 5, 11, 13]))
-    for notion in (L1Lift(1e-300, 1e-300), Chi2Lift(1e-300, 1e-300), AlphaLift(1e-300, 1e-300, 2.5)):
+    for notion in (
+        L1Lift(1e-300, 1e-300),
+        Chi2Lift(1e-300, 1e-300),
+        AlphaLift(1e-300, 1e-300, 2.5),
+    ):
         assert subset_merging(joint, notion).nmi == 1.0
 
 

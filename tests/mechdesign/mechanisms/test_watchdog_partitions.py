@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.mechanisms.partitions import RISKS, merge_all, merge_subsets, merged_sets
+from mechdesign.mechanisms.partitions import (
+    RISKS,
+    merge_all,
+    merge_subsets,
+    merged_sets,
+)
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 
 NOTIONS = [
@@ -29,7 +34,9 @@ def random_table(seed, *, zeros=0.0, shape=None):
     rng = np.random.default_rng(seed)
     m, n = shape or (int(rng.integers(2, 6)), int(rng.integers(2, 14)))
     p = rng.random((m, n)) * (rng.random((m, n)) >= zeros)
-    p[rng.integers(0, m, n), np.arange(n)] += 0.01  # no column, and below no row, without mass
+    p[rng.integers(0, m, n), np.arange(n)] += (
+        0.01  # no column, and below no row, without mass
+    )
     p[np.arange(m), rng.integers(0, n, m)] += 0.01
     return p / p.sum()
 
@@ -46,7 +53,10 @@ def obeys(p, members, limits):
     return (
         lift.min() >= math.exp(-limits.lower)
         and lift.max() <= math.exp(limits.upper)
-        and (math.isinf(limits.ratio) or lift.max() <= math.exp(limits.ratio) * lift.min())
+        and (
+            math.isinf(limits.ratio)
+            or lift.max() <= math.exp(limits.ratio) * lift.min()
+        )
     )
 
 
@@ -54,7 +64,11 @@ def omega(p, members, risk):
     lift = lifts_of(p, members)
     with np.errstate(divide="ignore"):
         low, high = -np.log(lift.min()), np.log(lift.max())
-    return {"log-max": max(low, high), "log-ratio": high + low, "sum": lift.max() + lift.min()}[risk]
+    return {
+        "log-max": max(low, high),
+        "log-ratio": high + low,
+        "sum": lift.max() + lift.min(),
+    }[risk]
 
 
 def algorithm_1(p, limits, risk):
@@ -98,8 +112,12 @@ def test_every_group_of_every_partition_obeys_the_notion(seed, zeros, notion, sc
     """Whatever the table, the notion and the budget: a partition of all symbols, each group within the limits."""
     p = random_table(seed, zeros=zeros)
     limits = type(notion)(*(scale * value for value in notion.values().values())).limits
-    for merge, end in itertools.product((merge_subsets, merge_all), (math.inf, -math.inf)):
-        result = merge(merged_sets(p, limits), end=end)  # without time the quickest repair is as private
+    for merge, end in itertools.product(
+        (merge_subsets, merge_all), (math.inf, -math.inf)
+    ):
+        result = merge(
+            merged_sets(p, limits), end=end
+        )  # without time the quickest repair is as private
         assert sorted(x for g in result.groups for x in g) == list(range(p.shape[1]))
         assert all(obeys(p, list(g), limits) for g in result.groups)
         borrowed = set(result.borrowed)
@@ -135,7 +153,9 @@ def test_risk_names_are_those_offered():
 
 
 @pytest.mark.parametrize("merge", [merge_subsets, merge_all])
-def test_the_repair_loses_no_more_than_merging_everything_and_needs_all_that_it_borrows(merge):
+def test_the_repair_loses_no_more_than_merging_everything_and_needs_all_that_it_borrows(
+    merge,
+):
     repaired = 0
     for seed in range(120):
         p = random_table(seed, shape=(5, 17))
@@ -144,11 +164,17 @@ def test_the_repair_loses_no_more_than_merging_everything_and_needs_all_that_it_
         if not result.repaired:
             continue
         repaired += 1
-        group = next(list(g) for g in result.groups if len(g) > 1 and set(result.borrowed) & set(g))
+        group = next(
+            list(g)
+            for g in result.groups
+            if len(g) > 1 and set(result.borrowed) & set(g)
+        )
         assert nmi(p, result.groups) >= 0.0
         for x in result.borrowed:
             without = [y for y in group if y != x]
-            assert not obeys(p, without, limits), f"seed {seed}: {x} was borrowed for nothing"
+            assert not obeys(p, without, limits), (
+                f"seed {seed}: {x} was borrowed for nothing"
+            )
     assert repaired >= 20
 
 
@@ -192,7 +218,9 @@ def test_tiny_budgets_publish_a_constant_without_calling_it_a_repair():
 def test_loose_budgets_publish_every_symbol():
     p = random_table(4, shape=(3, 8))
     for merge in (merge_subsets, merge_all):
-        assert merge(merged_sets(p, ALIP(600.0, 600.0).limits)).groups == tuple((x,) for x in range(8))
+        assert merge(merged_sets(p, ALIP(600.0, 600.0).limits)).groups == tuple(
+            (x,) for x in range(8)
+        )
 
 
 def test_sets_with_fewer_zero_lifts_come_first():
@@ -210,13 +238,15 @@ def test_published_means_on_random_tables(lam, epsilon, complete, subset):
     """Zarrabian et al. 2023, Figures 2a and 6a, as rebuilt: means over random 5 x 17 tables."""
     tables = [random_table_of_the_paper(seed) for seed in range(400)]
     limits = ALIP.from_epsilon(epsilon, lam).limits
-    assert np.mean([nmi(p, merge_all(merged_sets(p, limits)).groups) for p in tables]) == pytest.approx(
-        complete, abs=0.01
-    )
+    assert np.mean(
+        [nmi(p, merge_all(merged_sets(p, limits)).groups) for p in tables]
+    ) == pytest.approx(complete, abs=0.01)
     if subset is not None:
         merged = [nmi(p, merge_subsets(merged_sets(p, limits)).groups) for p in tables]
         assert np.mean(merged) == pytest.approx(subset, abs=0.01)
-        printed = [nmi(p, merge_subsets(merged_sets(p, limits, "sum")).groups) for p in tables]
+        printed = [
+            nmi(p, merge_subsets(merged_sets(p, limits, "sum")).groups) for p in tables
+        ]
         assert np.mean(printed) == pytest.approx(0.358, abs=0.01)
 
 
@@ -240,5 +270,13 @@ def test_a_repair_that_takes_in_another_risky_set_does_not_call_that_borrowed():
 def test_a_merged_lift_on_the_edge_is_refused():
     """{a, b} has a lift of exactly 2, allowed or not by less than a rounding error: {a, c} costs the same."""
     p = np.array([[3.0, 1.0, 0.0, 0.0], [1.0, 3.0, 4.0, 4.0]]) / 16.0
-    for budget in (math.log(2.0), math.nextafter(math.log(2.0), 0.0), math.nextafter(math.log(2.0), 1.0)):
-        assert merge_all(merged_sets(p, MaxLift(budget).limits)).groups == ((0, 2), (1,), (3,))
+    for budget in (
+        math.log(2.0),
+        math.nextafter(math.log(2.0), 0.0),
+        math.nextafter(math.log(2.0), 1.0),
+    ):
+        assert merge_all(merged_sets(p, MaxLift(budget).limits)).groups == (
+            (0, 2),
+            (1,),
+            (3,),
+        )

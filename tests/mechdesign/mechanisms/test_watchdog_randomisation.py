@@ -32,7 +32,9 @@ def test_a_given_response_is_what_every_risky_symbol_draws_from(adult):
     notion = ALIP.from_epsilon(1.0)
     risky = complete_merging(adult, notion)
     members = [
-        x for x, row in enumerate(risky.channel.matrix) if (risky.channel.matrix == row).all(axis=1).sum() > 1
+        x
+        for x, row in enumerate(risky.channel.matrix)
+        if (risky.channel.matrix == row).all(axis=1).sum() > 1
     ]
     r = np.arange(1, len(members) + 1) / sum(range(1, len(members) + 1))
     given_r = complete_merging(adult, notion, randomisation=r.tolist())
@@ -78,14 +80,20 @@ def test_bad_responses_are_refused(adult, randomisation, message):
 
 
 def test_a_response_belongs_to_complete_merging(adult):
-    with pytest.raises(InputError, match=r"R\(y\) belongs to complete-merging, not to subset-merging"):
-        design(adult, ALIP(1.0, 1.0), mechanism="subset-merging", randomisation="uniform")
+    with pytest.raises(
+        InputError, match=r"R\(y\) belongs to complete-merging, not to subset-merging"
+    ):
+        design(
+            adult, ALIP(1.0, 1.0), mechanism="subset-merging", randomisation="uniform"
+        )
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=30).filter(any))
 def test_shares_are_the_nearest_integers_and_sum_to_the_denominator(weights):
     total = sum(weights)
-    shares = shares_of([w / total for w in weights], [f"x{k}" for k in range(len(weights))])
+    shares = shares_of(
+        [w / total for w in weights], [f"x{k}" for k in range(len(weights))]
+    )
     assert sum(shares) == DENOMINATOR
     expected = [w / total * DENOMINATOR for w in weights if w]
     assert len(shares) == len(expected)

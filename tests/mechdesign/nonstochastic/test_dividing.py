@@ -31,14 +31,21 @@ def test_the_error_of_a_layout_is_known_without_laying_it_out(query, size):
     lo, hi = found.range
     sensitivity = min(found.sensitivity, hi - lo)
     outputs = np.array([1, 2, 3, 4, 5, 9, 20])
-    laid = [lay_out(lo, hi, sensitivity, k, "widest").worst_error / (hi - lo) for k in outputs.tolist()]
-    assert worst_errors(outputs, (hi - lo) // sensitivity) == pytest.approx([*map(float, laid)], rel=1e-12)
+    laid = [
+        lay_out(lo, hi, sensitivity, k, "widest").worst_error / (hi - lo)
+        for k in outputs.tolist()
+    ]
+    assert worst_errors(outputs, (hi - lo) // sensitivity) == pytest.approx(
+        [*map(float, laid)], rel=1e-12
+    )
 
 
 def test_errors_where_a_layout_makes_no_more_cells():
     """The mean of 50,000 with 5 outputs: 100,000 cells and no more."""
     quantizer = lay_out(Fraction(0), Fraction(1), Fraction(1, 50_000), 5, "widest")
-    assert worst_errors(np.array([5]), 50_000)[0] == pytest.approx(float(quantizer.worst_error))
+    assert worst_errors(np.array([5]), 50_000)[0] == pytest.approx(
+        float(quantizer.worst_error)
+    )
 
 
 @st.composite
@@ -46,11 +53,21 @@ def cases(draw):
     sizes = draw(st.integers(1, 3))
     row = st.lists(st.integers(0, 2), min_size=sizes, max_size=sizes)
     patterns = draw(st.lists(row, min_size=1, max_size=4))
-    patterns = np.array([*patterns, [max(1 - sum(r[s] for r in patterns), 0) for s in range(sizes)]])
+    patterns = np.array(
+        [*patterns, [max(1 - sum(r[s] for r in patterns), 0) for s in range(sizes)]]
+    )
     patterns = patterns[patterns.any(axis=1)]
-    weights = np.array(draw(st.lists(st.integers(1, 9), min_size=sizes, max_size=sizes)))
-    ratios = np.array(draw(st.lists(st.integers(1, 40), min_size=sizes, max_size=sizes)))
-    return patterns, draw(st.integers(2, 60)), lambda s, k: weights[s] * worst_errors(k, ratios[s])
+    weights = np.array(
+        draw(st.lists(st.integers(1, 9), min_size=sizes, max_size=sizes))
+    )
+    ratios = np.array(
+        draw(st.lists(st.integers(1, 40), min_size=sizes, max_size=sizes))
+    )
+    return (
+        patterns,
+        draw(st.integers(2, 60)),
+        lambda s, k: weights[s] * worst_errors(k, ratios[s]),
+    )
 
 
 def equal_share(patterns, total):
@@ -63,9 +80,12 @@ def equal_share(patterns, total):
 def least_by_brute_force(patterns, total, error, fewest=1):
     kept = [
         choice
-        for choice in itertools.product(range(fewest, total + 1), repeat=patterns.shape[1])
+        for choice in itertools.product(
+            range(fewest, total + 1), repeat=patterns.shape[1]
+        )
         if all(
-            math.prod(k**n for k, n in zip(choice, row, strict=True)) <= total for row in patterns.tolist()
+            math.prod(k**n for k, n in zip(choice, row, strict=True)) <= total
+            for row in patterns.tolist()
         )
     ]
     places = np.arange(patterns.shape[1])
@@ -75,8 +95,13 @@ def least_by_brute_force(patterns, total, error, fewest=1):
 def assert_least(case, fewest=1):
     patterns, total, error = case
     shares = equal_share(patterns, total)
-    outputs, bound = least_error(error, patterns, total, shares, fewest=min(fewest, shares[0]))
-    products = [math.prod(k**n for k, n in zip(outputs, row, strict=True)) for row in patterns.tolist()]
+    outputs, bound = least_error(
+        error, patterns, total, shares, fewest=min(fewest, shares[0])
+    )
+    products = [
+        math.prod(k**n for k, n in zip(outputs, row, strict=True))
+        for row in patterns.tolist()
+    ]
     assert min(outputs) >= min(fewest, shares[0])
     assert largest_product(patterns, outputs)[1] == max(products) <= total
     paid = float(error(np.arange(len(outputs)), np.array(outputs)).sum())
@@ -97,15 +122,25 @@ def test_nobody_has_less_than_an_equal_share_where_that_is_asked(case):
     assert_least(case, equal_share(case[0], case[1])[0])
 
 
-def test_products_that_doubles_do_not_tell_from_the_total_are_compared_in_integers(monkeypatch):
+def test_products_that_doubles_do_not_tell_from_the_total_are_compared_in_integers(
+    monkeypatch,
+):
     """With tolerances of 3 % the program takes what is over the budget, which is left out choice by choice."""
     monkeypatch.setattr(dividing, "ROUNDING", 0.03)
     for total in range(20, 60, 9):
-        assert_least((np.array([[1, 1], [2, 0]]), total, lambda s, k: np.array([7.0, 2.0])[s] / k))
+        assert_least(
+            (
+                np.array([[1, 1], [2, 0]]),
+                total,
+                lambda s, k: np.array([7.0, 2.0])[s] / k,
+            )
+        )
 
 
 def test_a_solver_that_is_stopped_leaves_equal_shares_and_a_bound():
-    outputs, bound = least_error(lambda s, k: 1.0 / k, np.array([[1, 1]]), 64, [8, 8], time_limit=0)
+    outputs, bound = least_error(
+        lambda s, k: 1.0 / k, np.array([[1, 1]]), 64, [8, 8], time_limit=0
+    )
     assert (outputs, bound) == ([8, 8], 0.0)
 
 
@@ -121,7 +156,11 @@ def folder(tmp_path, monkeypatch):
 
 
 def write(path, areas, value=lambda area, person: (ord(area) * ord(person)) % 97 / 10):
-    rows = [f"{person},{area},{value(area, person)}" for area, people in areas.items() for person in people]
+    rows = [
+        f"{person},{area},{value(area, person)}"
+        for area, people in areas.items()
+        for person in people
+    ]
     with open(path, "w", encoding="utf-8") as stream:
         stream.write("who,area,v\n" + "\n".join(rows) + "\n")
 
@@ -141,7 +180,10 @@ def spent(areas, mechanism):
     """The largest product over individuals, from who is in which group and what is counted for its size."""
     outputs = {m.individuals: m.certificate.outputs for m in mechanism.mechanisms}
     people = set("".join(areas.values()))
-    return max(math.prod(outputs[len(own)] for own in areas.values() if who in own) for who in people)
+    return max(
+        math.prod(outputs[len(own)] for own in areas.values() if who in own)
+        for who in people
+    )
 
 
 @pytest.mark.parametrize("split", ["error", "lifted"])
@@ -149,13 +191,17 @@ def spent(areas, mechanism):
 def test_the_total_is_the_largest_product_of_an_individual(folder, query, split):
     changes = {"query": query}
     changes |= {"range_text": None, "equals": "4.6"} if query == "count" else {}
-    done = quantise_table("in.csv", "o.csv", asked(split=split, **changes), total_epsilon="6.2")
+    done = quantise_table(
+        "in.csv", "o.csv", asked(split=split, **changes), total_epsilon="6.2"
+    )
     product = spent(AREAS, done.mechanism)
     assert product <= outputs_allowed("6.2") == 73
     assert done.total_epsilon == epsilon_for(product)
     found = read_verified("o.csv.mechanism.json")
     assert (found.satisfied, found.total_epsilon) == (True, done.total_epsilon)
-    equal = quantise_table("in.csv", "e.csv", asked(split="levels", **changes), total_epsilon="6.2").mechanism
+    equal = quantise_table(
+        "in.csv", "e.csv", asked(split="levels", **changes), total_epsilon="6.2"
+    ).mechanism
 
     def errors(made):
         each = {m.individuals: m.quantizer.worst_error for m in made.mechanisms}
@@ -163,7 +209,9 @@ def test_the_total_is_the_largest_product_of_an_individual(folder, query, split)
 
     assert errors(done.mechanism) <= errors(equal)
     if split == "lifted":
-        for lifted, own in zip(done.mechanism.mechanisms, equal.mechanisms, strict=True):
+        for lifted, own in zip(
+            done.mechanism.mechanisms, equal.mechanisms, strict=True
+        ):
             assert lifted.certificate.outputs >= own.certificate.outputs
 
 
@@ -177,7 +225,11 @@ def test_all_answers_of_one_individual_together_have_no_more_outputs_than_told(f
     most = 1
     for others in range(0, 11):
         kinds = [
-            {bisect_right(cuts[n], (own + others * (n - 1)) / Fraction(n)) for own in grid} for n in (3, 2, 1)
+            {
+                bisect_right(cuts[n], (own + others * (n - 1)) / Fraction(n))
+                for own in grid
+            }
+            for n in (3, 2, 1)
         ]
         most = max(most, math.prod(map(len, kinds)))
     assert 16 < most <= 2**done.total_epsilon * (1 + 1e-12)
@@ -189,29 +241,46 @@ def test_the_next_table_spends_what_its_own_groups_spend(folder):
     quantise_table("in.csv", "o.csv", asked(), total_epsilon="6")
     areas = {"a": "pqrstuvwxyz", "b": "pqr", "c": "uv", "d": "p", "e": "pq"}
     write("next.csv", areas)
-    done = apply_mechanism("o.csv.mechanism.json", "next.csv", "n.csv", individual="who")
+    done = apply_mechanism(
+        "o.csv.mechanism.json", "next.csv", "n.csv", individual="who"
+    )
     assert done.new_sizes == (11,)
-    fewest = min(m.certificate.outputs for m in read_verified("o.csv.mechanism.json").mechanism.mechanisms)
-    assert {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}[11] == fewest
+    fewest = min(
+        m.certificate.outputs
+        for m in read_verified("o.csv.mechanism.json").mechanism.mechanisms
+    )
+    assert {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}[
+        11
+    ] == fewest
     assert done.total_epsilon == epsilon_for(spent(areas, done.mechanism)) > 6
     assert read_verified("n.csv.mechanism.json").total_epsilon == done.total_epsilon
     unnamed = apply_mechanism("o.csv.mechanism.json", "next.csv", "u.csv")
-    assert (unnamed.answers_each, unnamed.total_epsilon) == (None, unnamed.mechanism.epsilon)
+    assert (unnamed.answers_each, unnamed.total_epsilon) == (
+        None,
+        unnamed.mechanism.epsilon,
+    )
 
 
 def test_the_ledger_is_charged_the_same_total(folder):
     """Not the most outputs for every answer; a second release of these data adds its own."""
     first = quantise_table("in.csv", "o.csv", asked(), total_epsilon="6", ledger="l.db")
     assert first.releases_epsilon == first.total_epsilon
-    second = quantise_table("in.csv", "m.csv", asked(query="median"), total_epsilon="3", ledger="l.db")
+    second = quantise_table(
+        "in.csv", "m.csv", asked(query="median"), total_epsilon="3", ledger="l.db"
+    )
     assert second.releases == 2
-    assert second.releases_epsilon == pytest.approx(first.total_epsilon + second.total_epsilon)
+    assert second.releases_epsilon == pytest.approx(
+        first.total_epsilon + second.total_epsilon
+    )
 
 
 EDITS = [
     (lambda g: g.update(answers_by_size=[[8, 1]]), "says total_epsilon"),
     (lambda g: g.update(total_epsilon=1.0), "says total_epsilon '1.0', but it is"),
-    (lambda g: g.update(answers_by_size=[[9, 1]]), "answers_by_size must list sizes of groups"),
+    (
+        lambda g: g.update(answers_by_size=[[9, 1]]),
+        "answers_by_size must list sizes of groups",
+    ),
     (lambda g: g.update(answers_by_size=[[8, 4]]), "answers, at most 3 in all"),
     (lambda g: g.update(answers_by_size=[[8, 0]]), "answers_by_size must list"),
     (lambda g: g.update(answers_by_size=7), "answers_by_size must list"),
@@ -223,31 +292,50 @@ EDITS = [
 @pytest.mark.parametrize(("change", "message"), EDITS)
 def test_edited_answers_are_found(folder, change, message):
     quantise_table("in.csv", "o.csv", asked(), total_epsilon="6")
-    rewrite(folder / "o.csv.mechanism.json", lambda document: change(document["guarantee"]))
+    rewrite(
+        folder / "o.csv.mechanism.json", lambda document: change(document["guarantee"])
+    )
     assert not verify_file("o.csv.mechanism.json").satisfied
     with pytest.raises(InputError, match=message):
         read_verified("o.csv.mechanism.json")
 
 
 def test_what_a_split_is_refused_for(folder):
-    with pytest.raises(InputError, match=r"split \('fair'\) must be one of levels, error, lifted"):
+    with pytest.raises(
+        InputError, match=r"split \('fair'\) must be one of levels, error, lifted"
+    ):
         quantise_table("in.csv", "o.csv", asked(split="fair"), total_epsilon="6")
-    with pytest.raises(InputError, match="split says how total_epsilon is shared by the answers"):
+    with pytest.raises(
+        InputError, match="split says how total_epsilon is shared by the answers"
+    ):
         quantise_table("in.csv", "o.csv", asked(epsilon="2"))
-    with pytest.raises(InputError, match="sizes of groups, which would depend on values: outside drop"):
+    with pytest.raises(
+        InputError, match="sizes of groups, which would depend on values: outside drop"
+    ):
         quantise_table("in.csv", "o.csv", asked(outside="drop"), total_epsilon="6")
     with pytest.raises(
-        InputError, match="split error weighs the errors of layout widest: leave out thresholds"
+        InputError,
+        match="split error weighs the errors of layout widest: leave out thresholds",
     ):
         quantise_table("in.csv", "o.csv", asked(thresholds=(5.0,)), total_epsilon="6")
     with pytest.raises(InputError, match="leave out thresholds and other layouts"):
         quantise_table("in.csv", "o.csv", asked(layout="levels"), total_epsilon="6")
-    with pytest.raises(InputError, match=r"0.5 bits for 3 answers are less than one bit for each"):
+    with pytest.raises(
+        InputError, match=r"0.5 bits for 3 answers are less than one bit for each"
+    ):
         quantise_table("in.csv", "o.csv", asked(), total_epsilon="0.5")
     quantise_table("in.csv", "o.csv", asked(), total_epsilon="6")
     for outside in ("mark", "drop"):
-        with pytest.raises(InputError, match="one more output than this mechanism has room for"):
-            apply_mechanism("o.csv.mechanism.json", "in.csv", "n.csv", outside=outside, individual="who")
+        with pytest.raises(
+            InputError, match="one more output than this mechanism has room for"
+        ):
+            apply_mechanism(
+                "o.csv.mechanism.json",
+                "in.csv",
+                "n.csv",
+                outside=outside,
+                individual="who",
+            )
 
 
 def test_outputs_outside_the_range_are_part_of_the_product(folder):
@@ -264,7 +352,10 @@ def test_patterns_are_counted_in_slices_of_individuals(folder, monkeypatch):
     whole = quantise_table("in.csv", "o.csv", asked(), total_epsilon="6").mechanism
     monkeypatch.setattr(answering, "COUNTED", 9)
     assert (
-        quantise_table("in.csv", "s.csv", asked(), total_epsilon="6").mechanism.guarantee == whole.guarantee
+        quantise_table(
+            "in.csv", "s.csv", asked(), total_epsilon="6"
+        ).mechanism.guarantee
+        == whole.guarantee
     )
 
 
@@ -279,8 +370,12 @@ def test_feeders_suburbs_and_a_city_of_real_households(folder, data):
         for area in ("city", f"suburb {k // 129}", f"feeder {k // 20}")
     ]
     (folder / "areas.csv").write_text("who,area,v\n" + "".join(lines), encoding="utf-8")
-    done = quantise_table("areas.csv", "o.csv", asked(range_text="0,500"), total_epsilon=9)
-    assert {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms} == {
+    done = quantise_table(
+        "areas.csv", "o.csv", asked(range_text="0,500"), total_epsilon=9
+    )
+    assert {
+        m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms
+    } == {
         16: 85,
         20: 85,
         129: 3,

@@ -51,7 +51,11 @@ def test_proposition_3e_fails():
     part = JointRange.from_pairs([(1, "a"), (2, "a"), (2, "b"), (3, "b")])
     assert maximal_leakage(part) == 1
     assert composed_maximal_leakage([part, part]) == pytest.approx(math.log2(6))
-    assert composed_maximal_leakage([part, part]) == maximal_leakage(product(part, part)) > 2
+    assert (
+        composed_maximal_leakage([part, part])
+        == maximal_leakage(product(part, part))
+        > 2
+    )
 
 
 def test_a_composition_of_a_thousand_parts_needs_no_enumeration():
@@ -74,7 +78,9 @@ def test_identifiability_is_decided_exactly():
 
 
 def test_one_shot_guessing_tells_the_class():
-    joint = JointRange.from_pairs([(0, "a"), (1, "a"), (1, "b"), (2, "c"), (3, "c"), (4, "d")])
+    joint = JointRange.from_pairs(
+        [(0, "a"), (1, "a"), (1, "b"), (2, "c"), (3, "c"), (4, "d")]
+    )
     attribute = one_shot_attribute(joint)
     assert one_shot_leakage(joint) == pytest.approx(math.log2(3))
     assert attribute[0] == attribute[1]
@@ -86,17 +92,29 @@ def test_one_shot_guessing_tells_the_class():
 
 def test_stochastic_maximal_leakage_of_known_channels():
     assert stochastic_maximal_leakage(np.eye(4)) == 2
-    assert stochastic_maximal_leakage(np.full((3, 5), 0.2)) == pytest.approx(0, abs=1e-15)
-    assert stochastic_maximal_leakage([[0.75, 0.25], [0.25, 0.75]]) == pytest.approx(math.log2(1.5))
+    assert stochastic_maximal_leakage(np.full((3, 5), 0.2)) == pytest.approx(
+        0, abs=1e-15
+    )
+    assert stochastic_maximal_leakage([[0.75, 0.25], [0.25, 0.75]]) == pytest.approx(
+        math.log2(1.5)
+    )
     fewer_inputs = from_channel(lambda _: "abc", [0, 1])
-    assert largest_stochastic_leakage(fewer_inputs) == 1, "not H0(Y) = log2 3: two inputs, three outputs"
+    assert largest_stochastic_leakage(fewer_inputs) == 1, (
+        "not H0(Y) = log2 3: two inputs, three outputs"
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: stochastic_maximal_leakage([0.5, 0.5]), "must be a matrix with rows and columns"),
-        (lambda: stochastic_maximal_leakage([[0.5, 0.4]]), "row 1 of the channel sums to 0.9, not to 1"),
+        (
+            lambda: stochastic_maximal_leakage([0.5, 0.5]),
+            "must be a matrix with rows and columns",
+        ),
+        (
+            lambda: stochastic_maximal_leakage([[0.5, 0.4]]),
+            "row 1 of the channel sums to 0.9, not to 1",
+        ),
         (lambda: stochastic_maximal_leakage([[1.5, -0.5]]), "none negative"),
         (lambda: stochastic_maximal_leakage([[math.nan, 1]]), "finite numbers"),
         (lambda: is_identifiable(THREE, -1), r"epsilon \(-1\)"),
@@ -111,8 +129,12 @@ def test_bad_input_is_named(make, message):
 
 def test_nearly_equal_sizes_are_told_apart_in_no_time():
     """|X| = 10^6 and min |X|y| = 10^6 - 1: log2 of the ratio is 1.4e-6, to the last digit."""
-    joint = JointRange.from_columns([*range(10**6), *range(1, 10**6)], [0] * 10**6 + [1] * (10**6 - 1))
+    joint = JointRange.from_columns(
+        [*range(10**6), *range(1, 10**6)], [0] * 10**6 + [1] * (10**6 - 1)
+    )
     epsilon = identifiable_epsilon(joint)
-    assert epsilon == pytest.approx(math.log1p(1 / (10**6 - 1)) / math.log(2), rel=1e-15)
+    assert epsilon == pytest.approx(
+        math.log1p(1 / (10**6 - 1)) / math.log(2), rel=1e-15
+    )
     assert is_identifiable(joint, epsilon)
     assert not is_identifiable(joint, math.nextafter(epsilon, 0))

@@ -14,7 +14,13 @@ from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
 )
-from tests.oracles.nonstochastic import accuracy, best_accuracy, is_private, least_accuracy, total_variation
+from tests.oracles.nonstochastic import (
+    accuracy,
+    best_accuracy,
+    is_private,
+    least_accuracy,
+    total_variation,
+)
 from tests.oracles.spaces import from_function
 
 HEIGHTS = TestingProblem(Boxes.interval(90, 160), Boxes.interval(140, 260))
@@ -26,8 +32,14 @@ def test_example_2_heights_with_a_measurement_error():
     assert HEIGHTS.unit == "nats"
     assert HEIGHTS.ambiguous == Boxes.interval(140, 160)
     assert is_consistent(HEIGHTS, midpoint)
-    assert performance(HEIGHTS, midpoint) == HEIGHTS.performance_bound == pytest.approx(math.log(150))
-    assert performance(HEIGHTS, midpoint) - math.log(170) == pytest.approx(-0.1251, abs=1e-4)
+    assert (
+        performance(HEIGHTS, midpoint)
+        == HEIGHTS.performance_bound
+        == pytest.approx(math.log(150))
+    )
+    assert performance(HEIGHTS, midpoint) - math.log(170) == pytest.approx(
+        -0.1251, abs=1e-4
+    )
     doubled = TestingProblem(Boxes.interval(80, 170), Boxes.interval(130, 270))
     assert doubled.performance_bound - math.log(190) == pytest.approx(-0.2364, abs=1e-4)
     assert HEIGHTS.privacy == pytest.approx(0.1251, abs=1e-4)
@@ -117,15 +129,30 @@ def test_accuracy_is_one_over_the_largest_move():
             lambda: finite_problem(JointRange.from_pairs([(1, 2)]), {}),
             "the hypothesis says nothing about '1'",
         ),
-        (lambda: finite_problem(JointRange.from_pairs([(1, 2)]), {1: True}), "alternative hypothesis"),
-        (lambda: accuracy([[1, 2]], [[1, 2], [3, 4]]), r"one shape, not \(1, 2\) and \(2, 2\)"),
+        (
+            lambda: finite_problem(JointRange.from_pairs([(1, 2)]), {1: True}),
+            "alternative hypothesis",
+        ),
+        (
+            lambda: accuracy([[1, 2]], [[1, 2], [3, 4]]),
+            r"one shape, not \(1, 2\) and \(2, 2\)",
+        ),
         (lambda: accuracy([math.nan], [1.0]), "finite numbers; drop NaN"),
         (lambda: total_variation([0.5, 0.5], [1.0]), "the same outputs, not 2 and 1"),
         (lambda: total_variation([0.5, 0.4], [0.5, 0.5]), "null sums to 0.9, not to 1"),
-        (lambda: total_variation([1.5, -0.5], [0.5, 0.5]), "null must hold probabilities"),
-        (lambda: best_accuracy([1.0], [1.0], 1.5), r"prior_null \(1.5\) must be between 0 and 1"),
+        (
+            lambda: total_variation([1.5, -0.5], [0.5, 0.5]),
+            "null must hold probabilities",
+        ),
+        (
+            lambda: best_accuracy([1.0], [1.0], 1.5),
+            r"prior_null \(1.5\) must be between 0 and 1",
+        ),
         (lambda: best_accuracy([1.0], [0.5, 0.5]), "the same outputs, not 1 and 2"),
-        (lambda: least_accuracy(HEIGHTS, 0.01), r"density \(0.01\) must be positive and at most 0.00833333"),
+        (
+            lambda: least_accuracy(HEIGHTS, 0.01),
+            r"density \(0.01\) must be positive and at most 0.00833333",
+        ),
         (lambda: least_accuracy(HEIGHTS, math.nan), "must be positive"),
     ],
 )

@@ -50,7 +50,9 @@ def test_with_lebesgue_measure_on_the_outputs_nothing_is_gained():
 def test_example_3_encloses_the_integral():
     """BMI >= 30 on [0, 200] kg x [0, 250] cm with 1/rho = 10 kg: the strip's area in closed form."""
     policy = BlurringPolicy(boundary=bmi, coordinate=0, rho=0.1)
-    measured = blurred_measure(policy, [(0, 200), (0, 250)], monotone=[1], cells=100_000)
+    measured = blurred_measure(
+        policy, [(0, 200), (0, 250)], monotone=[1], cells=100_000
+    )
 
     def integral(limit):  # of 0.003 t^2 up to where it reaches `limit`
         t = min(math.sqrt(limit / 0.003), 250.0)
@@ -87,18 +89,48 @@ def test_pre_images_on_a_finite_grid():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BlurringPolicy(boundary=bmi, coordinate=0, rho=0), r"rho \(0\) must be positive"),
-        (lambda: BlurringPolicy(boundary=bmi, coordinate=0, rho=math.nan), r"rho \(nan\)"),
-        (lambda: BlurringPolicy(boundary=bmi, coordinate=-1, rho=1), r"coordinate \(-1\) must be 0 or more"),
+        (
+            lambda: BlurringPolicy(boundary=bmi, coordinate=0, rho=0),
+            r"rho \(0\) must be positive",
+        ),
+        (
+            lambda: BlurringPolicy(boundary=bmi, coordinate=0, rho=math.nan),
+            r"rho \(nan\)",
+        ),
+        (
+            lambda: BlurringPolicy(boundary=bmi, coordinate=-1, rho=1),
+            r"coordinate \(-1\) must be 0 or more",
+        ),
         (lambda: policy().apply([1.0, 2.0]), r"points must have shape \(N, n\)"),
         (lambda: policy().apply([[1.0, math.nan]]), "drop NaN and infinities"),
-        (lambda: policy(lambda z: z).apply([[1.0, 2.0]]), r"must return shape \(1,\), not \(1, 1\)"),
-        (lambda: policy(lambda z: z[:, 0] + math.inf).apply([[1.0, 2.0]]), "must return finite numbers"),
-        (lambda: blurred_measure(policy(), [(0, 1), (0, 1)], monotone=[1, 1]), "for each of the 1 other"),
-        (lambda: blurred_measure(policy(), [(0, 1), (0, 1)], monotone=[0]), r"must hold \+1 \(rises\)"),
-        (lambda: blurred_measure(policy(), [(0, 1), (0, 1)], monotone=[-1]), "not monotone as said"),
-        (lambda: blurred_measure(policy(), [(0, 1), (1, 0)], monotone=[1]), "is reversed"),
-        (lambda: blurred_measure(policy(), [(0, 1), (1, 1)], monotone=[1]), "the domain has measure zero"),
+        (
+            lambda: policy(lambda z: z).apply([[1.0, 2.0]]),
+            r"must return shape \(1,\), not \(1, 1\)",
+        ),
+        (
+            lambda: policy(lambda z: z[:, 0] + math.inf).apply([[1.0, 2.0]]),
+            "must return finite numbers",
+        ),
+        (
+            lambda: blurred_measure(policy(), [(0, 1), (0, 1)], monotone=[1, 1]),
+            "for each of the 1 other",
+        ),
+        (
+            lambda: blurred_measure(policy(), [(0, 1), (0, 1)], monotone=[0]),
+            r"must hold \+1 \(rises\)",
+        ),
+        (
+            lambda: blurred_measure(policy(), [(0, 1), (0, 1)], monotone=[-1]),
+            "not monotone as said",
+        ),
+        (
+            lambda: blurred_measure(policy(), [(0, 1), (1, 0)], monotone=[1]),
+            "is reversed",
+        ),
+        (
+            lambda: blurred_measure(policy(), [(0, 1), (1, 1)], monotone=[1]),
+            "the domain has measure zero",
+        ),
         (
             lambda: blurred_measure(policy(), [(0, 1), (0, 1)], monotone=[1], cells=0),
             r"cells \(0\) must be positive",
@@ -109,7 +141,9 @@ def test_pre_images_on_a_finite_grid():
         ),
         (
             lambda: blurred_measure(
-                BlurringPolicy(boundary=bmi, coordinate=2, rho=1), [(0, 1), (0, 1)], monotone=[1]
+                BlurringPolicy(boundary=bmi, coordinate=2, rho=1),
+                [(0, 1), (0, 1)],
+                monotone=[1],
             ),
             r"coordinate \(2\) must be below the 2 of the domain",
         ),

@@ -13,7 +13,9 @@ FOLDER = Path(__file__).parents[3] / "examples" / "nonstochastic"
 
 
 def load(name):
-    spec = importlib.util.spec_from_file_location(f"example_{name}", FOLDER / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"example_{name}", FOLDER / f"{name}.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -29,7 +31,12 @@ def test_figures_of_the_hypothesis_testing_paper(tmp_path, capsys, monkeypatch):
         assert proven <= published <= most
         assert published == pytest.approx(asymptote, rel=0.4 if rho < 0.1 else 0.02)
     for epsilon, published, corrected, attained in tables["figure_6"][1]:
-        assert published < attained == pytest.approx(corrected) == pytest.approx(math.log1p(1 / epsilon))
+        assert (
+            published
+            < attained
+            == pytest.approx(corrected)
+            == pytest.approx(math.log1p(1 / epsilon))
+        )
     for _, epsilon, published, levels, differing in tables["figure_7"][1]:
         assert published < levels
         assert differing <= 2**epsilon
@@ -71,8 +78,13 @@ def test_bmi_policy_on_the_survey(data, capsys, monkeypatch, tmp_path):
         for (_, h), m, close in zip(people, margin, near, strict=True):
             if close:
                 sides.setdefault(h, set()).add(m >= 0)
-        hidden = sum(close and len(sides[h]) == 2 for (_, h), close in zip(people, near, strict=True))
-        assert row["moved"] == sum(close and m != 0 for m, close in zip(margin, near, strict=True))
+        hidden = sum(
+            close and len(sides[h]) == 2
+            for (_, h), close in zip(people, near, strict=True)
+        )
+        assert row["moved"] == sum(
+            close and m != 0 for m, close in zip(margin, near, strict=True)
+        )
         assert row["obese"] == sum(m >= 0 for m in margin) == 14
         assert row["people_hidden"] == hidden
         assert row["largest_move_kg"] <= radius

@@ -6,7 +6,12 @@ import math
 from fractions import Fraction
 
 import pytest
-from indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
+from indistinguishability import (
+    averaging_leakage,
+    box_difference,
+    individual_leakage,
+    linear_levels,
+)
 
 from mechdesign.core.errors import InputError
 from tests.oracles.nonstochastic import (
@@ -24,7 +29,9 @@ def test_example_4_averaging_attains_the_tight_count(n, epsilon):
     """theory.md 9: q <= n (2^(eps-1) + 1) - 1 for averaging, and one more level breaks the budget."""
     choice = linear_levels(epsilon, [Fraction(1, n)] * n, (0, 1))
     assert choice.levels == n * (2 ** (epsilon - 1) + 1) - 1
-    assert choice.levels > max(1, n * (2 ** (epsilon - 1) - 1)), "more than Theorem 5 grants"
+    assert choice.levels > max(1, n * (2 ** (epsilon - 1) - 1)), (
+        "more than Theorem 5 grants"
+    )
     assert box_difference([1] * n, (0, 1), choice.levels) == 2**epsilon
     assert box_difference([1] * n, (0, 1), choice.levels + 1) == 2**epsilon + 1
 
@@ -72,7 +79,9 @@ def test_the_largest_difference_names_the_pair():
 
 
 def test_blocks_of_the_table_of_differences_do_not_matter(monkeypatch):
-    joint = from_channel(lambda x: {k for k in range(12) if (x >> (k % 5)) & 1 or k == x % 12}, range(30))
+    joint = from_channel(
+        lambda x: {k for k in range(12) if (x >> (k % 5)) & 1 or k == x % 12}, range(30)
+    )
     whole = largest_difference(joint)
     monkeypatch.setattr("tests.oracles.nonstochastic.CELLS_AT_A_TIME", 100)
     by_blocks = largest_difference(joint)
@@ -94,7 +103,10 @@ def test_leakage_of_quantised_means():
     ("make", "message"),
     [
         (lambda: linear_levels(1, [], (0, 1)), "at least one coefficient"),
-        (lambda: linear_levels(1, [0, 0], (0, 1)), "the query is constant on these bounds"),
+        (
+            lambda: linear_levels(1, [0, 0], (0, 1)),
+            "the query is constant on these bounds",
+        ),
         (lambda: linear_levels(1, [1], (1, 0)), "is reversed"),
         (lambda: linear_levels(1, [1], (0, math.nan)), "not a pair of finite numbers"),
         (
@@ -102,14 +114,32 @@ def test_leakage_of_quantised_means():
             r"one \(low, high\) pair or 3 of them, not 2",
         ),
         (lambda: linear_levels(-1, [1], (0, 1)), "allows fewer than one output"),
-        (lambda: box_difference([1], (0, 1), 0), r"levels \('0'\) must be an integer of at least 1"),
+        (
+            lambda: box_difference([1], (0, 1), 0),
+            r"levels \('0'\) must be an integer of at least 1",
+        ),
         (lambda: finite_difference([1], [[]], 2), "domain 1 is empty"),
-        (lambda: finite_difference([1, 2], [[1]], 2), "one domain for each coefficient, not 1 for 2"),
-        (lambda: finite_difference([1], [[1]], 2), "the query is constant on these domains"),
-        (lambda: finite_difference([1], [[1, 2]], 0), r"levels \(0\) must be at least 1"),
+        (
+            lambda: finite_difference([1, 2], [[1]], 2),
+            "one domain for each coefficient, not 1 for 2",
+        ),
+        (
+            lambda: finite_difference([1], [[1]], 2),
+            "the query is constant on these domains",
+        ),
+        (
+            lambda: finite_difference([1], [[1, 2]], 0),
+            r"levels \(0\) must be at least 1",
+        ),
         (lambda: finite_difference([2**60], [[0, 1]], 9), "do not fit 64-bit integers"),
-        (lambda: averaging_leakage(0, 2), r"n \('0'\) must be an integer of at least 1"),
-        (lambda: individual_leakage(2, 1.5), r"levels \('1.5'\) must be an integer of at least 1"),
+        (
+            lambda: averaging_leakage(0, 2),
+            r"n \('0'\) must be an integer of at least 1",
+        ),
+        (
+            lambda: individual_leakage(2, 1.5),
+            r"levels \('1.5'\) must be an integer of at least 1",
+        ),
     ],
 )
 def test_bad_input_is_named(make, message):
@@ -119,5 +149,7 @@ def test_bad_input_is_named(make, message):
 
 def test_sums_too_many_to_list_are_refused(monkeypatch):
     monkeypatch.setattr("tests.oracles.nonstochastic.sumset", lambda parts: None)
-    with pytest.raises(InputError, match="too many values without individual 1; use rounder numbers"):
+    with pytest.raises(
+        InputError, match="too many values without individual 1; use rounder numbers"
+    ):
         finite_difference([1, 1], [range(3), range(3)], 2)

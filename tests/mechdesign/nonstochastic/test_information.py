@@ -40,7 +40,9 @@ def test_example_1_an_unfair_dice():
     assert dice.x_given("yes") == {2, 4, 6}
     assert dice.x_given("no") == {1, 3, 5}
     assert range_report(dice).entropy == pytest.approx(math.log2(6), abs=1e-15)
-    assert range_report(dice).conditional_entropy == pytest.approx(math.log2(3), abs=1e-15)
+    assert range_report(dice).conditional_entropy == pytest.approx(
+        math.log2(3), abs=1e-15
+    )
     assert range_report(dice).information == range_leakage(dice) == 1
     assert range_leakage(dice.reverse) == 1
     assert maximin_information(dice) == 1
@@ -56,14 +58,21 @@ def test_leakage_is_worst_case_and_not_symmetric():
 
 
 def test_a_continuous_range_is_measured_in_nats():
-    joint = MeasuredRange.from_regions({0: Boxes.interval(0, 1), 1: Boxes.interval(1, 4)})
+    joint = MeasuredRange.from_regions(
+        {0: Boxes.interval(0, 1), 1: Boxes.interval(1, 4)}
+    )
     report = range_report(joint)
     assert report.unit == "nats"
     assert report.entropy == pytest.approx(math.log(4))
     assert report.conditional_entropy == pytest.approx(math.log(3))
     assert report.information == pytest.approx(math.log(4 / 3))
     assert report.leakage == pytest.approx(math.log(4))
-    assert report.leakage_reverse == report.symmetric_leakage == report.maximin == pytest.approx(math.log(2))
+    assert (
+        report.leakage_reverse
+        == report.symmetric_leakage
+        == report.maximin
+        == pytest.approx(math.log(2))
+    )
     assert report.classes == 2
     assert maximin_information(joint) == 1, "a number of classes is in bits even here"
 
@@ -71,14 +80,18 @@ def test_a_continuous_range_is_measured_in_nats():
 def test_ranges_that_merely_touch_are_not_connected():
     touching = MeasuredRange.from_boxes([([(0, 1)], [(0, 1)]), ([(1, 2)], [(1, 2)])])
     assert overlap_partition(touching)[0] == 2
-    sharing = MeasuredRange.from_boxes([([(0, 1)], [(0, "1.001")]), ([(1, 2)], [(1, 2)])])
+    sharing = MeasuredRange.from_boxes(
+        [([(0, 1)], [(0, "1.001")]), ([(1, 2)], [(1, 2)])]
+    )
     assert overlap_partition(sharing)[0] == 1
 
 
 def test_a_null_set_changes_nothing():
     """The essential supremum ignores an output that occurs at a single point."""
     plain = range_report(MeasuredRange.from_boxes([([(0, 4)], [(0, 1)])]))
-    spiked = range_report(MeasuredRange.from_boxes([([(0, 4)], [(0, 1)]), ([(0, 1)], [(2, 2)])]))
+    spiked = range_report(
+        MeasuredRange.from_boxes([([(0, 4)], [(0, 1)]), ([(0, 1)], [(2, 2)])])
+    )
     assert spiked == plain
     assert plain.leakage == 0
 
@@ -87,7 +100,11 @@ def test_the_full_range_alone_bounds_no_capacity():
     """theory.md 6: a hub and 9 leaves have L0s = log2 5, yet the leaves carry log2 9 bits."""
     assert symmetric_leakage(HUB) == pytest.approx(math.log2(5))
     code = one_shot_code(HUB)
-    assert (set(code.codewords), code.is_optimal, code.proof) == (set(range(1, 10)), True, "cover")
+    assert (set(code.codewords), code.is_optimal, code.proof) == (
+        set(range(1, 10)),
+        True,
+        "cover",
+    )
     assert subrange_leakage(HUB) == fractional_cover(HUB) == 9
     bounds = capacity_bounds(HUB)
     assert bounds.lower <= math.log2(9) <= bounds.upper
@@ -99,13 +116,17 @@ def test_one_use_is_not_the_capacity():
     assert one_shot_code(PENTAGON).size == 2
     twice = one_shot_code(PENTAGON, uses=2)
     assert (twice.size, twice.upper_bound, twice.is_optimal) == (5, 5, True)
-    for (a, b), (c, d) in ((p, q) for p in twice.codewords for q in twice.codewords if p != q):
+    for (a, b), (c, d) in (
+        (p, q) for p in twice.codewords for q in twice.codewords if p != q
+    ):
         assert (c - a) % 5 in (2, 3) or (d - b) % 5 in (2, 3)
     bounds = capacity_bounds(PENTAGON)
     assert bounds.cover == Fraction(5, 2)
     assert (bounds.uses, bounds.code) == (2, twice)
     assert bounds.lower <= math.log2(5) / 2 <= bounds.upper
-    assert bounds.upper - bounds.lower < 1e-8, "Lovász 1979: the capacity is log2 sqrt(5)"
+    assert bounds.upper - bounds.lower < 1e-8, (
+        "Lovász 1979: the capacity is log2 sqrt(5)"
+    )
 
 
 def cycle(n):
@@ -133,9 +154,13 @@ def test_theta_is_proven_whatever_the_solver_proposes(monkeypatch):
 
     monkeypatch.setattr(zero_error, "theta_matrix", noisy)
     assert exact <= theta_bound(PENTAGON) <= 5
-    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: (np.arange(len(matrix)) * 0.1, matrix / 9))
+    monkeypatch.setattr(
+        np.linalg, "eigh", lambda matrix: (np.arange(len(matrix)) * 0.1, matrix / 9)
+    )
     assert exact <= theta_bound(PENTAGON) <= 5
-    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: (np.full(len(matrix), np.nan), matrix))
+    monkeypatch.setattr(
+        np.linalg, "eigh", lambda matrix: (np.full(len(matrix), np.nan), matrix)
+    )
     assert theta_bound(PENTAGON) == 5, "unproven, so all the inputs remain"
 
     def fails(vertices, edges):
@@ -144,7 +169,9 @@ def test_theta_is_proven_whatever_the_solver_proposes(monkeypatch):
     monkeypatch.setattr(zero_error, "theta_matrix", fails)
     with pytest.raises(SolverFailure, match="Clarabel ended"):
         theta_bound(PENTAGON)
-    with pytest.raises(InputError, match="has 65 inputs, and 64 is the most for a theta number"):
+    with pytest.raises(
+        InputError, match="has 65 inputs, and 64 is the most for a theta number"
+    ):
         theta_bound(cycle(65))
 
 
@@ -161,14 +188,18 @@ def test_a_large_channel_falls_back_on_leakages(monkeypatch):
     assert bounds.code is None
     assert bounds.lower == 0
     assert bounds.upper == pytest.approx(math.log2(9))
-    with pytest.raises(InputError, match="18 pairs, more than the 5 of a MILP; use capacity_bounds"):
+    with pytest.raises(
+        InputError, match="18 pairs, more than the 5 of a MILP; use capacity_bounds"
+    ):
         one_shot_code(HUB)
     with pytest.raises(InputError, match="18 pairs, more than 5; use leakages"):
         fractional_cover(HUB)
 
 
 def test_bad_requests_are_named():
-    with pytest.raises(InputError, match=r"uses \(0\) and time_limit \(60 s\) must be positive"):
+    with pytest.raises(
+        InputError, match=r"uses \(0\) and time_limit \(60 s\) must be positive"
+    ):
         one_shot_code(HUB, uses=0)
     with pytest.raises(InputError, match="X has 17 values, and 16 is the most"):
         subrange_leakage(from_function(lambda x: x, range(17)))
@@ -185,10 +216,16 @@ def test_a_code_that_shares_an_output_is_not_believed(monkeypatch):
 
 def test_a_poor_cover_is_scaled_until_it_covers(monkeypatch):
     """Whatever the solver proposes, the bound is proven: too small a cover is scaled up exactly."""
-    monkeypatch.setattr(zero_error, "_solve", lambda joint, **_: (np.full(joint.shape[1], 0.4), 2.0))
+    monkeypatch.setattr(
+        zero_error, "_solve", lambda joint, **_: (np.full(joint.shape[1], 0.4), 2.0)
+    )
     assert fractional_cover(PENTAGON) == Fraction(5, 2)
-    monkeypatch.setattr(zero_error, "_solve", lambda joint, **_: (np.zeros(joint.shape[1]), 0.0))
-    assert fractional_cover(PENTAGON) == Fraction(5, 2), "without a cover, L0(Y;X) remains"
+    monkeypatch.setattr(
+        zero_error, "_solve", lambda joint, **_: (np.zeros(joint.shape[1]), 0.0)
+    )
+    assert fractional_cover(PENTAGON) == Fraction(5, 2), (
+        "without a cover, L0(Y;X) remains"
+    )
 
 
 def test_a_million_pairs_partition_and_leakages(capsys):
@@ -199,14 +236,19 @@ def test_a_million_pairs_partition_and_leakages(capsys):
     x, y = block * 5 + within % 5, block * 2 + within // 5
     kept = (block > 0) | (within == 0)
     order = rng.permutation(int(kept.sum()))
-    x, y = rng.permutation(500_000)[x][kept][order], rng.permutation(200_000)[y][kept][order]
+    x, y = (
+        rng.permutation(500_000)[x][kept][order],
+        rng.permutation(200_000)[y][kept][order],
+    )
     started = time.perf_counter()
     joint = JointRange.from_columns(x, y)
     report = range_report(joint)
     brute, maximal = brute_force_leakage(joint), maximal_leakage(joint)
     seconds = time.perf_counter() - started
     with capsys.disabled():
-        print(f"\n{joint.n_pairs:,} pairs: overlap partition and all leakages in {seconds:.2f} s")
+        print(
+            f"\n{joint.n_pairs:,} pairs: overlap partition and all leakages in {seconds:.2f} s"
+        )
     assert joint.n_pairs == 999_991
     assert report.classes == 100_000
     assert report.maximin == maximin_information(joint) == math.log2(100_000)

@@ -85,9 +85,15 @@ def first(document):
         (lambda d: d.update(epsilon="2.5"), r"epsilon \('2\.5'\) must be a number"),
         (lambda d: d.update(epsilon=-1), "fewer than one output"),
         (lambda d: d.update(outputs_allowed=9), "is not floor"),
-        (lambda d: d.update(mechanisms=[]), "mechanisms .* must have at least 1 entries"),
+        (
+            lambda d: d.update(mechanisms=[]),
+            "mechanisms .* must have at least 1 entries",
+        ),
         (lambda d: d.update(mechanisms=7), "mechanisms .* must be a list"),
-        (lambda d: d.update(mechanisms=[7]), r"mechanisms\[0\] \('7'\) must be an object"),
+        (
+            lambda d: d.update(mechanisms=[7]),
+            r"mechanisms\[0\] \('7'\) must be an object",
+        ),
         (lambda d: d.update(column=7), "column .* must be text"),
         (lambda d: d.update(range=["1", "0"]), "reversed"),
         (lambda d: d.update(range=["0"]), "range has too few entries"),
@@ -95,8 +101,14 @@ def first(document):
             lambda d: d.update(range=["0", "1e999999999"]),
             r"range\[[01]\] .* must be (an exact fraction|text)",
         ),
-        (lambda d: d.update(range=["0", "1/0"]), r"range\[[01]\] .* must be (an exact fraction|text)"),
-        (lambda d: d.update(range=[0, 1]), r"range\[[01]\] .* must be (an exact fraction|text)"),
+        (
+            lambda d: d.update(range=["0", "1/0"]),
+            r"range\[[01]\] .* must be (an exact fraction|text)",
+        ),
+        (
+            lambda d: d.update(range=[0, 1]),
+            r"range\[[01]\] .* must be (an exact fraction|text)",
+        ),
         (lambda d: d.update(range=["0", "1"]), "beyond the quantiser"),
         (lambda d: first(d).update(outputs=4), "has 5 outputs where the file says '4'"),
         (lambda d: first(d).pop("witness"), r"mechanisms\[0\] has no 'witness'"),
@@ -108,7 +120,9 @@ def first(document):
             r"mechanisms\[0\]\.thresholds has no 'number'",
         ),
         (
-            lambda d: first(d).update(thresholds={"first": "1/50", "step": "1/50", "number": 10**9}),
+            lambda d: first(d).update(
+                thresholds={"first": "1/50", "step": "1/50", "number": 10**9}
+            ),
             "number .* must be at most 1,000,000",
         ),
         (lambda d: d.update(more=1), "unknown key 'more'"),
@@ -135,10 +149,19 @@ def test_contents_that_are_refused(mechanism, tmp_path, change, message):
         (lambda text: text.replace('"kwh"', '"kw"'), "sha256 does not match"),
         (lambda text: text.replace('"version": 1', '"version": 2'), "version '2'"),
         (lambda text: text.replace('"version": 1', '"version": true'), "version"),
-        (lambda text: text.replace("mechdesign.quantizer", "mechdesign.channel"), "its format is"),
+        (
+            lambda text: text.replace("mechdesign.quantizer", "mechdesign.channel"),
+            "its format is",
+        ),
         (lambda text: text.replace('"column"', '"query"'), "occurs twice"),
-        (lambda text: text.replace('"epsilon": 2.5', '"epsilon": 1e999'), "that no mechanism file can hold"),
-        (lambda text: text.replace('"epsilon": 2.5', f'"epsilon": {"9" * 5000}'), "thousands of digits"),
+        (
+            lambda text: text.replace('"epsilon": 2.5', '"epsilon": 1e999'),
+            "that no mechanism file can hold",
+        ),
+        (
+            lambda text: text.replace('"epsilon": 2.5', f'"epsilon": {"9" * 5000}'),
+            "thousands of digits",
+        ),
         (lambda text: "[" * 100_000, "nested too deeply"),
     ],
 )

@@ -5,13 +5,21 @@ from __future__ import annotations
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import certify, count_query, identity_query, interval, uniform_quantizer
+from mechdesign.nonstochastic import (
+    certify,
+    count_query,
+    identity_query,
+    interval,
+    uniform_quantizer,
+)
 from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from tests.cases.documents import rewrite
 
-ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 3}\n" for h in range(1, 5) for d in range(1, 4))
+ROWS = "house,day,kwh\n" + "".join(
+    f"{h},{d},{h * d / 3}\n" for h in range(1, 5) for d in range(1, 4)
+)
 
 
 @pytest.fixture(params=["identity", "mean", "sum", "count"])
@@ -27,7 +35,12 @@ def file(request, tmp_path):
         equals="1.0" if counted else None,
         individual="house",
     )
-    quantise_table(tmp_path / "in.csv", tmp_path / "out.csv", options, mechanism_path=tmp_path / "m.json")
+    quantise_table(
+        tmp_path / "in.csv",
+        tmp_path / "out.csv",
+        options,
+        mechanism_path=tmp_path / "m.json",
+    )
     return tmp_path / "m.json"
 
 
@@ -40,18 +53,45 @@ def test_what_quantize_writes_is_so(file):
 
 
 EDITS = [
-    (lambda d: d["guarantee"].update(total_epsilon=0.1), "says total_epsilon '0.1', but it is"),
-    (lambda d: d["guarantee"].update(answers_each=1), "says total_epsilon .*, but it is"),
-    (lambda d: d["guarantee"].update(answers_each=0), "answers_each .* must be a number of answers"),
-    (lambda d: d["guarantee"].update(answers_each="3"), "answers_each .* must be a number of answers"),
-    (lambda d: d["guarantee"]["promises"][0].update(bound=0.001), "promise 'leakage' says '0.001' bits"),
+    (
+        lambda d: d["guarantee"].update(total_epsilon=0.1),
+        "says total_epsilon '0.1', but it is",
+    ),
+    (
+        lambda d: d["guarantee"].update(answers_each=1),
+        "says total_epsilon .*, but it is",
+    ),
+    (
+        lambda d: d["guarantee"].update(answers_each=0),
+        "answers_each .* must be a number of answers",
+    ),
+    (
+        lambda d: d["guarantee"].update(answers_each="3"),
+        "answers_each .* must be a number of answers",
+    ),
+    (
+        lambda d: d["guarantee"]["promises"][0].update(bound=0.001),
+        "promise 'leakage' says '0.001' bits",
+    ),
     (lambda d: d["guarantee"]["promises"].pop(), "promise .* is missing"),
-    (lambda d: d["guarantee"]["promises"].append({"name": "immunity"}), "others than those that follow"),
+    (
+        lambda d: d["guarantee"]["promises"].append({"name": "immunity"}),
+        "others than those that follow",
+    ),
     (lambda d: d["guarantee"].update(assumptions=[]), "says assumptions"),
     (lambda d: d.update(guarantee={}), "does not state outputs"),
-    (lambda d: d["guarantee"].update(certified_by="us"), "'certified_by', which is no part of it"),
-    (lambda d: d["mechanisms"][0].update(witness="nobody"), "the witness of the mechanism"),
-    (lambda d: d["mechanisms"].append(d["mechanisms"][0]), "2 mechanisms for groups of"),
+    (
+        lambda d: d["guarantee"].update(certified_by="us"),
+        "'certified_by', which is no part of it",
+    ),
+    (
+        lambda d: d["mechanisms"][0].update(witness="nobody"),
+        "the witness of the mechanism",
+    ),
+    (
+        lambda d: d["mechanisms"].append(d["mechanisms"][0]),
+        "2 mechanisms for groups of",
+    ),
 ]
 
 
@@ -68,9 +108,16 @@ def test_edited_claims_are_found(file, change, message):
 
 def test_an_identity_of_a_crowd_and_a_count_of_anything(tmp_path):
     quantizer = uniform_quantizer(0, 2, 4)
-    sized = SizedQuantizer(3, quantizer, certify(identity_query(interval(0, 2)), quantizer))
+    sized = SizedQuantizer(
+        3, quantizer, certify(identity_query(interval(0, 2)), quantizer)
+    )
     made = MechanismFile(
-        query="identity", column="v", group_by=(), domain=interval(0, 2), epsilon=2.0, mechanisms=(sized,)
+        query="identity",
+        column="v",
+        group_by=(),
+        domain=interval(0, 2),
+        epsilon=2.0,
+        mechanisms=(sized,),
     )
     made.save(tmp_path / "m.json")
     with pytest.raises(InputError, match="identity is released record by record"):
@@ -78,7 +125,12 @@ def test_an_identity_of_a_crowd_and_a_count_of_anything(tmp_path):
     quantizer = uniform_quantizer(0, 3, 3)
     sized = SizedQuantizer(3, quantizer, certify(count_query(3), quantizer))
     made = MechanismFile(
-        query="count", column="v", group_by=(), domain=interval(0, 2), epsilon=2.0, mechanisms=(sized,)
+        query="count",
+        column="v",
+        group_by=(),
+        domain=interval(0, 2),
+        epsilon=2.0,
+        mechanisms=(sized,),
     )
     made.save(tmp_path / "c.json")
     with pytest.raises(InputError, match="a record counts as 0 or 1"):

@@ -51,7 +51,9 @@ def test_heavy_tails_lose_no_digits(smallest):
     for end in range(smallest, len(values) + 1):
         starts = range(max(0, end - 2 * smallest + 1), end - smallest + 1)
         best[end] = min(best[start] + price(start, end) for start in starts)
-    found = math.fsum(price(a, b) for a, b in itertools.pairwise(best_edges(values, smallest)))
+    found = math.fsum(
+        price(a, b) for a, b in itertools.pairwise(best_edges(values, smallest))
+    )
     assert found == pytest.approx(best[-1], rel=1e-12)
 
 
@@ -75,7 +77,9 @@ def partitions(items, smallest):
         for others in itertools.combinations(rest, size):
             left = [i for i in rest if i not in others]
             if not left or len(left) >= smallest:
-                yield from ([(first, *others), *more] for more in partitions(left, smallest))
+                yield from (
+                    [(first, *others), *more] for more in partitions(left, smallest)
+                )
 
 
 def test_contiguous_cells_are_the_best_of_all_partitions():
@@ -84,13 +88,19 @@ def test_contiguous_cells_are_the_best_of_all_partitions():
     for _ in range(12):
         count = int(rng.integers(3, 9))
         points = rng.integers(0, 9, size=count).astype(float)
-        found = identifiable_partition(points, Fraction(math.log2(count / int(rng.integers(1, 4)))))
+        found = identifiable_partition(
+            points, Fraction(math.log2(count / int(rng.integers(1, 4))))
+        )
         best = min(
-            math.fsum(((points[list(c)] - points[list(c)].mean()) ** 2).sum() for c in cells)
+            math.fsum(
+                ((points[list(c)] - points[list(c)].mean()) ** 2).sum() for c in cells
+            )
             for cells in partitions(list(range(count)), found.smallest)
         )
         assert found.distortion * count == pytest.approx(best, abs=1e-9)
-        assert found.representatives[found.cell_of].mean() == pytest.approx(points.mean())
+        assert found.representatives[found.cell_of].mean() == pytest.approx(
+            points.mean()
+        )
 
 
 def test_leakage_of_a_partition():

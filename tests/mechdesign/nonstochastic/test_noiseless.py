@@ -40,9 +40,13 @@ def enumerated(function, domains, quantizer):
     """The most outputs on a fibre, by visiting every dataset."""
     most = 0
     for i, domain in enumerate(domains):
-        for rest in itertools.product(*(d.values for k, d in enumerate(domains) if k != i)):
+        for rest in itertools.product(
+            *(d.values for k, d in enumerate(domains) if k != i)
+        ):
             outputs = {
-                bisect_right(quantizer.thresholds, Fraction(function((*rest[:i], x, *rest[i:]))))
+                bisect_right(
+                    quantizer.thresholds, Fraction(function((*rest[:i], x, *rest[i:])))
+                )
                 for x in domain.values
             }
             most = max(most, len(outputs))
@@ -57,7 +61,9 @@ def test_linear_on_finite_domains(parts, cuts):
     found = certify(query, quantizer)
     assert found.exact
     assert found.outputs == enumerated(
-        lambda x: sum(w * v for w, v in zip(weights, x, strict=True)), domains, quantizer
+        lambda x: sum(w * v for w, v in zip(weights, x, strict=True)),
+        domains,
+        quantizer,
     )
 
 
@@ -87,25 +93,46 @@ def swept(weights, domains, quantizer):
     """The most outputs on a fibre: every base where a count can change, and the points between them."""
     cuts, most = quantizer.thresholds, 0
     for i, domain in enumerate(domains):
-        others = [(w, d) for k, (w, d) in enumerate(zip(weights, domains, strict=True)) if k != i]
-        fixed = [[w * v for v in d.values] for w, d in others if isinstance(d, FiniteDomain)]
+        others = [
+            (w, d)
+            for k, (w, d) in enumerate(zip(weights, domains, strict=True))
+            if k != i
+        ]
+        fixed = [
+            [w * v for v in d.values] for w, d in others if isinstance(d, FiniteDomain)
+        ]
         lo = sum((min(w, 0) for w, d in others if not isinstance(d, FiniteDomain)), 0)
         hi = sum((max(w, 0) for w, d in others if not isinstance(d, FiniteDomain)), 0)
         for choice in itertools.product(*fixed):
             first, last = sum(choice) + lo, sum(choice) + hi
-            ends = {t - weights[i] * x for t in cuts for x in (0, 1)} | {Fraction(first), Fraction(last)}
+            ends = {t - weights[i] * x for t in cuts for x in (0, 1)} | {
+                Fraction(first),
+                Fraction(last),
+            }
             inside = sorted(e for e in ends if first <= e <= last)
-            for base in [*inside, *((a + b) / 2 for a, b in itertools.pairwise(inside))]:
+            for base in [
+                *inside,
+                *((a + b) / 2 for a, b in itertools.pairwise(inside)),
+            ]:
                 cells = [bisect_right(cuts, base + weights[i] * x) for x in (0, 1)]
                 full = range(min(cells), max(cells) + 1)
-                most = max(most, len(set(cells)) if isinstance(domain, FiniteDomain) else len(full))
+                most = max(
+                    most,
+                    len(set(cells)) if isinstance(domain, FiniteDomain) else len(full),
+                )
     return most
 
 
-@given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=3), shares)
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=3),
+    shares,
+)
 def test_linear_on_intervals_by_sweeping_the_bases(parts, cuts):
     """Everybody has [0, 1] or {0, 1}."""
-    weights, domains = [w for w, _ in parts], [finite((0, 1)) if f else interval(0, 1) for _, f in parts]
+    weights, domains = (
+        [w for w, _ in parts],
+        [finite((0, 1)) if f else interval(0, 1) for _, f in parts],
+    )
     query = linear_query(weights, domains)
     quantizer = quantizer_of(*query.range, cuts)
     want = swept(weights, domains, quantizer)

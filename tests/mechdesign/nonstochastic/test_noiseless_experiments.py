@@ -48,7 +48,12 @@ def test_an_adversary_without_information_has_no_advantage(script):
 
 def test_disaggregation_by_hand(script):
     attack = script("disaggregation")
-    states = [np.array([0.0, 100.0]), np.array([0.0, 1000.0]), np.array([0.0]), np.array([50.0])]
+    states = [
+        np.array([0.0, 100.0]),
+        np.array([0.0, 1000.0]),
+        np.array([0.0]),
+        np.array([50.0]),
+    ]
     found = attack.disaggregate(np.array([55.0, 140.0, 1040.0, 1160.0]), states)
     assert found.tolist() == [[0, 0, 0], [100, 0, 0], [0, 1000, 0], [100, 1000, 0]]
     truth = np.array([[100.0], [100.0], [0.0], [0.0]])
@@ -56,13 +61,17 @@ def test_disaggregation_by_hand(script):
     assert attack.f_scores(truth, guess) == pytest.approx([0.5])
     assert attack.f_scores(truth, truth) == [1.0]
     assert attack.clusters(np.array([1.0, 2.0, 9.0, 10.0]), 2).tolist() == [1.5, 9.5]
-    learned = attack.learn_and_guess(np.array([1, 1, 1, 9]), np.array([[1], [1], [0], [0]]), np.array([2, 8]))
+    learned = attack.learn_and_guess(
+        np.array([1, 1, 1, 9]), np.array([[1], [1], [0], [0]]), np.array([2, 8])
+    )
     assert (learned > attack.ON).tolist() == [[True], [False]]
 
 
 def test_unique_trips_by_hand(script):
     taxi = script("taxi")
-    assert taxi.unique_share(np.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 2]])) == pytest.approx(1 / 3)
+    assert taxi.unique_share(
+        np.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 2]])
+    ) == pytest.approx(1 / 3)
     cells, outputs = taxi.cells_of(np.array([[40.49, -74.27, 40.92, -73.68]]), 2)
     assert cells.tolist() == [[0, 0, 1, 1]]
     assert outputs == 2**4
@@ -72,7 +81,12 @@ def test_frontier(script, tmp_path, capsys):
     """Uniform <= earliest <= MILP levels, and never more distortion than equal cells."""
     rows = script("frontier").main(["--out", str(tmp_path)])
     for row in rows:
-        assert row["uniform_levels"] <= row["earliest_levels"] <= row["most_levels"] <= row["at_most"]
+        assert (
+            row["uniform_levels"]
+            <= row["earliest_levels"]
+            <= row["most_levels"]
+            <= row["at_most"]
+        )
         assert row["least_rmse"] <= row["uniform_rmse"] + 1e-12
     assert any(row["earliest_levels"] < row["most_levels"] for row in rows)
     assert (tmp_path / "frontier_quantizers.csv").exists()
@@ -86,14 +100,24 @@ def test_membership_on_real_data(script, real, tmp_path, capsys):
     assert found[2, "none"]["correlation"] > 0.6
     assert found[2, "none"]["correlation"] > found[32, "none"]["correlation"]
     assert found[2, 1]["correlation"] < 0.15
-    assert all(row["outputs"] <= 2 ** row["epsilon"] for row in rows if row["epsilon"] != "none")
+    assert all(
+        row["outputs"] <= 2 ** row["epsilon"]
+        for row in rows
+        if row["epsilon"] != "none"
+    )
     with open(tmp_path / "membership.csv", encoding="utf-8", newline="") as stream:
         assert len(list(csv.reader(stream))) == len(rows) + 1 == 46
     out = capsys.readouterr().out
     assert "516 households" in out
     # As docs/ranges-theory.md says: at four times the range the paper's 'almost zero' appears.
-    assert "n = 4, epsilon = 2, range 0 to 500 kWh: correlation 0.33, square_error 0.18, peaks 0.21" in out
-    assert "n = 4, epsilon = 2, range 0 to 2,000 kWh: correlation 0.01, square_error 0.00, peaks 0.00" in out
+    assert (
+        "n = 4, epsilon = 2, range 0 to 500 kWh: correlation 0.33, square_error 0.18, peaks 0.21"
+        in out
+    )
+    assert (
+        "n = 4, epsilon = 2, range 0 to 2,000 kWh: correlation 0.01, square_error 0.00, peaks 0.00"
+        in out
+    )
 
 
 def test_disaggregation_on_real_data(script, real, capsys):
@@ -115,7 +139,9 @@ def test_taxi_on_real_data(script, real, capsys):
     assert shares[0] == 0
     assert all(a <= b for a, b in itertools.pairwise(shares))
     assert shares[-1] > 0.95
-    assert [row["outputs_of_a_trip"] for row in rows] == [2 ** (2 * row["epsilon"]) for row in rows]
+    assert [row["outputs_of_a_trip"] for row in rows] == [
+        2 ** (2 * row["epsilon"]) for row in rows
+    ]
     assert math.isclose(rows[1]["cells"], 4)
     assert "19,791 of 20,000 trips" in capsys.readouterr().out
 
@@ -124,7 +150,9 @@ def test_months_on_real_data(script, real, tmp_path):
     """537 households, 24 days a period: the total is kept, both are audited and checked, errors fall with it."""
     rows = script("monthly").main(["--out", str(tmp_path)])
     assert all(row["bits"] <= row["total"] for row in rows)
-    assert {(row["audit"], row["check"], row["answers"]) for row in rows} == {("kept", "same", 24)}
+    assert {(row["audit"], row["check"], row["answers"]) for row in rows} == {
+        ("kept", "same", 24)
+    }
     for month in ("first", "next"):
         errors = [row["mean error"] for row in rows if row["month"] == month]
         assert errors == sorted(errors, reverse=True)

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.levels import promises
-from mechdesign.nonstochastic.noiseless import certify, design_quantizer, lay_out, uniform_levels
+from mechdesign.nonstochastic.noiseless import (
+    certify,
+    design_quantizer,
+    lay_out,
+    uniform_levels,
+)
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import identity_query, linear_query, mean_query
 from tests.oracles.nonstochastic import most_on_a_line, outputs_of_uniform
@@ -46,7 +51,8 @@ def test_uniform_levels_are_the_most(outputs, share):
     levels = uniform_levels(outputs, share, Fraction(1))
     assert outputs_of_uniform(levels, share, Fraction(1)) <= outputs
     assert all(
-        outputs_of_uniform(more, share, Fraction(1)) > outputs for more in range(levels + 1, levels + 60)
+        outputs_of_uniform(more, share, Fraction(1)) > outputs
+        for more in range(levels + 1, levels + 60)
     )
 
 
@@ -62,11 +68,17 @@ def test_thousands_of_random_interval_queries_are_never_over_budget():
         ]
         weights = [
             Fraction(int(a), int(b))
-            for a, b in zip(rng.integers(-6, 7, size=people), rng.integers(1, 4, size=people), strict=True)
+            for a, b in zip(
+                rng.integers(-6, 7, size=people),
+                rng.integers(1, 4, size=people),
+                strict=True,
+            )
         ]
         epsilon = Fraction(int(rng.integers(0, 13)), 4)
         layout = ("uniform", "widest", "levels")[trial % 3]
-        design = design_quantizer(linear_query(weights, domains), epsilon, layout=layout)
+        design = design_quantizer(
+            linear_query(weights, domains), epsilon, layout=layout
+        )
         assert design.certificate.exact
         assert design.certificate.outputs <= design.allowance.outputs
 
@@ -76,12 +88,18 @@ def test_layouts_are_optimal_for_means():
     for people, epsilon in itertools.product((2, 3, 10), (1, 2, Fraction(5, 2))):
         query = mean_query(people, interval(0, 1))
         designs = {
-            name: design_quantizer(query, epsilon, layout=name) for name in ("uniform", "widest", "levels")
+            name: design_quantizer(query, epsilon, layout=name)
+            for name in ("uniform", "widest", "levels")
         }
         outputs = designs["uniform"].allowance.outputs
-        assert designs["uniform"].quantizer.levels == max(outputs, (outputs - 1) * people)
+        assert designs["uniform"].quantizer.levels == max(
+            outputs, (outputs - 1) * people
+        )
         assert designs["levels"].quantizer.levels == (outputs - 1) * people + 1
-        assert designs["widest"].quantizer.widest_cell <= designs["uniform"].quantizer.widest_cell
+        assert (
+            designs["widest"].quantizer.widest_cell
+            <= designs["uniform"].quantizer.widest_cell
+        )
         assert designs["widest"].quantizer.widest_cell == min(
             Fraction(1, people * (outputs - 1)), Fraction(1, outputs)
         )
@@ -96,7 +114,9 @@ def test_no_other_thresholds_beat_the_layouts(share, outputs, places):
     """Any thresholds on a grid that keep the budget have no more levels and no narrower widest cell."""
     query = linear_query([share, 1 - share], interval(0, 1))
     sensitivity = query.sensitivity
-    quantizer = Quantizer(Fraction(0), Fraction(1), tuple(sorted({Fraction(p, 120) for p in places})))
+    quantizer = Quantizer(
+        Fraction(0), Fraction(1), tuple(sorted({Fraction(p, 120) for p in places}))
+    )
     if certify(query, quantizer).outputs > outputs:
         return
     most = lay_out(Fraction(0), Fraction(1), sensitivity, outputs, "levels")
@@ -119,10 +139,16 @@ def test_theorem_4_as_corrected():
         cell = Fraction(3, outputs)
         error = promises(outputs, 3)[-1]
         assert error.name == "estimation error"
-        assert error.bound == math.nextafter(float(outputs * 2 * (cell / 2) ** 2 / 2 / 3), 0)
+        assert error.bound == math.nextafter(
+            float(outputs * 2 * (cell / 2) ** 2 / 2 / 3), 0
+        )
 
 
-@given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 6), st.integers(0, 10**6))
+@given(
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.integers(1, 6),
+    st.integers(0, 10**6),
+)
 def test_theorems_1_3_and_5_on_random_mechanisms(shape, labels, seed):
     """L0, tests between subsets, and stochastic maximal leakage on every fibre are at most log2 K."""
     rng = np.random.default_rng(seed)
@@ -133,13 +159,18 @@ def test_theorems_1_3_and_5_on_random_mechanisms(shape, labels, seed):
             reach = set(line)
             # L0(Y; X_i) = log2 |Y| - log2 1, as x_i settles Y; the channel is 0/1, so its maximal leakage too.
             assert math.log2(len(reach)) <= bits["leakage"]
-            assert math.log2(sum(max(y == v for v in line) for y in reach)) <= bits["maximal leakage"]
+            assert (
+                math.log2(sum(max(y == v for v in line) for y in reach))
+                <= bits["maximal leakage"]
+            )
             for k in range(2 ** len(line)):
                 one = {y for i, y in enumerate(line) if k >> i & 1}
                 two = {y for i, y in enumerate(line) if not k >> i & 1}
                 assert len(one ^ two) <= 2 ** bits["hypothesis test"] + 1e-9
             for a, b in itertools.combinations(line, 2):
-                assert math.log2(max(len({a} ^ {b}), 0.5)) <= max(bits["test of two values"], -1.0)
+                assert math.log2(max(len({a} ^ {b}), 0.5)) <= max(
+                    bits["test of two values"], -1.0
+                )
 
 
 def test_one_output_promises_everything():
@@ -155,4 +186,9 @@ def test_refusals():
         certify(query, uniform_quantizer(0, 0.5, 2))
     with pytest.raises(InputError, match="layout"):
         design_quantizer(query, 1, layout="best")
-    assert certify(identity_query(interval(3, 3)), Quantizer(Fraction(3), Fraction(3))).outputs == 1
+    assert (
+        certify(
+            identity_query(interval(3, 3)), Quantizer(Fraction(3), Fraction(3))
+        ).outputs
+        == 1
+    )

@@ -14,7 +14,12 @@ from mechdesign.nonstochastic import optimise_thresholds
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.noiseless import design_quantizer
-from mechdesign.nonstochastic.optimise_thresholds import CellLoss, edges_of, least_distortion, most_levels
+from mechdesign.nonstochastic.optimise_thresholds import (
+    CellLoss,
+    edges_of,
+    least_distortion,
+    most_levels,
+)
 from mechdesign.nonstochastic.queries import (
     OrderStatistic,
     identity_query,
@@ -31,13 +36,24 @@ def random_problems(count, seed, largest=10):
     """Queries with few answers and fibres that skip some, with the rank of the answer on every dataset."""
     rng = np.random.default_rng(seed)
     while count:
-        sets = [rng.choice(6, size=rng.integers(1, 4), replace=False) for _ in range(rng.integers(1, 4))]
+        sets = [
+            rng.choice(6, size=rng.integers(1, 4), replace=False)
+            for _ in range(rng.integers(1, 4))
+        ]
         weights = rng.integers(1, 5, size=len(sets))
-        query = linear_query(weights.tolist(), [finite(values.tolist()) for values in sets])
+        query = linear_query(
+            weights.tolist(), [finite(values.tolist()) for values in sets]
+        )
         problem = gap_problem(query)
         if problem.gaps <= largest:
             count -= 1
-            yield problem, ranks(problem, [w * values for w, values in zip(weights, sets, strict=True)])
+            yield (
+                problem,
+                ranks(
+                    problem,
+                    [w * values for w, values in zip(weights, sets, strict=True)],
+                ),
+            )
 
 
 def ranks(problem, parts):
@@ -112,13 +128,26 @@ def test_order_statistics_become_gap_problems():
     values = np.arange(5)
     data = np.stack(np.meshgrid(*[values] * 4, indexing="ij"), axis=-1)
     for query, answers in (
-        (OrderStatistic(2, 3, integers(0, 4)), np.sort(data[0, ..., 1:], axis=-1)[..., 1]),
-        (median_query(4, integers(0, 4)), np.sort(data, axis=-1)[..., 1:3].mean(axis=-1)),
+        (
+            OrderStatistic(2, 3, integers(0, 4)),
+            np.sort(data[0, ..., 1:], axis=-1)[..., 1],
+        ),
+        (
+            median_query(4, integers(0, 4)),
+            np.sort(data, axis=-1)[..., 1:3].mean(axis=-1),
+        ),
     ):
         problem = gap_problem(query)
         table = np.searchsorted([float(value) for value in problem.values], answers)
         for outputs, epsilon in ((2, 1), (4, 2)):
-            most = max(len(gaps) for gaps, counted, _ in brute(problem, table) if counted <= outputs) + 1
+            most = (
+                max(
+                    len(gaps)
+                    for gaps, counted, _ in brute(problem, table)
+                    if counted <= outputs
+                )
+                + 1
+            )
             assert most_levels(query, epsilon).levels == most
 
 
@@ -132,7 +161,9 @@ def test_least_distortion_on_random_finite_domains():
         for outputs, epsilon in ((1, 0), (2, 1), (3, 1.6)):
             priced = CellLoss(problem.values, [Fraction(w) for w in weights])
             costs = {tuple(g): priced.total(edges_of(g, size)) for g, *_ in every}
-            exact = min(costs[tuple(g)] for g, counted, _ in every if counted <= outputs)
+            exact = min(
+                costs[tuple(g)] for g, counted, _ in every if counted <= outputs
+            )
             found = least_distortion(problem, epsilon, weights=weights)
             assert found.optimal
             assert found.distortion == pytest.approx(float(exact), abs=1e-7)
@@ -148,12 +179,16 @@ def test_no_more_distortion_than_uniform():
         uniform = design_quantizer(problem.query, epsilon, layout="uniform").quantizer
         cells = [uniform.cell(v) for v in problem.values]
         gaps = [g for g in range(problem.gaps) if cells[g] != cells[g + 1]]
-        assert least_distortion(problem, epsilon).distortion <= float(exact.total(edges_of(gaps, len(cells))))
+        assert least_distortion(problem, epsilon).distortion <= float(
+            exact.total(edges_of(gaps, len(cells)))
+        )
 
 
 def test_nothing_unproven_is_returned(monkeypatch):
     """A solver that lies about feasibility is found out by the count."""
-    monkeypatch.setattr(optimise_thresholds, "earliest", lambda problem, _: list(range(problem.gaps)))
+    monkeypatch.setattr(
+        optimise_thresholds, "earliest", lambda problem, _: list(range(problem.gaps))
+    )
     with pytest.raises(SolverFailure, match="nothing is returned"):
         most_levels(mean_query(3, integers(0, 5)), 1)
 
@@ -162,11 +197,21 @@ def test_values_far_apart_are_cut_as_well_as_near_ones():
     """bound <= min over all partitions into four cells <= distortion; squares take more digits than doubles have."""
     rng = np.random.default_rng(0)
     for scale in (1.0, 1e6, 1e11, 1e100):
-        values = sorted({base + float(value) for base in (0.0, scale) for value in rng.integers(0, 20, 4)})
+        values = sorted(
+            {
+                base + float(value)
+                for base in (0.0, scale)
+                for value in rng.integers(0, 20, 4)
+            }
+        )
         found = least_distortion(identity_query(finite(values)), 2)
-        loss, size = CellLoss([Fraction(v) for v in values], [Fraction(1)] * len(values)), len(values)
+        loss, size = (
+            CellLoss([Fraction(v) for v in values], [Fraction(1)] * len(values)),
+            len(values),
+        )
         best = min(
-            loss.total([0, *cuts, size]) for cuts in itertools.combinations(range(1, size), min(3, size - 1))
+            loss.total([0, *cuts, size])
+            for cuts in itertools.combinations(range(1, size), min(3, size - 1))
         )
         assert found.bound <= best <= found.distortion * (1 + 1e-15)
         assert found.distortion == pytest.approx(float(best), rel=1e-15)
@@ -184,16 +229,36 @@ def test_a_time_limit_leaves_a_proven_bound():
     ("call", "message"),
     [
         (lambda: most_levels(mean_query(2, interval(0, 1)), 1), "need finite domains"),
-        (lambda: most_levels(sum_query(2, integers(0, 2)), 1, method="magic"), "method"),
-        (lambda: most_levels(sum_query(2, integers(0, 2)), -1), "fewer than one output"),
-        (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[1]), "5 values need 5 weights"),
-        (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[0] * 5), "all weights are zero"),
         (
-            lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[1, -1, 1, 1, 1]),
+            lambda: most_levels(sum_query(2, integers(0, 2)), 1, method="magic"),
+            "method",
+        ),
+        (
+            lambda: most_levels(sum_query(2, integers(0, 2)), -1),
+            "fewer than one output",
+        ),
+        (
+            lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[1]),
+            "5 values need 5 weights",
+        ),
+        (
+            lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[0] * 5),
+            "all weights are zero",
+        ),
+        (
+            lambda: least_distortion(
+                sum_query(2, integers(0, 2)), 1, weights=[1, -1, 1, 1, 1]
+            ),
             "must not be negative",
         ),
-        (lambda: least_distortion(sum_query(2, integers(0, 300)), 1), "too many to price"),
-        (lambda: gap_problem(linear_query([1, 10**12], integers(0, 3000))), "too many to list"),
+        (
+            lambda: least_distortion(sum_query(2, integers(0, 300)), 1),
+            "too many to price",
+        ),
+        (
+            lambda: gap_problem(linear_query([1, 10**12], integers(0, 3000))),
+            "too many to list",
+        ),
         (
             lambda: gap_problem(sum_query(2, finite([0, 1, 1e100]))),
             "more than 18 digits in their common unit",

@@ -19,16 +19,31 @@ from mechdesign.nonstochastic import JointRange, policy, reporting_policy
 @st.composite
 def cases(draw):
     size, dimensions = draw(st.integers(2, 5)), draw(st.integers(1, 2))
-    grid = list(itertools.product(range(7 if dimensions == 1 else 3), repeat=dimensions))
-    points = draw(st.lists(st.sampled_from(grid), min_size=size, max_size=size, unique=True))
+    grid = list(
+        itertools.product(range(7 if dimensions == 1 else 3), repeat=dimensions)
+    )
+    points = draw(
+        st.lists(st.sampled_from(grid), min_size=size, max_size=size, unique=True)
+    )
     sides = draw(
-        st.lists(st.sampled_from([(True, False), (False, True), (True, True)]), min_size=size, max_size=size)
+        st.lists(
+            st.sampled_from([(True, False), (False, True), (True, True)]),
+            min_size=size,
+            max_size=size,
+        )
     )
     holds = np.array(sides)
     if not holds.any(axis=0).all():
         holds[0] = True
-    epsilon = draw(st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1), Fraction(5, 2)]))
-    return np.array(points, dtype=float), holds, epsilon, draw(st.sampled_from([1.0, 2.0, 3.0, np.inf]))
+    epsilon = draw(
+        st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1), Fraction(5, 2)])
+    )
+    return (
+        np.array(points, dtype=float),
+        holds,
+        epsilon,
+        draw(st.sampled_from([1.0, 2.0, 3.0, np.inf])),
+    )
 
 
 def least_of_all(points, holds, epsilon, within):
@@ -36,7 +51,10 @@ def least_of_all(points, holds, epsilon, within):
     squared, best = ((points[:, None] - points[None]) ** 2).sum(axis=2), None
     reach = [np.flatnonzero(row <= within**2).tolist() for row in squared]
     for chosen in itertools.product(*reach):
-        no, yes = ({out for out, held in zip(chosen, side, strict=True) if held} for side in holds.T)
+        no, yes = (
+            {out for out, held in zip(chosen, side, strict=True) if held}
+            for side in holds.T
+        )
         if len(no & yes) >= epsilon * len(no ^ yes):
             error = squared[range(len(points)), chosen].mean()
             best = error if best is None else min(best, error)
@@ -65,7 +83,9 @@ def test_no_policy_moves_values_less(case):
 
 def test_the_survey_of_young_people(data):
     """The figures of docs/ranges.md: weights hide whether the body mass index reaches 30 (Example 3 of the paper)."""
-    with open(data / "young-people" / "responses.csv", newline="", encoding="utf-8") as stream:
+    with open(
+        data / "young-people" / "responses.csv", newline="", encoding="utf-8"
+    ) as stream:
         people = [
             (float(r["Weight"]), float(r["Height"]))
             for r in csv.DictReader(stream)
@@ -74,7 +94,9 @@ def test_the_survey_of_young_people(data):
     weights = np.array([weight for weight, _ in people])
     points, place = np.unique(weights[:, None], axis=0, return_inverse=True)
     holds = np.zeros((len(points), 2), dtype=bool)
-    holds[place, [int(weight >= 30 * (height / 100) ** 2) for weight, height in people]] = True
+    holds[
+        place, [int(weight >= 30 * (height / 100) ** 2) for weight, height in people]
+    ] = True
     report, optimal = reporting_policy(points, holds, Fraction(1, 2), 10.0)
     yes, no = (set(report[side].tolist()) for side in holds.T[::-1])
     away = np.abs(points - points[report])
@@ -93,5 +115,7 @@ def test_refusals(monkeypatch):
     with pytest.raises(SolverFailure, match="more time"):
         reporting_policy(points, holds, Fraction(1), time_limit=0)
     monkeypatch.setattr(policy, "LARGEST_POLICY", 3)
-    with pytest.raises(InputError, match="4 pairs of a value and a report are too many"):
+    with pytest.raises(
+        InputError, match="4 pairs of a value and a report are too many"
+    ):
         reporting_policy(points, holds, Fraction(1))

@@ -66,7 +66,9 @@ def test_every_public_name_resolves_and_says_what_it_is(name):
 
 def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
     """Importing a submodule binds its name in the package, and the lazy import would never be asked."""
-    assert {module.name for module in pkgutil.iter_modules(ns.__path__)} & set(PUBLIC) == set()
+    assert {module.name for module in pkgutil.iter_modules(ns.__path__)} & set(
+        PUBLIC
+    ) == set()
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -77,5 +79,13 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_the_package_loads_nothing_heavy():
     code = "import sys, mechdesign.nonstochastic\nprint(' '.join(sys.modules))"
     root = Path(__file__).parents[3]
-    run = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert not {"numpy", "scipy", "highspy", "pyarrow", "flint"} & set(run.stdout.split())
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not {"numpy", "scipy", "highspy", "pyarrow", "flint"} & set(
+        run.stdout.split()
+    )

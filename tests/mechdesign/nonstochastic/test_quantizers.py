@@ -41,7 +41,13 @@ def test_cells_are_closed_below_and_the_last_one_on_both_sides():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_doubles_are_compared_without_rounding(answers):
     """1/3 is no double; the doubles on both sides of it are told apart."""
-    answers = [*answers, 1 / 3, math.nextafter(1 / 3, 1), 2 / 3, math.nextafter(2 / 3, 1)]
+    answers = [
+        *answers,
+        1 / 3,
+        math.nextafter(1 / 3, 1),
+        2 / 3,
+        math.nextafter(2 / 3, 1),
+    ]
     want = [bisect_right(thirds.thresholds, Fraction(a)) for a in answers]
     assert thirds.cells(answers).tolist() == want == [thirds.cell(a) for a in answers]
     assert thirds.cell(1 / 3) == 0  # the double is below one third
@@ -59,7 +65,9 @@ def test_thresholds_beyond_the_doubles():
 
 
 def test_outside_values():
-    with pytest.raises(InputError, match="2 of the values lie outside the range 0 to 1;") as refusal:
+    with pytest.raises(
+        InputError, match="2 of the values lie outside the range 0 to 1;"
+    ) as refusal:
         thirds.cells([0.5, 1.5, -1])
     assert "1.5" not in str(refusal.value), "it is somebody's value"
     with pytest.raises(InputError, match="1 of the values lies outside"):
@@ -68,7 +76,9 @@ def test_outside_values():
         thirds.cells([math.nan])
 
 
-@pytest.mark.parametrize("answers", [["0.5"], [b"1"], [True], [0.5, "1"], [[0.1], [0.2, 0.3]], [None, "x"]])
+@pytest.mark.parametrize(
+    "answers", [["0.5"], [b"1"], [True], [0.5, "1"], [[0.1], [0.2, 0.3]], [None, "x"]]
+)
 def test_only_numbers_have_cells(answers):
     with pytest.raises(InputError, match="the answers must be numbers"):
         thirds.cells(answers)
@@ -79,8 +89,16 @@ def test_only_numbers_have_cells(answers):
     ("make", "message"),
     [
         (lambda: Quantizer(Fraction(1), Fraction(0)), "reversed"),
-        (lambda: Quantizer(Fraction(0), Fraction(1), (Fraction(1, 2), Fraction(1, 2))), "increase strictly"),
-        (lambda: Quantizer(Fraction(0), Fraction(1), (Fraction(0),)), "must lie above 0"),
+        (
+            lambda: Quantizer(
+                Fraction(0), Fraction(1), (Fraction(1, 2), Fraction(1, 2))
+            ),
+            "increase strictly",
+        ),
+        (
+            lambda: Quantizer(Fraction(0), Fraction(1), (Fraction(0),)),
+            "must lie above 0",
+        ),
         (lambda: Quantizer(Fraction(0), Fraction(1), (Fraction(2),)), "not above 1"),
         (lambda: Quantizer(Fraction(0), Fraction(1), (math.nan,)), "threshold 1"),
         (lambda: uniform_quantizer(0, 1, 0), "levels"),
@@ -99,7 +117,11 @@ def test_thresholds_in_gaps():
     assert quantizer.cells([0, 1, 4]).tolist() == [0, 0, 1]
 
 
-@given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 4), st.integers(0, 10**6))
+@given(
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.integers(1, 4),
+    st.integers(0, 10**6),
+)
 def test_theorem_6_budgets_add(shape, labels, seed):
     """Releasing two mechanisms has at most the product of their outputs on a fibre."""
     rng = np.random.default_rng(seed)
@@ -107,7 +129,11 @@ def test_theorem_6_budgets_add(shape, labels, seed):
     counts = [most_on_a_line(t) for t in (one, two)]
     both = most_on_a_line(one * labels + two)
     assert both <= counts[0] * counts[1]
-    assert both <= counts[0] * counts[1] <= 2 ** composed_epsilon([(k, 1) for k in counts]) * (1 + 1e-12)
+    assert (
+        both
+        <= counts[0] * counts[1]
+        <= 2 ** composed_epsilon([(k, 1) for k in counts]) * (1 + 1e-12)
+    )
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 5))
@@ -117,7 +143,11 @@ def test_quantisers_of_one_query_cost_less_together(first, second, people):
     pair = [uniform_quantizer(0, 1, first), uniform_quantizer(0, 1, second)]
     alone = [certify(query, q).outputs for q in pair]
     together = certify_together(query, pair)
-    assert max(alone) <= together.outputs <= min(alone[0] * alone[1], alone[0] + alone[1] - 1)
+    assert (
+        max(alone)
+        <= together.outputs
+        <= min(alone[0] * alone[1], alone[0] + alone[1] - 1)
+    )
 
 
 def test_bits_of_several_releases():
@@ -136,7 +166,9 @@ def test_together_refusals():
     with pytest.raises(InputError, match="at least one"):
         certify_together(query, [])
     with pytest.raises(InputError, match="same range"):
-        certify_together(query, [uniform_quantizer(0, 2, 2), uniform_quantizer(0, 3, 2)])
+        certify_together(
+            query, [uniform_quantizer(0, 2, 2), uniform_quantizer(0, 3, 2)]
+        )
 
 
 steps = st.fractions(Fraction(1, 20), 3, max_denominator=20)
@@ -150,13 +182,17 @@ steps = st.fractions(Fraction(1, 20), 3, max_denominator=20)
     room=st.fractions(0, 4, max_denominator=12),
     people=st.integers(1, 5),
 )
-def test_even_thresholds_are_counted_as_any_others(lo, first, step, number, room, people):
+def test_even_thresholds_are_counted_as_any_others(
+    lo, first, step, number, room, people
+):
     """A rule has the length, the members, the cells, the count and the witness of the same thresholds in a list."""
     cuts = EvenThresholds(lo + first, step, number)
     quantizer = Quantizer(lo, cuts[-1] + room, cuts)
     assert quantizer == Quantizer(lo, cuts[-1] + room, tuple(cuts))
     assert hash(quantizer) == hash(Quantizer(lo, cuts[-1] + room, tuple(cuts)))
-    assert quantizer.widest_cell == max(b - a for a, b in itertools.pairwise(quantizer.edges))
+    assert quantizer.widest_cell == max(
+        b - a for a, b in itertools.pairwise(quantizer.edges)
+    )
     assert [quantizer.edge(k) for k in range(number + 2)] == list(quantizer.edges)
     for value in (*quantizer.edges, *quantizer.midpoints):
         assert quantizer.cell(value) == bisect_right(tuple(cuts), value)
@@ -168,7 +204,9 @@ def test_even_thresholds_are_counted_as_any_others(lo, first, step, number, room
 
 def test_a_rule_that_does_not_increase_is_refused():
     with pytest.raises(InputError, match="increase strictly"):
-        Quantizer(Fraction(0), Fraction(9), EvenThresholds(Fraction(5), Fraction(-1), 4))
+        Quantizer(
+            Fraction(0), Fraction(9), EvenThresholds(Fraction(5), Fraction(-1), 4)
+        )
     with pytest.raises(InputError, match="must lie above 0 and not above 9"):
         Quantizer(Fraction(0), Fraction(9), EvenThresholds(Fraction(5), Fraction(2), 4))
     assert EvenThresholds(Fraction(1), Fraction(1), 4)[1:3] == (2, 3)

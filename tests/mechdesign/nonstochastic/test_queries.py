@@ -29,7 +29,10 @@ from mechdesign.nonstochastic.queries import (
 small_sets = st.lists(st.integers(-30, 40), min_size=1, max_size=4)
 
 
-@given(st.lists(st.tuples(small_sets, st.integers(0, 3)), min_size=1, max_size=3), st.sampled_from([0, 1000]))
+@given(
+    st.lists(st.tuples(small_sets, st.integers(0, 3)), min_size=1, max_size=3),
+    st.sampled_from([0, 1000]),
+)
 def test_sumset_by_enumeration(parts, most_pairs):
     """By runs and by convolution."""
     before, queries.MOST_PAIRS = queries.MOST_PAIRS, most_pairs
@@ -39,7 +42,9 @@ def test_sumset_by_enumeration(parts, most_pairs):
         queries.MOST_PAIRS = before
     members = [values for values, count in parts for _ in range(count)]
     assert found is not None
-    assert found.tolist() == sorted({sum(choice) for choice in itertools.product(*members)})
+    assert found.tolist() == sorted(
+        {sum(choice) for choice in itertools.product(*members)}
+    )
 
 
 def test_sumset_of_wide_sets():
@@ -59,7 +64,9 @@ def test_many_sums_of_a_sparse_set_are_added_one_by_one(monkeypatch):
     monkeypatch.setattr(queries, "LARGEST_SUMSET", 700)
     small = [0, 1, 10**9]
     found = sumset([(small, 20)])
-    assert found.tolist() == sorted({a + b * 10**9 for a in range(21) for b in range(21 - a)})
+    assert found.tolist() == sorted(
+        {a + b * 10**9 for a in range(21) for b in range(21 - a)}
+    )
 
 
 def test_sumset_of_many_is_a_run():
@@ -76,7 +83,9 @@ def test_range_and_sensitivity_by_enumeration(weights, values):
     data = list(itertools.product(domain.values, repeat=len(weights)))
     answers = [sum(w * x for w, x in zip(weights, row, strict=True)) for row in data]
     assert query.range == (min(answers), max(answers))
-    assert query.sensitivity == max(abs(w) for w in weights) * (max(values) - min(values))
+    assert query.sensitivity == max(abs(w) for w in weights) * (
+        max(values) - min(values)
+    )
 
 
 def test_shapes_of_queries():
@@ -89,7 +98,8 @@ def test_shapes_of_queries():
     assert median_query(6, unit) == OrderStatistic(3, 6, unit, middle=2)
     assert median_query(6, unit).sensitivity == Fraction(1, 2)
     assert (
-        linear_query([1, 1, 2], unit).blocks == LinearQuery(linear_query([2, 1, 1], unit).blocks[::-1]).blocks
+        linear_query([1, 1, 2], unit).blocks
+        == LinearQuery(linear_query([2, 1, 1], unit).blocks[::-1]).blocks
     )
 
 

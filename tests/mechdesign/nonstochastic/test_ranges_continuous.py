@@ -9,15 +9,24 @@ import pytest
 from boxes import Boxes
 
 from mechdesign.core.errors import InputError
-from tests.oracles.measured_ranges import MeasuredRange, box_space, boxes_of, largest_region_difference
+from tests.oracles.measured_ranges import (
+    MeasuredRange,
+    box_space,
+    boxes_of,
+    largest_region_difference,
+)
 
 PLANE = MeasuredRange.from_boxes([([(0, 1)], [(0, 1)])])
 
 
 def test_measures_are_exact_rationals():
-    assert Boxes.union([[("0.1", "0.3")], [(Fraction(1, 5), 1)]]).measure == Fraction(9, 10)
+    assert Boxes.union([[("0.1", "0.3")], [(Fraction(1, 5), 1)]]).measure == Fraction(
+        9, 10
+    )
     assert Boxes.interval(0, 0.1).measure == Fraction(*(0.1).as_integer_ratio())
-    assert Boxes.union([[(0, Fraction(1, 3)), (0, Fraction(1, 7)), (0, 3)]]).measure == Fraction(1, 7)
+    assert Boxes.union(
+        [[(0, Fraction(1, 3)), (0, Fraction(1, 7)), (0, 3)]]
+    ).measure == Fraction(1, 7)
     assert Boxes.union([[(0, 2), (0, 2)], [(1, 3), (1, 3)]]).measure == 7
 
 
@@ -53,7 +62,9 @@ def test_the_boxes_of_a_region_are_disjoint_and_cover_it():
 
 
 def test_a_quantised_interval():
-    joint = MeasuredRange.from_regions({"low": Boxes.interval(0, 1), "high": Boxes.interval(1, 4)})
+    joint = MeasuredRange.from_regions(
+        {"low": Boxes.interval(0, 1), "high": Boxes.interval(1, 4)}
+    )
     assert joint.unit == "nats"
     assert joint.x_total == 4
     assert joint.x_measures == (1, 3)
@@ -104,22 +115,43 @@ def test_pieces_without_volume_are_dropped():
         (lambda: Boxes.interval(0, float("nan")), "not a pair of finite numbers"),
         (lambda: Boxes.interval(0, float("inf")), "not a pair of finite numbers"),
         (lambda: Boxes.interval("a", 1), "not a pair of finite numbers"),
-        (lambda: Boxes.union([]), "the range is empty: give at least one interval or box"),
+        (
+            lambda: Boxes.union([]),
+            "the range is empty: give at least one interval or box",
+        ),
         (lambda: Boxes.union([[]]), r"box 1 must have at least one \(low, high\) pair"),
-        (lambda: Boxes.union([[1, 2]]), r"box 1, coordinate 1 must be a pair \(low, high\), not 1"),
-        (lambda: Boxes.union([[(0, 1)], [(0, 1), (0, 1)]]), r"box 2 must have 1 \(low, high\)"),
+        (
+            lambda: Boxes.union([[1, 2]]),
+            r"box 1, coordinate 1 must be a pair \(low, high\), not 1",
+        ),
+        (
+            lambda: Boxes.union([[(0, 1)], [(0, 1), (0, 1)]]),
+            r"box 2 must have 1 \(low, high\)",
+        ),
         (
             lambda: Boxes.interval(0, 1) | Boxes.union([[(0, 1), (0, 1)]]),
             "1 and 2 coordinates cannot be combined",
         ),
         (lambda: MeasuredRange.from_boxes([]), "the joint range is empty"),
-        (lambda: MeasuredRange.from_boxes([([(0, 1)],)]), r"piece 1 must be a pair \(x box, y box\)"),
-        (lambda: MeasuredRange.from_boxes([([(0, 1)], [(2, 2)])]), "the joint range has measure zero"),
-        (lambda: MeasuredRange.from_boxes([([(1, 0)], [(2, 2)])]), "x box 1, coordinate 1 .* is reversed"),
+        (
+            lambda: MeasuredRange.from_boxes([([(0, 1)],)]),
+            r"piece 1 must be a pair \(x box, y box\)",
+        ),
+        (
+            lambda: MeasuredRange.from_boxes([([(0, 1)], [(2, 2)])]),
+            "the joint range has measure zero",
+        ),
+        (
+            lambda: MeasuredRange.from_boxes([([(1, 0)], [(2, 2)])]),
+            "x box 1, coordinate 1 .* is reversed",
+        ),
         (lambda: PLANE.x_given(7), "value '7' is not in the range"),
         (lambda: PLANE.x_given((0, 0)), r"a point must have 1 coordinate\(s\), not 2"),
         (lambda: box_space([]), "at least one piece, and the same variables"),
-        (lambda: box_space([{"x": [(0, 1)]}, {"y": [(0, 1)]}]), "the same variables in all of them"),
+        (
+            lambda: box_space([{"x": [(0, 1)]}, {"y": [(0, 1)]}]),
+            "the same variables in all of them",
+        ),
         (lambda: box_space([{"x": [(0, 0)]}]), "the joint range has measure zero"),
         (lambda: MeasuredRange.from_regions({}), "the joint range is empty"),
         (

@@ -31,18 +31,33 @@ from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: integers(0, 10**10), r"10,000,000,001 values.*interval\(0, 10000000000\) needs no list"),
+        (
+            lambda: integers(0, 10**10),
+            r"10,000,000,001 values.*interval\(0, 10000000000\) needs no list",
+        ),
         (lambda: integers(0, 2.5), "end of the range .'2.5'. must be an integer"),
         (lambda: uniform_quantizer(0, 1, 10**9), "levels .* at most 1,000,000"),
         (lambda: uniform_quantizer(0, 1, 2.5), "levels .'2.5'. must be an integer"),
-        (lambda: uniform_quantizer(0, 1, 3).cells(["a"]), "the answers must be numbers"),
-        (lambda: OrderStatistic(1.5, 3, interval(0, 1)), r"rank .'1.5'. must be an integer of at least 1"),
+        (
+            lambda: uniform_quantizer(0, 1, 3).cells(["a"]),
+            "the answers must be numbers",
+        ),
+        (
+            lambda: OrderStatistic(1.5, 3, interval(0, 1)),
+            r"rank .'1.5'. must be an integer of at least 1",
+        ),
         (lambda: epsilon_for(2.5), "must be an integer of at least 1"),
-        (lambda: epsilon_for(1 << 20_000), r"outputs \(some 2\^20000\) must be at most 2\^10000"),
+        (
+            lambda: epsilon_for(1 << 20_000),
+            r"outputs \(some 2\^20000\) must be at most 2\^10000",
+        ),
         (lambda: composed_epsilon([(2.5, 1)]), r"outputs \('2.5'\) must be an integer"),
         (lambda: promises(0, 1), r"outputs \('0'\) must be an integer of at least 1"),
         (lambda: identifiable_partition(["a", "b"], 1), "points must be numbers"),
-        (lambda: identifiable_partition([1e200, -1e200], 1), "overflow when squared; use a larger unit"),
+        (
+            lambda: identifiable_partition([1e200, -1e200], 1),
+            "overflow when squared; use a larger unit",
+        ),
     ],
 )
 def test_refused_in_one_line(call, message):
@@ -52,7 +67,9 @@ def test_refused_in_one_line(call, message):
 
 
 @pytest.mark.parametrize(
-    "query", [count_query(20_000_000), sum_query(100_000, finite([0, 1, 10**9]))], ids=["count", "sum"]
+    "query",
+    [count_query(20_000_000), sum_query(100_000, finite([0, 1, 10**9]))],
+    ids=["count", "sum"],
 )
 def test_too_many_sums_to_list_give_a_bound_that_keeps_the_budget(query, monkeypatch):
     monkeypatch.setattr(queries, "MOST_ADDITIONS", 1_000_000)
@@ -65,12 +82,18 @@ def test_bits_of_very_many_releases():
     """An individual with a reading every half hour for years: 20,000 bits, and no huge integer is written."""
     assert composed_epsilon([(2, 20_000)]) == 20_000.0
     many = composed_epsilon([(3, 10**12)])
-    assert Fraction(many) >= 10**12 * Fraction(epsilon_for(3)) > Fraction(many) * (1 - Fraction(1, 2**52))
+    assert (
+        Fraction(many)
+        >= 10**12 * Fraction(epsilon_for(3))
+        > Fraction(many) * (1 - Fraction(1, 2**52))
+    )
 
 
 def test_an_individual_with_many_records(tmp_path):
     (tmp_path / "in.csv").write_text("who,kwh\n" + "a,1\n" * 15_000, encoding="utf-8")
-    options = QuantizeOptions(column="kwh", epsilon=1, range_text="0,10", individual="who")
+    options = QuantizeOptions(
+        column="kwh", epsilon=1, range_text="0,10", individual="who"
+    )
     done = quantise_table(tmp_path / "in.csv", tmp_path / "out.csv", options)
     assert (done.answers_each, done.total_epsilon) == (15_000, 15_000.0)
     with open(tmp_path / "out.csv", encoding="utf-8", newline="") as stream:
@@ -80,7 +103,11 @@ def test_an_individual_with_many_records(tmp_path):
 @pytest.mark.parametrize(
     ("query", "range_text", "message"),
     [
-        ("sum", "0,1e308", "the sum of 12 values up to 1e.308 can be beyond all doubles"),
+        (
+            "sum",
+            "0,1e308",
+            "the sum of 12 values up to 1e.308 can be beyond all doubles",
+        ),
         ("identity", "-1.7e308,1.7e308", "is wider than any double; use a larger unit"),
     ],
 )
@@ -119,6 +146,8 @@ def test_a_mechanism_file_that_promises_too_much(tmp_path, guarantee, outputs, m
         "guarantee": guarantee,
         "provenance": {},
     }
-    (tmp_path / "m.json").write_text(hashed_text(FORMAT, VERSION, content), encoding="utf-8")
+    (tmp_path / "m.json").write_text(
+        hashed_text(FORMAT, VERSION, content), encoding="utf-8"
+    )
     with pytest.raises(InputError, match=message):
         MechanismFile.load(tmp_path / "m.json")

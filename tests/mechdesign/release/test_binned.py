@@ -28,13 +28,17 @@ def plain(channel: md.Channel) -> md.Channel:
     return replace(channel, useful=useful, joint=replace(channel.joint, useful=useful))
 
 
-def made(frame: pd.DataFrame, bins="10", useful="x", epsilon: float = 2.0) -> md.Channel:
+def made(
+    frame: pd.DataFrame, bins="10", useful="x", epsilon: float = 2.0
+) -> md.Channel:
     joint = md.Joint.from_table(frame, sensitive="s", useful=useful, bins=bins)
     return md.design(joint, md.LIP(epsilon), mechanism="subset-merging").channel
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=12, max_size=60),
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=12, max_size=60
+    ),
     st.integers(0, 99),
 )
 def test_a_column_is_released_as_its_bins_are(records, seed):
@@ -45,7 +49,9 @@ def test_a_column_is_released_as_its_bins_are(records, seed):
     sorted_by_hand = frame.x.map(lambda v: bins.labels[min(v // 10, len(bins) - 1)])
     for form in ("label", "posterior-draw"):
         released = sanitise(frame[["x"]], channel, insecure_seed=seed, form=form)
-        again = sanitise(sorted_by_hand.to_frame(), plain(channel), insecure_seed=seed, form=form)
+        again = sanitise(
+            sorted_by_hand.to_frame(), plain(channel), insecure_seed=seed, form=form
+        )
         assert released.x.tolist() == again.x.tolist()
     assert (
         channel.apply(frame.x, insecure_seed=seed).tolist()
@@ -64,16 +70,30 @@ def test_the_number_of_an_output_is_the_median_of_what_is_behind_it():
     d = 2**53
     size = len(joint.useful)
     rows = [
-        [d // 2 if y == x else d // 2 if y == (x + 1) % size else 0 for y in range(size)] for x in range(size)
+        [
+            d // 2 if y == x else d // 2 if y == (x + 1) % size else 0
+            for y in range(size)
+        ]
+        for x in range(size)
     ]
-    mixed = md.Channel(joint.useful, tuple(f"y{k}" for k in range(size)), rows, joint=joint)
+    mixed = md.Channel(
+        joint.useful, tuple(f"y{k}" for k in range(size)), rows, joint=joint
+    )
     medians = [Fraction(each) for each in joint.useful.bins[0].representatives]
     expected = []
     for y in range(size):
-        behind = sorted((medians[x], rows[x][y] * joint.useful_counts[x]) for x in range(size) if rows[x][y])
+        behind = sorted(
+            (medians[x], rows[x][y] * joint.useful_counts[x])
+            for x in range(size)
+            if rows[x][y]
+        )
         total = sum(w for _, w in behind)
         expected.append(
-            next(m for k, (m, _) in enumerate(behind) if 2 * sum(w for _, w in behind[: k + 1]) >= total)
+            next(
+                m
+                for k, (m, _) in enumerate(behind)
+                if 2 * sum(w for _, w in behind[: k + 1]) >= total
+            )
         )
     assert [Fraction(text) for text in numbers_released(mixed)[0]] == expected
     assert symbols_released(mixed) is None
@@ -99,12 +119,18 @@ def test_the_correlation_does_not_depend_on_where_numbers_begin(origin):
         own += [second] * len(shown)
         released += [pd.Timestamp(text).timestamp() - origin for text in shown]
     wanted = np.cov(own, released, aweights=weights)
-    assert found.correlation == pytest.approx(wanted[0, 1] / np.sqrt(wanted[0, 0] * wanted[1, 1]))
-    assert found.distance == pytest.approx(np.average(np.abs(np.subtract(own, released)), weights=weights))
+    assert found.correlation == pytest.approx(
+        wanted[0, 1] / np.sqrt(wanted[0, 0] * wanted[1, 1])
+    )
+    assert found.distance == pytest.approx(
+        np.average(np.abs(np.subtract(own, released)), weights=weights)
+    )
 
 
 def test_what_is_constant_is_correlated_with_nothing():
-    frame = pd.DataFrame({"s": ["ab"[k % 20 < 9] for k in range(60)], "x": [k % 20 for k in range(60)]})
+    frame = pd.DataFrame(
+        {"s": ["ab"[k % 20 < 9] for k in range(60)], "x": [k % 20 for k in range(60)]}
+    )
     (found,) = moved(made(frame, epsilon=1e-6))
     assert found.correlation is None
 
@@ -114,19 +140,28 @@ def test_a_draw_within_a_bin_is_one_of_the_values_of_the_table_as_often_as_it_ha
     frame = pd.DataFrame({"s": ["a", "b"] * 40, "x": [1] * 30 + [4] * 10 + [7] * 40})
     joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins=5)
     d = 2**53
-    channel = md.Channel(joint.useful, joint.useful.names, [[d, 0], [d // 4, d - d // 4]], joint=joint)
+    channel = md.Channel(
+        joint.useful, joint.useful.names, [[d, 0], [d // 4, d - d // 4]], joint=joint
+    )
     column = pd.DataFrame({"x": np.repeat([1, 7], 30_000)})
-    released = sanitise(column, channel, insecure_seed=5, form="within", keep_order=True).x
+    released = sanitise(
+        column, channel, insecure_seed=5, form="within", keep_order=True
+    ).x
     assert released.dtype == column.x.dtype
     found = Counter(released[:30_000].tolist())
-    assert set(found) == {1, 4}  # the output [0, 5) is a bin, and no value of another is drawn for it
+    assert set(found) == {
+        1,
+        4,
+    }  # the output [0, 5) is a bin, and no value of another is drawn for it
     assert abs(found[1] / 30_000 - 0.75) < 0.01
     shares = Counter(released[30_000:].tolist())
     assert abs(shares[7] / 30_000 - 0.75) < 0.01
     assert set(shares) == {1, 4, 7}
 
 
-@pytest.mark.parametrize("form", ["label", "posterior-draw", "representative", "within"])
+@pytest.mark.parametrize(
+    "form", ["label", "posterior-draw", "representative", "within"]
+)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(
     ("values", "bins"),
@@ -134,16 +169,25 @@ def test_a_draw_within_a_bin_is_one_of_the_values_of_the_table_as_often_as_it_ha
         (list(range(60)), "auto:4"),
         ([k / 4 for k in range(60)], "quantiles:5"),
         (pd.date_range("2024-01-01", periods=60, freq="13h").tolist(), "7d"),
-        (pd.date_range("2024-01-01", periods=60).date.tolist(), "2024-01-01,2024-02-01,inf"),
+        (
+            pd.date_range("2024-01-01", periods=60).date.tolist(),
+            "2024-01-01,2024-02-01,inf",
+        ),
     ],
 )
-def test_files_are_released_and_checked_in_every_form(tmp_path, form, kind, values, bins):
-    frame = pd.DataFrame({"s": list("aab") * 20, "x": values}).sample(frac=1, random_state=1)
+def test_files_are_released_and_checked_in_every_form(
+    tmp_path, form, kind, values, bins
+):
+    frame = pd.DataFrame({"s": list("aab") * 20, "x": values}).sample(
+        frac=1, random_state=1
+    )
     table = pa.Table.from_pandas(frame, preserve_index=False)
     channel = made(frame, bins, epsilon=1.0)
     source, target = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
     kept = table.drop_columns(["s"])
-    pq.write_table(kept, source) if kind == "parquet" else frame[["x"]].to_csv(source, index=False)
+    pq.write_table(kept, source) if kind == "parquet" else frame[["x"]].to_csv(
+        source, index=False
+    )
     channel.save(tmp_path / "channel.json")
     loaded = md.Channel.load(tmp_path / "channel.json")
     assert loaded == channel
@@ -172,12 +216,21 @@ def test_files_are_released_and_checked_in_every_form(tmp_path, form, kind, valu
 )
 def test_forms_of_crossed_columns(form, message):
     frame = pd.DataFrame(
-        {"s": list("aab") * 20, "x": range(60), "y": list("uv") * 30, "z": np.arange(60) / 8}
+        {
+            "s": list("aab") * 20,
+            "x": range(60),
+            "y": list("uv") * 30,
+            "z": np.arange(60) / 8,
+        }
     ).sample(frac=1, random_state=1)
     channel = made(frame, {"x": 30, "z": "quantiles:2"}, ["x", "y", "z"])
     if message is None:
-        released = sanitise(frame.drop(columns="s"), channel, insecure_seed=1, form=form)
-        assert [str(kind) for kind in released.dtypes] == [str(kind) for kind in frame.dtypes[1:]]
+        released = sanitise(
+            frame.drop(columns="s"), channel, insecure_seed=1, form=form
+        )
+        assert [str(kind) for kind in released.dtypes] == [
+            str(kind) for kind in frame.dtypes[1:]
+        ]
         assert set(released.x) <= set(frame.x)
         assert set(released.y) == {"u", "v"}
         assert set(released.z) <= set(frame.z)
@@ -190,13 +243,19 @@ def test_numbers_need_bins_and_the_table():
     frame = pd.DataFrame({"s": list("aab") * 20, "x": range(60)})
     channel = made(frame, 20)
     for form in ("representative", "within"):
-        with pytest.raises(InputError, match=rf"{form} is for columns that are released in bins"):
+        with pytest.raises(
+            InputError, match=rf"{form} is for columns that are released in bins"
+        ):
             sanitise(pd.DataFrame({"x": ["[0, 20)"]}), plain(channel), form=form)
         with pytest.raises(
-            InputError, match=f"{form} needs what the table has inside the bins of 'x', and this"
+            InputError,
+            match=f"{form} needs what the table has inside the bins of 'x', and this",
         ):
             sanitise(frame[["x"]], channel.public(), form=form)
-        mixing = replace(channel.public(), outputs=tuple(f"y{k}" for k in range(len(channel.outputs))))
+        mixing = replace(
+            channel.public(),
+            outputs=tuple(f"y{k}" for k in range(len(channel.outputs))),
+        )
         with pytest.raises(InputError, match=f"^{form} needs what the table has"):
             sanitise(frame[["x"]], mixing, form=form)
     assert len(channel.public().apply(frame.x)) == 60
@@ -215,8 +274,12 @@ def test_numbers_need_bins_and_the_table():
         ),
     ],
 )
-def test_a_cell_without_a_bin_is_refused_and_not_shown_or_released_as_unknown(tmp_path, cell, message):
-    frame = pd.DataFrame({"s": list("aab") * 20, "x": range(60)}).sample(frac=1, random_state=1)
+def test_a_cell_without_a_bin_is_refused_and_not_shown_or_released_as_unknown(
+    tmp_path, cell, message
+):
+    frame = pd.DataFrame({"s": list("aab") * 20, "x": range(60)}).sample(
+        frac=1, random_state=1
+    )
     channel = made(frame, 20)
     column = [*frame.x.astype(str), cell]
     with pytest.raises(InputError, match=message) as refused:
@@ -227,7 +290,13 @@ def test_a_cell_without_a_bin_is_refused_and_not_shown_or_released_as_unknown(tm
     with pytest.raises(InputError, match=rf"in\.csv, line 62: {message}"):
         md.sanitise_file(channel, path, tmp_path / "out.csv")
     assert len(channel.apply(column, policy=Policy(unknown="marginal"))) == 61
-    md.sanitise_file(channel, path, tmp_path / "out.csv", insecure_seed=1, policy=Policy(unknown="marginal"))
+    md.sanitise_file(
+        channel,
+        path,
+        tmp_path / "out.csv",
+        insecure_seed=1,
+        policy=Policy(unknown="marginal"),
+    )
     with pytest.raises(InputError, match=rf"in\.csv, line 62: {message}"):
         check_release(tmp_path / "out.csv", channel, original=path)
     assert check_release(

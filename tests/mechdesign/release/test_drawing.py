@@ -25,7 +25,9 @@ KEY = Key.insecure(1)
 
 
 def channel_of(rows, denominator=D, counts=((3, 1, 4), (1, 5, 2)), symbols="abc"):
-    joint = Joint.from_counts(np.array(counts), useful_labels=list(symbols), useful="x", sensitive="s")
+    joint = Joint.from_counts(
+        np.array(counts), useful_labels=list(symbols), useful="x", sensitive="s"
+    )
     outputs = tuple(f"y{j}" for j in range(len(rows[0])))
     return Channel(joint.useful, outputs, rows, denominator, joint=joint)
 
@@ -48,7 +50,9 @@ def test_every_engine_draws_the_same_for_the_same_rows():
     order = np.random.default_rng(0).permutation(120)
     shuffled, _ = drawn(SPREAD, [texts[i] for i in order], NumberedRecords(order))
     assert shuffled == [whole[i] for i in order]
-    halves = SPREAD.apply(texts[:50], key=KEY) + SPREAD.apply(texts[50:], key=KEY, first_row=50)
+    halves = SPREAD.apply(texts[:50], key=KEY) + SPREAD.apply(
+        texts[50:], key=KEY, first_row=50
+    )
     assert halves == whole
     assert release.symbol_counts.tolist() == [40, 40, 40, 0, 0]
     assert release.output_counts.tolist() == [whole.count(y) for y in SPREAD.outputs]
@@ -74,20 +78,33 @@ def test_channels_and_purposes_draw_independently():
 def test_the_digest_is_of_what_the_channel_does(tmp_path):
     SPREAD.save(tmp_path / "internal.json")
     SPREAD.save(tmp_path / "public.json", public=True)
-    digests = {channel_digest(Channel.load(tmp_path / name)) for name in ("internal.json", "public.json")}
+    digests = {
+        channel_digest(Channel.load(tmp_path / name))
+        for name in ("internal.json", "public.json")
+    }
     assert digests == {channel_digest(SPREAD)}
     assert channel_digest(IDENTITY) not in digests
-    assert channel_digest(replace(SPREAD, outputs=("z", *SPREAD.outputs[1:]))) not in digests
+    assert (
+        channel_digest(replace(SPREAD, outputs=("z", *SPREAD.outputs[1:])))
+        not in digests
+    )
 
 
-@pytest.mark.parametrize(("rule", "what"), [("null", None), ("null", ""), ("unknown", "zebra")])
+@pytest.mark.parametrize(
+    ("rule", "what"), [("null", None), ("null", ""), ("unknown", "zebra")]
+)
 def test_policies(rule, what):
     texts = ["a", what, "b", what] * 5000
     with pytest.raises(UnknownSymbol, match=r"entry 1: .*(empty cell|'zebra')"):
         drawn(IDENTITY, texts)
     given_, release = drawn(IDENTITY, texts, policy=Policy(**{rule: "output:y2"}))
     assert given_ == ["y0", "y2", "y1", "y2"] * 5000
-    assert release.symbol_counts.tolist() == [5000, 5000, 0, *((10000, 0) if rule == "null" else (0, 10000))]
+    assert release.symbol_counts.tolist() == [
+        5000,
+        5000,
+        0,
+        *((10000, 0) if rule == "null" else (0, 10000)),
+    ]
     marginal, _ = drawn(IDENTITY, texts, policy=Policy(**{rule: "marginal"}))
     assert marginal[::2] == ["y0", "y1"] * 5000
     for y, share in zip(IDENTITY.outputs, (4 / 16, 6 / 16, 6 / 16), strict=True):
@@ -99,7 +116,11 @@ def test_a_policy_changes_no_draw_of_a_known_record(denominator):
     third = denominator // 3
     channel = channel_of(((third, third, denominator - 2 * third),) * 3, denominator)
     plain, _ = drawn(channel, list("abc") * 200)
-    for policy in (Policy(null="marginal"), Policy(unknown="output:y1"), Policy(normalise="NFC")):
+    for policy in (
+        Policy(null="marginal"),
+        Policy(unknown="output:y1"),
+        Policy(normalise="NFC"),
+    ):
         assert drawn(channel, list("abc") * 200, policy=policy)[0] == plain
 
 
@@ -116,12 +137,18 @@ def test_purposes_and_kinds_of_identity_have_keys_of_their_own():
     key = KEY.derived("channel", channel_digest(SPREAD)).derived("rows", "output")
     numbers = RowNumbers(0, 30).source(key).below(D, 30)
     cumulated = np.cumsum(SPREAD.rows[0])
-    assert drawn(SPREAD, ["a"] * 30)[0] == [SPREAD.outputs[np.argmax(cumulated > u)] for u in numbers]
+    assert drawn(SPREAD, ["a"] * 30)[0] == [
+        SPREAD.outputs[np.argmax(cumulated > u)] for u in numbers
+    ]
 
 
 def test_the_empty_symbol_is_no_null():
     channel = channel_of(((D, 0), (0, D), (0, D)), symbols=("a", "b", ""))
-    assert drawn(channel, ["a", "", None], policy=Policy(null="marginal"))[0] == ["y0", "y1", "y1"]
+    assert drawn(channel, ["a", "", None], policy=Policy(null="marginal"))[0] == [
+        "y0",
+        "y1",
+        "y1",
+    ]
 
 
 def test_normalisation():
@@ -130,13 +157,17 @@ def test_normalisation():
     with pytest.raises(UnknownSymbol, match="does not know the symbol"):
         drawn(channel, [decomposed])
     for form in ("NFC", "NFD"):
-        assert drawn(channel, [decomposed, composed, "a"], policy=Policy(normalise=form))[0] == [
+        assert drawn(
+            channel, [decomposed, composed, "a"], policy=Policy(normalise=form)
+        )[0] == [
             "y1",
             "y1",
             "y0",
         ]
     both = channel_of(((D, 0), (0, D), (0, D)), symbols=("a", composed, decomposed))
-    with pytest.raises(InputError, match="which NFC makes equal; choose another normalisation"):
+    with pytest.raises(
+        InputError, match="which NFC makes equal; choose another normalisation"
+    ):
         Release(both, KEY, policy=Policy(normalise="NFC"))
 
 
@@ -161,20 +192,29 @@ def test_posterior_draws_of_crossed_columns_give_each_column_its_part():
     rows = tuple(tuple(D if i == j else 0 for j in range(4)) for i in range(4))
     channel = Channel(joint.useful, tuple("ABCD"), rows, D, joint=joint)
     release = Release(channel, KEY, form="posterior-draw")
-    codes, *_ = release.draw([encode(list("abba"), "p"), encode(list("yxyx"), "q")], RowNumbers(0, 4))
+    codes, *_ = release.draw(
+        [encode(list("abba"), "p"), encode(list("yxyx"), "q")], RowNumbers(0, 4)
+    )
     assert release.names == ("p", "q")
-    assert ["".join(texts[code] for code in codes) for texts in release.texts] == ["abba", "yxyx"]
+    assert ["".join(texts[code] for code in codes) for texts in release.texts] == [
+        "abba",
+        "yxyx",
+    ]
 
 
 def test_an_identifier_of_two_different_records_is_refused():
     assert len(drawn(SPREAD, list("aab"), Identifiers([["1", "1", "2"]]))[0]) == 3
     with pytest.raises(
-        InputError, match="the identifier '1' stands for records with different symbols of 'x'; name"
+        InputError,
+        match="the identifier '1' stands for records with different symbols of 'x'; name",
     ):
         drawn(SPREAD, list("abb"), Identifiers([["1", "1", "2"]]))
 
 
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=8).filter(any), st.sampled_from([1, 7, 100, D]))
+@given(
+    st.lists(st.integers(0, 50), min_size=1, max_size=8).filter(any),
+    st.sampled_from([1, 7, 100, D]),
+)
 def test_apportioned(weights, denominator):
     shares = [Fraction(w) for w in weights]
     integers = apportioned(shares, denominator)
@@ -190,9 +230,18 @@ PUBLIC = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Policy(unknown="ignore"), r"unknown \('ignore'\) must be refuse, marginal or output:LABEL"),
-        (lambda: Policy(null="output:"), r"null \('output:'\) must be refuse, marginal or output:LABEL"),
-        (lambda: Policy(normalise="nfc"), r"normalise \('nfc'\) must be one of 'none', 'NFC'"),
+        (
+            lambda: Policy(unknown="ignore"),
+            r"unknown \('ignore'\) must be refuse, marginal or output:LABEL",
+        ),
+        (
+            lambda: Policy(null="output:"),
+            r"null \('output:'\) must be refuse, marginal or output:LABEL",
+        ),
+        (
+            lambda: Policy(normalise="nfc"),
+            r"normalise \('nfc'\) must be one of 'none', 'NFC'",
+        ),
         (
             lambda: Release(PUBLIC, KEY, form="draw"),
             r"the form \('draw'\) must be one of 'label', 'posterior-draw'",
@@ -209,9 +258,18 @@ PUBLIC = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)
             lambda: Release(PUBLIC, KEY, form="posterior-draw"),
             "posterior-draw needs the table that the channel",
         ),
-        (lambda: PUBLIC.apply(["a"], key=KEY, insecure_seed=1), "give a key or an insecure seed, not both"),
-        (lambda: PUBLIC.apply(["a"], identity=["1", "2"]), "the identity has 2 entries and the column 1"),
-        (lambda: PUBLIC.apply(["a", "d"]), "entry 1: the channel does not know the symbol 'd' of 'x'"),
+        (
+            lambda: PUBLIC.apply(["a"], key=KEY, insecure_seed=1),
+            "give a key or an insecure seed, not both",
+        ),
+        (
+            lambda: PUBLIC.apply(["a"], identity=["1", "2"]),
+            "the identity has 2 entries and the column 1",
+        ),
+        (
+            lambda: PUBLIC.apply(["a", "d"]),
+            "entry 1: the channel does not know the symbol 'd' of 'x'",
+        ),
     ],
 )
 def test_refusals(make, message):
@@ -219,20 +277,32 @@ def test_refusals(make, message):
         make()
 
 
-@given(st.lists(st.sampled_from(["a", "b", "c", "?", None]), max_size=40), st.booleans(), st.data())
+@given(
+    st.lists(st.sampled_from(["a", "b", "c", "?", None]), max_size=40),
+    st.booleans(),
+    st.data(),
+)
 def test_what_is_counted_is_what_would_be_drawn_for(texts, crossed, data):
     """Each record so many times, the missing and the unknown too."""
-    times = data.draw(st.lists(st.integers(1, 3), min_size=len(texts), max_size=len(texts)))
+    times = data.draw(
+        st.lists(st.integers(1, 3), min_size=len(texts), max_size=len(texts))
+    )
     symbols = [(x, y) for x in "abc" for y in "uv"] if crossed else [*"abc"]
     rows = ((D, 0), (0, D), (D // 2, D // 2)) * (2 if crossed else 1)
     counts = np.ones((2, len(symbols)), int)
     joint = Joint.from_counts(
-        counts, useful_labels=symbols, useful=["x", "y"] if crossed else "x", sensitive="s"
+        counts,
+        useful_labels=symbols,
+        useful=["x", "y"] if crossed else "x",
+        sensitive="s",
     )
     policy = Policy(unknown="marginal", null="marginal")
     columns = [texts, ["u" if k % 2 else "v" for k in range(len(texts))]][: 1 + crossed]
     one, other = (
-        Release(Channel(joint.useful, ("0", "1"), rows, D, joint=joint), KEY, policy=policy) for _ in "ab"
+        Release(
+            Channel(joint.useful, ("0", "1"), rows, D, joint=joint), KEY, policy=policy
+        )
+        for _ in "ab"
     )
     one.count([encode(column, "x") for column in columns], np.array(times, np.int64))
     every = [np.repeat(np.array(column, object), times).tolist() for column in columns]

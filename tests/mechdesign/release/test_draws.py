@@ -12,7 +12,13 @@ from scipy.stats import chi2
 from mechdesign.core.errors import InputError
 from mechdesign.formats import _rowhash
 from mechdesign.release import draws
-from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers, words_at
+from mechdesign.release.draws import (
+    Identifiers,
+    Key,
+    NumberedRecords,
+    RowNumbers,
+    words_at,
+)
 
 D = 2**53
 KEY = Key(bytes(range(32)))
@@ -65,16 +71,24 @@ def test_numbered_records_draw_what_their_rows_draw(bound, numbers):
 
 
 @given(
-    st.sampled_from([12, D, AWKWARD]), st.lists(st.text(max_size=40), unique=True, min_size=1, max_size=30)
+    st.sampled_from([12, D, AWKWARD]),
+    st.lists(st.text(max_size=40), unique=True, min_size=1, max_size=30),
 )
 def test_an_identifier_draws_the_same_in_any_company(bound, texts):
     together = Identifiers([texts]).source(KEY).below(bound, len(texts)).tolist()
-    assert [Identifiers([[text]]).source(KEY).below(bound, 1)[0] for text in texts] == together
+    assert [
+        Identifiers([[text]]).source(KEY).below(bound, 1)[0] for text in texts
+    ] == together
 
 
 def test_an_identifier_is_hashed_with_the_key():
-    digest = hashlib.blake2b("Å1".encode(), key=KEY.secret, digest_size=8, person=b"mechdesign id").digest()
-    assert Identifiers([["Å1"]]).source(KEY).below(2**62, 1)[0] == int.from_bytes(digest, "little") >> 2
+    digest = hashlib.blake2b(
+        "Å1".encode(), key=KEY.secret, digest_size=8, person=b"mechdesign id"
+    ).digest()
+    assert (
+        Identifiers([["Å1"]]).source(KEY).below(2**62, 1)[0]
+        == int.from_bytes(digest, "little") >> 2
+    )
 
 
 def test_crossed_identifiers_are_told_apart_where_their_joined_texts_are_equal():
@@ -97,11 +111,20 @@ def test_integers_are_uniform_below_the_bound(bound, kind):
     assert numbers.min() >= 0
     assert numbers.max() < bound
     cells = min(bound, 16)
-    counts = np.bincount((numbers.astype(object) * cells // bound).astype(np.int64), minlength=cells)
+    counts = np.bincount(
+        (numbers.astype(object) * cells // bound).astype(np.int64), minlength=cells
+    )
     if cells > 1:
-        widths = np.array([-(-(i + 1) * bound // cells) - -(-i * bound // cells) for i in range(cells)])
+        widths = np.array(
+            [
+                -(-(i + 1) * bound // cells) - -(-i * bound // cells)
+                for i in range(cells)
+            ]
+        )
         expected = n * (widths / bound)
-        assert chi2.sf(((counts - expected) ** 2 / expected).sum(), cells - 1) > REJECTION
+        assert (
+            chi2.sf(((counts - expected) ** 2 / expected).sum(), cells - 1) > REJECTION
+        )
 
 
 def test_a_rejected_word_is_replaced_by_the_next_one_of_its_record(monkeypatch):
@@ -111,7 +134,9 @@ def test_a_rejected_word_is_replaced_by_the_next_one_of_its_record(monkeypatch):
 
     def more(attempt, at):
         asked.append((attempt, at.tolist()))
-        return np.array([[7, multiple + 1], [AWKWARD + 3]][attempt - 1], dtype=np.uint64)
+        return np.array(
+            [[7, multiple + 1], [AWKWARD + 3]][attempt - 1], dtype=np.uint64
+        )
 
     words = np.array([0, multiple, 2**64 - 1, multiple - 1], dtype=np.uint64)
     source = draws.Draws(4, lambda attempt, at: more(attempt, at) if attempt else words)
@@ -153,39 +178,61 @@ def test_a_key_does_not_show_itself():
 
 
 def test_refusals():
-    with pytest.raises(InputError, match=r"a key has 32 bytes; make one with Key\.fresh"):
+    with pytest.raises(
+        InputError, match=r"a key has 32 bytes; make one with Key\.fresh"
+    ):
         Key(b"short")
-    with pytest.raises(InputError, match="row numbers must be integers, one for each record"):
+    with pytest.raises(
+        InputError, match="row numbers must be integers, one for each record"
+    ):
         NumberedRecords(np.array([0.5]))
     for wrong in ([-1], np.array([2**63], dtype=np.uint64)):
         with pytest.raises(InputError, match=r"row numbers must lie in \[0, 2\^63\)"):
             NumberedRecords(np.array(wrong))
-    with pytest.raises(InputError, match="at least one column, and columns of the same length"):
+    with pytest.raises(
+        InputError, match="at least one column, and columns of the same length"
+    ):
         Identifiers([["a"], ["b", "c"]])
-    with pytest.raises(InputError, match="there are 2 records, and numbers for 3 were asked for"):
+    with pytest.raises(
+        InputError, match="there are 2 records, and numbers for 3 were asked for"
+    ):
         Identifiers([["a", "b"]]).source(KEY).below(2, 3)
 
 
 def blake_by_hand(parts):
     """Keyed BLAKE2b of a text; of crossed ones of their texts, each with its length in 8 bytes before it."""
-    message = b"".join(len(each).to_bytes(8, "big") + each for each in parts) if len(parts) > 1 else parts[0]
-    digest = hashlib.blake2b(message, key=KEY.secret, digest_size=8, person=b"mechdesign id").digest()
+    message = (
+        b"".join(len(each).to_bytes(8, "big") + each for each in parts)
+        if len(parts) > 1
+        else parts[0]
+    )
+    digest = hashlib.blake2b(
+        message, key=KEY.secret, digest_size=8, person=b"mechdesign id"
+    ).digest()
     return int.from_bytes(digest, "little")
 
 
 @given(
-    st.lists(st.lists(st.text(max_size=150), min_size=2, max_size=2), min_size=1, max_size=5), st.booleans()
+    st.lists(
+        st.lists(st.text(max_size=150), min_size=2, max_size=2), min_size=1, max_size=5
+    ),
+    st.booleans(),
 )
 def test_words_of_identifiers_are_those_of_hashlib(rows, crossed):
     columns = [list(column) for column in zip(*rows, strict=True)][: 1 + crossed]
     drawn = Identifiers(columns).source(KEY).below(2**62, len(rows)).tolist()
-    texts = zip(*([text.encode() for text in column] for column in columns), strict=True)
+    texts = zip(
+        *([text.encode() for text in column] for column in columns), strict=True
+    )
     assert drawn == [blake_by_hand(parts) >> 2 for parts in texts]
 
 
 def words_of(columns, lanes):
     """What the kernel gives for columns of bytes, at most so many at once."""
-    packed = [(np.cumsum([0, *map(len, column)], dtype=np.int64), b"".join(column)) for column in columns]
+    packed = [
+        (np.cumsum([0, *map(len, column)], dtype=np.int64), b"".join(column))
+        for column in columns
+    ]
     found = np.zeros(len(columns[0]), np.uint64)
     _rowhash.words(found, KEY.secret, b"mechdesign id".ljust(16, b"\0"), packed, lanes)
     return found.tolist()
@@ -194,7 +241,8 @@ def words_of(columns, lanes):
 @given(
     st.integers(1, 3).flatmap(
         lambda width: st.lists(
-            st.tuples(*[st.binary(max_size=300) | st.binary(max_size=20)] * width), max_size=21
+            st.tuples(*[st.binary(max_size=300) | st.binary(max_size=20)] * width),
+            max_size=21,
         )
     )
 )

@@ -18,21 +18,35 @@ D = 2**53
 IDENTIFIERS = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["", "x", "y"]))
 
 
-@given(st.lists(st.lists(st.tuples(IDENTIFIERS, st.integers(0, 2)), max_size=9), max_size=12))
+@given(
+    st.lists(
+        st.lists(st.tuples(IDENTIFIERS, st.integers(0, 2)), max_size=9), max_size=12
+    )
+)
 def test_every_record_is_held_against_the_first_of_its_identifier(parts):
     known = {}
     seen, hasher = Seen(), RowHasher(bytes(32))
     for part in parts:
-        columns = list(zip(*(identifier for identifier, _ in part), strict=True)) or [(), ()]
+        columns = list(zip(*(identifier for identifier, _ in part), strict=True)) or [
+            (),
+            (),
+        ]
         codes = np.array([code for _, code in part], dtype=np.int64)
-        first, own = seen.look(hasher.identifiers([encode(list(column), "") for column in columns]), codes)
+        first, own = seen.look(
+            hasher.identifiers([encode(list(column), "") for column in columns]), codes
+        )
         for i, (identifier, code) in enumerate(part):
             assert first[i] == (identifier not in known)
             assert own[i] == known.setdefault(identifier, code)
     assert not seen.full
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(0, 2**64 - 2), st.integers(0, 9)), max_size=30), max_size=9))
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 2**64 - 2), st.integers(0, 9)), max_size=30),
+        max_size=9,
+    )
+)
 def test_a_table_that_grows_forgets_nothing(parts):
     known = {}
     with pytest.MonkeyPatch.context() as patch:
@@ -42,15 +56,30 @@ def test_a_table_that_grows_forgets_nothing(parts):
         hashes = np.array([word for word, _ in part], np.uint64)
         first, own = seen.look(hashes, np.array([code for _, code in part], np.int64))
         for i, (word, code) in enumerate(part):
-            assert (bool(first[i]), own[i]) == (word not in known, known.setdefault(word, code))
-    found = {word: code for part in seen.entries() for word, code in zip(*map(list, part), strict=True)}
+            assert (bool(first[i]), own[i]) == (
+                word not in known,
+                known.setdefault(word, code),
+            )
+    found = {
+        word: code
+        for part in seen.entries()
+        for word, code in zip(*map(list, part), strict=True)
+    }
     assert found == {word or 2**64 - 1: code for word, code in known.items()}
 
 
 @pytest.fixture
 def channel():
-    joint = Joint.from_counts([[3, 1], [1, 4]], useful_labels=[*"pq"], useful="job", sensitive="rel")
-    return Channel(joint.useful, ("y", "z"), ((D // 2, D // 2), (D // 4, D - D // 4)), D, joint=joint)
+    joint = Joint.from_counts(
+        [[3, 1], [1, 4]], useful_labels=[*"pq"], useful="job", sensitive="rel"
+    )
+    return Channel(
+        joint.useful,
+        ("y", "z"),
+        ((D // 2, D // 2), (D // 4, D - D // 4)),
+        D,
+        joint=joint,
+    )
 
 
 def people(path, count, again):
@@ -64,28 +93,47 @@ def test_an_identifier_that_comes_again_far_below(channel, tmp_path):
     count = 150_000
     wrong = people(tmp_path / "wrong.csv", count, "5,q")
     with pytest.raises(
-        InputError, match="the identifier '5' stands for records with different symbols of 'job'"
+        InputError,
+        match="the identifier '5' stands for records with different symbols of 'job'",
     ):
-        sanitise_file(channel, wrong, tmp_path / "out.csv", identity="id", insecure_seed=1)
+        sanitise_file(
+            channel, wrong, tmp_path / "out.csv", identity="id", insecure_seed=1
+        )
     assert not (tmp_path / "out.csv").exists()
     right = people(tmp_path / "right.csv", count, "5,p")
-    done = sanitise_file(channel, right, tmp_path / "out.csv", identity="id", insecure_seed=1)
+    done = sanitise_file(
+        channel, right, tmp_path / "out.csv", identity="id", insecure_seed=1
+    )
     assert done.records == count
     assert done.notices == ()
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[6] == lines[-1]
 
 
-def test_more_identifiers_than_are_remembered_are_told_of(channel, tmp_path, monkeypatch):
+def test_more_identifiers_than_are_remembered_are_told_of(
+    channel, tmp_path, monkeypatch
+):
     monkeypatch.setattr("mechdesign.release.drawing.Seen", lambda: Seen(remembered=2))
     source = people(tmp_path / "in.csv", 9, "8,q")
-    told = sanitise_file(channel, source, tmp_path / "out.csv", identity="id", ledger=tmp_path / "night.db")
-    assert [text for text in told.notices if "uses its random number twice, was not looked at" in text]
+    told = sanitise_file(
+        channel,
+        source,
+        tmp_path / "out.csv",
+        identity="id",
+        ledger=tmp_path / "night.db",
+    )
+    assert [
+        text
+        for text in told.notices
+        if "uses its random number twice, was not looked at" in text
+    ]
 
 
 def test_what_was_known_before_comes_sorted_into_a_table_that_need_not_grow():
     """In one that grows, the first of them would fill one end of it, and each search walk past all of these."""
-    hashes = np.sort(np.random.default_rng(1).integers(1, 2**63, 200_000, dtype=np.uint64))
+    hashes = np.sort(
+        np.random.default_rng(1).integers(1, 2**63, 200_000, dtype=np.uint64)
+    )
     codes = np.arange(len(hashes))
     seen, grown = Seen(), Seen()
     seen.reserve(len(hashes))

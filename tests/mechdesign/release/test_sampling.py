@@ -67,7 +67,10 @@ def test_draws_compare_with_cumulated_integers_exactly(data):
     outputs = data.draw(st.integers(1, 6))
     cut = st.integers(0, denominator)
     rows = tuple(
-        rows_from(data.draw(st.lists(cut, min_size=outputs - 1, max_size=outputs - 1)), denominator)
+        rows_from(
+            data.draw(st.lists(cut, min_size=outputs - 1, max_size=outputs - 1)),
+            denominator,
+        )
         for _ in range(data.draw(st.integers(1, 5)))
     )
     codes, numbers = [], []
@@ -81,7 +84,9 @@ def test_draws_compare_with_cumulated_integers_exactly(data):
     sampler = Sampler(rows, denominator)
     source = Listed(numbers)
     drawn = sampler.draw(np.array(codes), source)
-    assert drawn.tolist() == [by_hand(rows[x], number) for x, number in zip(codes, numbers, strict=True)]
+    assert drawn.tolist() == [
+        by_hand(rows[x], number) for x, number in zip(codes, numbers, strict=True)
+    ]
     assert source.numbers == []
 
 
@@ -97,12 +102,21 @@ def test_the_share_of_integers_of_an_output_is_its_probability_exactly():
 def test_the_smallest_probability_is_one_integer_of_two_to_the_53():
     sampler = Sampler(((1, D - 2, 1),), D)
     numbers = np.array([0, 1, D - 2, D - 1])
-    assert sampler.outputs(np.zeros(4, dtype=np.int64), numbers).tolist() == [0, 1, 1, 2]
+    assert sampler.outputs(np.zeros(4, dtype=np.int64), numbers).tolist() == [
+        0,
+        1,
+        1,
+        2,
+    ]
 
 
 def test_every_record_takes_one_integer_even_where_nothing_is_random():
     source = Listed([5, 0, D - 1])
-    assert Sampler(((D,),), D).draw(np.zeros(3, dtype=np.int64), source).tolist() == [0, 0, 0]
+    assert Sampler(((D,),), D).draw(np.zeros(3, dtype=np.int64), source).tolist() == [
+        0,
+        0,
+        0,
+    ]
     assert source.asked == [(D, 3)]
 
 
@@ -110,13 +124,16 @@ def test_many_inputs_and_outputs_agree_with_a_plain_search():
     rng = np.random.default_rng(3)
     weights = rng.random((700, 60)) * (rng.random((700, 60)) < 0.1)
     weights[:, 0] += 0.01
-    table = np.floor(weights / weights.sum(axis=1, keepdims=True) * (D - 100)).astype(np.int64)
+    table = np.floor(weights / weights.sum(axis=1, keepdims=True) * (D - 100)).astype(
+        np.int64
+    )
     table[:, 5] += D - table.sum(axis=1)
     codes, numbers = rng.integers(0, 700, 20_000), rng.integers(0, D, 20_000)
     drawn = Sampler(IntegerRows.of(table), D).draw(codes, Listed(numbers))
     cumulated = np.cumsum(table, axis=1)
     assert drawn.tolist() == [
-        int(np.searchsorted(cumulated[x], u, side="right")) for x, u in zip(codes, numbers, strict=True)
+        int(np.searchsorted(cumulated[x], u, side="right"))
+        for x, u in zip(codes, numbers, strict=True)
     ]
 
 
@@ -140,7 +157,9 @@ def test_frequencies_follow_the_rows(denominator):
     )
     n = 400_000
     codes = np.random.default_rng(0).integers(0, 3, n)
-    drawn = Sampler(rows, denominator).draw(codes, RowNumbers(0, 10**6).source(Key.insecure(11)))
+    drawn = Sampler(rows, denominator).draw(
+        codes, RowNumbers(0, 10**6).source(Key.insecure(11))
+    )
     for x, row in enumerate(rows):
         counts = np.bincount(drawn[codes == x], minlength=4)
         if sum(v > 0 for v in row) == 1:

@@ -93,7 +93,9 @@ class Browser:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def call(self, method: str, session: str | None = None, **parameters: object) -> dict:
+    def call(
+        self, method: str, session: str | None = None, **parameters: object
+    ) -> dict:
         """The result of one command; events that come before it are kept in `events`."""
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters}
@@ -111,12 +113,17 @@ class Browser:
     def wait(self, method: str, session: str) -> None:
         """Until this event has come."""
         deadline = time.monotonic() + PATIENCE
-        while not any(e.get("method") == method and e.get("sessionId") == session for e in self.events):
+        while not any(
+            e.get("method") == method and e.get("sessionId") == session
+            for e in self.events
+        ):
             self.events.append(self._message(deadline))
 
     def _message(self, deadline: float) -> dict:
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._from], [], [], max(0.0, deadline - time.monotonic()))
+            ready, _, _ = select.select(
+                [self._from], [], [], max(0.0, deadline - time.monotonic())
+            )
             assert ready, "the browser does not answer"
             piece = os.read(self._from, 1 << 16)
             assert piece, "the browser has gone"
@@ -127,7 +134,9 @@ class Browser:
     def open(self, path: Path, width: int) -> Page:
         """The file in a window that is really `width` pixels wide."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         self.events.clear()
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable", session)
@@ -152,7 +161,9 @@ class Page:
 
     def value(self, script: str) -> object:
         """What an expression is worth."""
-        found = self._browser.call("Runtime.evaluate", self._session, expression=script, returnByValue=True)
+        found = self._browser.call(
+            "Runtime.evaluate", self._session, expression=script, returnByValue=True
+        )
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
@@ -172,13 +183,17 @@ class Page:
         return [
             e["params"]["request"]["url"]
             for e in self._browser.events
-            if e.get("method") == "Network.requestWillBeSent" and e.get("sessionId") == self._session
+            if e.get("method") == "Network.requestWillBeSent"
+            and e.get("sessionId") == self._session
         ]
 
     def screenshot(self, path: Path) -> None:
         """The whole page as PNG."""
         shot = self._browser.call(
-            "Page.captureScreenshot", self._session, format="png", captureBeyondViewport=True
+            "Page.captureScreenshot",
+            self._session,
+            format="png",
+            captureBeyondViewport=True,
         )
         path.write_bytes(base64.b64decode(shot["data"]))
 
@@ -189,6 +204,10 @@ class Page:
     def pdf(self) -> bytes:
         """The page as it is printed on A4."""
         made = self._browser.call(
-            "Page.printToPDF", self._session, paperWidth=8.27, paperHeight=11.69, printBackground=False
+            "Page.printToPDF",
+            self._session,
+            paperWidth=8.27,
+            paperHeight=11.69,
+            printBackground=False,
         )
         return base64.b64decode(made["data"])

@@ -65,12 +65,16 @@ def both(design: Design, joint: Joint) -> tuple[Report, Report]:
     line = "mechdesign design TABLE.csv --output CHANNEL.json"
     public = public_report(channel, design.notion, satisfied=design.verified)
     return (
-        attributed(internal(design, joint), channel, commands(line, None, public=False)),
+        attributed(
+            internal(design, joint), channel, commands(line, None, public=False)
+        ),
         attributed(public, channel, commands(line, None, public=True)),
     )
 
 
-def reports(joint: Joint, notion: md.Notion, mechanism: str = "optimal") -> tuple[Report, Report]:
+def reports(
+    joint: Joint, notion: md.Notion, mechanism: str = "optimal"
+) -> tuple[Report, Report]:
     """The reports of a new design."""
     return both(md.design(joint, notion, mechanism=mechanism), joint)
 
@@ -108,7 +112,11 @@ class Strict(HTMLParser):
         self._open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self._open and self._open[-1] == "p" and tag not in ("a", "bdi", "code", "span"):
+        if (
+            self._open
+            and self._open[-1] == "p"
+            and tag not in ("a", "bdi", "code", "span")
+        ):
             self.parsed.faults.append(f"<{tag}> in a paragraph")
         if len({name for name, _ in attrs}) < len(attrs):
             self.parsed.faults.append(f"<{tag}> has an attribute twice")

@@ -15,7 +15,12 @@ import pytest
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import NAMES_OPTIONS
-from mechdesign.report.terminal import audit_text, channel_text, comparison_text, design_text
+from mechdesign.report.terminal import (
+    audit_text,
+    channel_text,
+    comparison_text,
+    design_text,
+)
 from tests.cases.designs import uniform_table
 
 NOTION = md.ALIP(0.5, 0.5)
@@ -24,7 +29,9 @@ COUNTED = md.Joint.from_counts([[3, 1], [1, 3]])
 DESIGN = md.design(JOINT, NOTION)
 CHANNEL = DESIGN.channel
 AUDIT = md.audit(CHANNEL, JOINT, NOTION)
-CURVES = md.compare(JOINT, epsilons=[0.5, 1.0], mechanisms=["optimal", "subset-merging"])
+CURVES = md.compare(
+    JOINT, epsilons=[0.5, 1.0], mechanisms=["optimal", "subset-merging"]
+)
 RELEASED = CHANNEL.apply(pd.Series(list(JOINT.useful.names) * 40, name="useful"))
 SHARES = md.estimate_frequencies(CHANNEL, RELEASED)
 CROSSED = md.estimate_joint(CHANNEL, RELEASED, ["p", "q"] * 100)
@@ -109,7 +116,10 @@ def test_reports_from_python(tmp_path):
     with pytest.raises(md.InputError, match="design must be a Channel, not int"):
         md.report(3, tmp_path / "d.md")
     with pytest.raises(md.InputError, match="does not say which notion"):
-        md.report(md.Channel(CHANNEL.useful, CHANNEL.outputs, CHANNEL.rows, joint=JOINT), tmp_path / "d.md")
+        md.report(
+            md.Channel(CHANNEL.useful, CHANNEL.outputs, CHANNEL.rows, joint=JOINT),
+            tmp_path / "d.md",
+        )
     weaker = CHANNEL.with_record(md.design(JOINT, md.LIP(0.01)).channel.record)
     with pytest.raises(md.InputError, match="breaks its promise has no report"):
         md.report(weaker, tmp_path / "d.md")
@@ -118,51 +128,125 @@ def test_reports_from_python(tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: md.design(pd.DataFrame(), NOTION), "joint must be a Joint, not DataFrame; Joint.from_table"),
-        (lambda: md.design(JOINT, 1), "notion must be a Notion, not int; write one, as in ALIP"),
-        (lambda: md.compare(JOINT, epsilons=1), r"epsilons \(1\) must be a list of numbers"),
-        (lambda: md.compare(JOINT, epsilons=[1], lams=0.5), r"lams \(0.5\) must be a list of numbers"),
+        (
+            lambda: md.design(pd.DataFrame(), NOTION),
+            "joint must be a Joint, not DataFrame; Joint.from_table",
+        ),
+        (
+            lambda: md.design(JOINT, 1),
+            "notion must be a Notion, not int; write one, as in ALIP",
+        ),
+        (
+            lambda: md.compare(JOINT, epsilons=1),
+            r"epsilons \(1\) must be a list of numbers",
+        ),
+        (
+            lambda: md.compare(JOINT, epsilons=[1], lams=0.5),
+            r"lams \(0.5\) must be a list of numbers",
+        ),
         (lambda: md.compare(1, epsilons=[1]), "joint must be a Joint, not int"),
-        (lambda: md.audit(JOINT, CHANNEL, NOTION), "channel must be a Channel, not Joint"),
+        (
+            lambda: md.audit(JOINT, CHANNEL, NOTION),
+            "channel must be a Channel, not Joint",
+        ),
         (lambda: md.audit(CHANNEL, JOINT, 1), "notion must be a Notion, not int"),
-        (lambda: md.estimate_frequencies(RELEASED, CHANNEL), "channel must be a Channel, not Series; the ch"),
+        (
+            lambda: md.estimate_frequencies(RELEASED, CHANNEL),
+            "channel must be a Channel, not Series; the ch",
+        ),
         (
             lambda: md.check_release(CHANNEL, pd.DataFrame()),
             "released must be the path of a CSV or Parquet f",
         ),
-        (lambda: md.check_release("a.csv", "b.json"), "channel must be a Channel, not str"),
-        (lambda: md.design(JOINT, NOTION, gap="x"), r"gap \('x'\) must be a number of at least 0"),
-        (lambda: md.design(JOINT, NOTION, gap="0.1"), r"gap \('0.1'\) must be a number of at least 0"),
-        (lambda: md.design(JOINT, NOTION, time_limit="1"), r"time_limit \('1'\) must be a number of sec"),
-        (lambda: md.design(JOINT, NOTION, workers="2"), r"workers \('2'\) must be a number of threads"),
+        (
+            lambda: md.check_release("a.csv", "b.json"),
+            "channel must be a Channel, not str",
+        ),
+        (
+            lambda: md.design(JOINT, NOTION, gap="x"),
+            r"gap \('x'\) must be a number of at least 0",
+        ),
+        (
+            lambda: md.design(JOINT, NOTION, gap="0.1"),
+            r"gap \('0.1'\) must be a number of at least 0",
+        ),
+        (
+            lambda: md.design(JOINT, NOTION, time_limit="1"),
+            r"time_limit \('1'\) must be a number of sec",
+        ),
+        (
+            lambda: md.design(JOINT, NOTION, workers="2"),
+            r"workers \('2'\) must be a number of threads",
+        ),
         (lambda: md.LIP("0.5"), r"epsilon \('0.5'\) must be a number of nats"),
-        (lambda: md.design(JOINT, NOTION, after=5), r"after \(5\) must be a list of channels"),
-        (lambda: md.design(JOINT, NOTION, after=[5]), "each of after must be a Channel, not int"),
-        (lambda: md.design(JOINT, NOTION, forbid=5), r"forbid \(5\) must be a list of pairs"),
+        (
+            lambda: md.design(JOINT, NOTION, after=5),
+            r"after \(5\) must be a list of channels",
+        ),
+        (
+            lambda: md.design(JOINT, NOTION, after=[5]),
+            "each of after must be a Channel, not int",
+        ),
+        (
+            lambda: md.design(JOINT, NOTION, forbid=5),
+            r"forbid \(5\) must be a list of pairs",
+        ),
         (
             lambda: md.design(COUNTED, NOTION, confidence=0.9, known_shares=5),
             "known_shares must be a Mapping, not int; write one, as in",
         ),
-        (lambda: md.compare(JOINT, epsilons=[1], notions=3), r"notions \(3\) must be a list of names"),
-        (lambda: md.compare(JOINT, epsilons=[1], notions=[md.LIP]), "notion .* is not known; use one of"),
+        (
+            lambda: md.compare(JOINT, epsilons=[1], notions=3),
+            r"notions \(3\) must be a list of names",
+        ),
+        (
+            lambda: md.compare(JOINT, epsilons=[1], notions=[md.LIP]),
+            "notion .* is not known; use one of",
+        ),
         (lambda: md.compare(JOINT, epsilons=[1], notions=[]), "no notion is given"),
-        (lambda: md.estimate_frequencies(CHANNEL, RELEASED, level="a"), r"level \('a'\) must be a number"),
-        (lambda: md.estimate_frequencies(CHANNEL, RELEASED, level="0.9"), r"level \('0.9'\) must be a num"),
+        (
+            lambda: md.estimate_frequencies(CHANNEL, RELEASED, level="a"),
+            r"level \('a'\) must be a number",
+        ),
+        (
+            lambda: md.estimate_frequencies(CHANNEL, RELEASED, level="0.9"),
+            r"level \('0.9'\) must be a num",
+        ),
         (
             lambda: md.check_release(CHANNEL, "a.csv", level="0.1"),
             r"level \('0.1'\) must be a number above 0",
         ),
-        (lambda: md.report(CHANNEL, "a.html", curve="0"), r"curve \('0'\) must be a number of seconds"),
-        (lambda: md.compose(CHANNEL), "channels .* must be a list of channels"),
-        (lambda: md.Channel.load(5), "the path of a file must be a text or a path, not int"),
-        (lambda: CHANNEL.save(None), "the path of a file must be a text or a path, not NoneType"),
-        (lambda: md.sanitise_file(CHANNEL, pd.DataFrame(), "x.csv"), "the path of a file must be a text or"),
         (
-            lambda: md.Joint.from_table(pd.DataFrame({"a": ["b"]}), sensitive=1, useful="a"),
+            lambda: md.report(CHANNEL, "a.html", curve="0"),
+            r"curve \('0'\) must be a number of seconds",
+        ),
+        (lambda: md.compose(CHANNEL), "channels .* must be a list of channels"),
+        (
+            lambda: md.Channel.load(5),
+            "the path of a file must be a text or a path, not int",
+        ),
+        (
+            lambda: CHANNEL.save(None),
+            "the path of a file must be a text or a path, not NoneType",
+        ),
+        (
+            lambda: md.sanitise_file(CHANNEL, pd.DataFrame(), "x.csv"),
+            "the path of a file must be a text or",
+        ),
+        (
+            lambda: md.Joint.from_table(
+                pd.DataFrame({"a": ["b"]}), sensitive=1, useful="a"
+            ),
             r"columns \(1\) must be a list of names, or one name",
         ),
-        (lambda: md.Policy(unknown=3), r"unknown \('3'\) must be refuse, marginal or output:LABEL"),
-        (lambda: md.ALIP(1), r"ALIP has two budgets: write ALIP\(eps_l=.., eps_u=..\), or ALIP.from_epsilon"),
+        (
+            lambda: md.Policy(unknown=3),
+            r"unknown \('3'\) must be refuse, marginal or output:LABEL",
+        ),
+        (
+            lambda: md.ALIP(1),
+            r"ALIP has two budgets: write ALIP\(eps_l=.., eps_u=..\), or ALIP.from_epsilon",
+        ),
     ],
 )
 def test_wrong_types_are_told_in_one_line(call, message):
@@ -178,13 +262,18 @@ def test_wrong_types_are_told_in_one_line(call, message):
         ("say so (--missing symbol), or not", "say so (missing='symbol'), or not"),
         ("say so (--delimiter ';')", "say so (delimiter=';')"),
         ("line 2; --force starts over", "line 2; force starts over"),
-        ("weights (--weighted), or (--probabilities)", "weights (weights=), or (Joint.from_probabilities)"),
+        (
+            "weights (--weighted), or (--probabilities)",
+            "weights (weights=), or (Joint.from_probabilities)",
+        ),
         ("leave the form (--as) out", "leave the form (form=) out"),
         ("give the table (--table)", "give the table (joint=)"),
         ("a -- b, x--y and ---", "a -- b, x--y and ---"),
     ],
 )
-def test_messages_name_parameters_in_python_and_options_on_the_command_line(text, shown):
+def test_messages_name_parameters_in_python_and_options_on_the_command_line(
+    text, shown
+):
     error = md.InputError(text)
     assert str(error) == shown
     token = NAMES_OPTIONS.set(True)
@@ -194,9 +283,14 @@ def test_messages_name_parameters_in_python_and_options_on_the_command_line(text
 
 
 def test_a_command_leaves_the_messages_of_python_as_they_were(capsys):
-    assert main(["design", "there-is-no-such-file.csv", "--contingency", "--epsilon", "1"]) == 2
+    assert (
+        main(["design", "there-is-no-such-file.csv", "--contingency", "--epsilon", "1"])
+        == 2
+    )
     assert "there-is-no-such-file.csv" in capsys.readouterr().err
-    assert str(md.InputError("say so (--missing symbol)")) == "say so (missing='symbol')"
+    assert (
+        str(md.InputError("say so (--missing symbol)")) == "say so (missing='symbol')"
+    )
 
 
 def test_a_transformer_of_a_channel():
@@ -210,7 +304,11 @@ def test_a_transformer_of_a_channel():
 @pytest.mark.parametrize("curve", [-1, math.inf, math.nan, "long"])
 def test_seconds_of_a_curve_that_make_no_sense_are_refused(tmp_path, curve):
     design = md.design(COUNTED, md.LIP(0.5))
-    with pytest.raises(md.InputError, match=r"curve \(.*\) must be a number of seconds"):
+    with pytest.raises(
+        md.InputError, match=r"curve \(.*\) must be a number of seconds"
+    ):
         md.report(design, tmp_path / "r.md", curve=curve)
     md.report(design, tmp_path / "r.md", curve=0)
-    assert "No curve: it was not asked for." in (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "No curve: it was not asked for." in (tmp_path / "r.md").read_text(
+        encoding="utf-8"
+    )

@@ -75,7 +75,13 @@ def assert_document(report, joint, channel, notion):
     page = cases.parsed(texts[".html"])
     assert page.faults == []
     assert len(page.ids) == len(set(page.ids))
-    plain = texts[".md"].replace("\\", "").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    plain = (
+        texts[".md"]
+        .replace("\\", "")
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
+    )
     for text in documented_texts(document_of(report)):
         assert text in page.text
         assert text.replace("\\", "") in plain
@@ -84,9 +90,13 @@ def assert_document(report, joint, channel, notion):
     assert record["promise"]["satisfied"] is verdict.satisfied
     for side in ("eps_l", "eps_u", "eps_ldp"):
         wanted = getattr(verdict.achieved, side)
-        assert record["promise"]["achieved"][side] == (wanted if math.isfinite(wanted) else "inf")
+        assert record["promise"]["achieved"][side] == (
+            wanted if math.isfinite(wanted) else "inf"
+        )
     lifts = np.array(record["after"]["values"])
-    expected = (joint.p @ channel.matrix) / np.outer(joint.p_s, joint.p_x @ channel.matrix)
+    expected = (joint.p @ channel.matrix) / np.outer(
+        joint.p_s, joint.p_x @ channel.matrix
+    )
     assert lifts == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert np.array(record["before"]["values"]) == pytest.approx(joint.lift)
     rebuilt = [[0] * len(channel.outputs) for _ in channel.rows]
@@ -105,10 +115,15 @@ def assert_document(report, joint, channel, notion):
 def test_every_mechanism(mechanism):
     joint = uniform_table(6, m=3)
     design = md.design(joint, md.ALIP(0.3, 0.4), mechanism=mechanism)
-    record = assert_document(cases.both(design, joint)[0], joint, design.channel, design.notion)
+    record = assert_document(
+        cases.both(design, joint)[0], joint, design.channel, design.notion
+    )
     assert record["kept"]["nmi"] == design.nmi
     assert record["kept"]["upper_bound_nmi"] == design.certificate.upper_bound_nmi
-    assert {row["mechanism"] for row in record["curve"]["rows"]} == {mechanism, "optimal"}
+    assert {row["mechanism"] for row in record["curve"]["rows"]} == {
+        mechanism,
+        "optimal",
+    }
     chosen = record["curve"]["chosen"]
     assert chosen in record["curve"]["rows"]
     assert (chosen["nmi"], chosen["epsilon"]) == (design.nmi, pytest.approx(0.7))
@@ -126,15 +141,25 @@ def test_every_mechanism(mechanism):
         (md.MaxLift(0.4), "at most 1.4919 times as likely"),
         (md.MinLift(0.4), "at least 0.67032 times as likely"),
         (md.L1Lift(0.3, 0.3), "A single sensitive can become much more or less likely"),
-        (md.L1Lift(math.inf, 0.3), "A single sensitive can become much more or less likely"),
-        (md.Chi2Lift(0.3, 0.3), "A single sensitive can become much more or less likely"),
+        (
+            md.L1Lift(math.inf, 0.3),
+            "A single sensitive can become much more or less likely",
+        ),
+        (
+            md.Chi2Lift(0.3, 0.3),
+            "A single sensitive can become much more or less likely",
+        ),
         (md.AlphaLift(0.3, 0.3, 3.0), "the mean of l^3 is at most exp(3 * 0.3)"),
     ],
 )
 def test_every_notion(notion, words):
     joint = uniform_table(5, m=3, seed=2)
-    polytope = not isinstance(notion, (md.Chi2Lift, md.AlphaLift)) and notion != md.L1Lift(0.3, 0.3)
-    design = md.design(joint, notion, mechanism="optimal" if polytope else "subset-merging")
+    polytope = not isinstance(
+        notion, (md.Chi2Lift, md.AlphaLift)
+    ) and notion != md.L1Lift(0.3, 0.3)
+    design = md.design(
+        joint, notion, mechanism="optimal" if polytope else "subset-merging"
+    )
     inside, outside = cases.both(design, joint)
     record = assert_document(inside, joint, design.channel, notion)
     assert words in record["promise"]["statement"]
@@ -161,21 +186,40 @@ def test_one_sided_promises_say_what_they_leave_open():
 
 def test_bounds_without_the_table_are_those_of_the_promise_and_cover_the_attained():
     joint = uniform_table(6, m=3)
-    for notion in (md.ALIP(0.3, 0.6), md.LIP(0.4), md.LDP(0.7), md.MaxLift(0.4), md.MinLift(0.4)):
+    for notion in (
+        md.ALIP(0.3, 0.6),
+        md.LIP(0.4),
+        md.LDP(0.7),
+        md.MaxLift(0.4),
+        md.MinLift(0.4),
+    ):
         inside, outside = cases.reports(joint, notion)
         promised = {bound.measure: bound.promised for bound in outside.promise.bounds}
         for bound in inside.promise.bounds:
             if bound.attained is not None:
-                assert bound.promised is None or bound.attained <= bound.promised * (1 + 1e-12)
+                assert bound.promised is None or bound.attained <= bound.promised * (
+                    1 + 1e-12
+                )
             assert bound.promised == promised.get(bound.measure)
-    promised = {b.measure: b.promised for b in cases.reports(joint, md.LDP(0.7))[1].promise.bounds}
+    promised = {
+        b.measure: b.promised
+        for b in cases.reports(joint, md.LDP(0.7))[1].promise.bounds
+    }
     assert promised["local differential privacy"] == 0.7
 
 
 @given(st.floats(1e-300, 700.0), st.floats(1e-300, 700.0))
-def test_two_budgets_make_one_of_local_differential_privacy_never_rounded_down(first, second):
-    report = public_report(md.design(tiny(), md.LIP(5.0)).channel, md.ALIP(first, second), satisfied=None)
-    bound = next(b.promised for b in report.promise.bounds if b.measure.startswith("local differential"))
+def test_two_budgets_make_one_of_local_differential_privacy_never_rounded_down(
+    first, second
+):
+    report = public_report(
+        md.design(tiny(), md.LIP(5.0)).channel, md.ALIP(first, second), satisfied=None
+    )
+    bound = next(
+        b.promised
+        for b in report.promise.bounds
+        if b.measure.startswith("local differential")
+    )
     exact = Fraction(first) + Fraction(second)
     assert exact <= Fraction(bound) <= exact * (1 + Fraction(1, 2**51))
 
@@ -223,7 +267,10 @@ def test_two_hundred_symbols(monkeypatch):
     report = cases.both(replace(design, seconds=0.0), joint)[0]
     record = assert_document(report, joint, design.channel, design.notion)
     text = cases.parsed(cases.texts(report)[".html"]).text
-    assert "There is no room for 200 x 200 lifts: up to 4 neighbours of useful and 13 neighbours" in text
+    assert (
+        "There is no room for 200 x 200 lifts: up to 4 neighbours of useful and 13 neighbours"
+        in text
+    )
     assert record["curve"] is None
     assert "No curve: it was not asked for." in text
     assert len(cases.texts(report)[".html"]) < 400_000
@@ -234,7 +281,10 @@ def test_more_symbols_than_a_page_has_rows():
     design = md.design(joint, md.ALIP(3.0, 3.0), mechanism="complete-merging")
     report = cases.both(design, joint)[0]
     text = cases.parsed(cases.texts(report)[".html"]).text
-    assert "The first 200 of 230 (useful) are shown. A report that ends in .json has all of it." in text
+    assert (
+        "The first 200 of 230 (useful) are shown. A report that ends in .json has all of it."
+        in text
+    )
     assert len(cases.record(report)["channel"]["rows"]) == 230
 
 
@@ -261,7 +311,9 @@ def test_a_fallback_says_so(monkeypatch):
         design = md.design(joint, md.ALIP(0.3, 0.4))
     assert design.fallback_from == "optimal"
     report = cases.both(design, joint)[0]
-    remarks = " ".join(assert_document(report, joint, design.channel, design.notion)["kept"]["remarks"])
+    remarks = " ".join(
+        assert_document(report, joint, design.channel, design.notion)["kept"]["remarks"]
+    )
     assert "Fallback: optimal gave no better verified channel." in remarks
     assert "no vertex was found" in remarks
     assert "was not computed" in cases.texts(report)[".html"]
@@ -277,7 +329,10 @@ def test_a_violation_is_said_first_and_marked():
         assert ("Verified", "VIOLATED") in document.highlights
         assert "VIOLATED, decided in exact arithmetic" in cases.texts(report)[".md"]
     after = next(
-        b for s in document_of(inside).sections for b in s.blocks if isinstance(b, blocks.Maps)
+        b
+        for s in document_of(inside).sections
+        for b in s.blocks
+        if isinstance(b, blocks.Maps)
     ).maps[1]
     assert {cell.text[-1] for row in after.rows for cell in row} >= {"▲", "▼"}
     assert "of 4 cells outside what is allowed" in after.caption
@@ -293,7 +348,10 @@ def test_probabilities_have_no_number_of_records():
 def test_a_report_is_the_same_twice_but_for_the_time():
     joint = uniform_table(5, m=3)
     first, second = (
-        replace(cases.reports(joint, md.ALIP(0.3, 0.3))[1], written="now", provenance=()) for _ in range(2)
+        replace(
+            cases.reports(joint, md.ALIP(0.3, 0.3))[1], written="now", provenance=()
+        )
+        for _ in range(2)
     )
     assert cases.texts(first) == cases.texts(second)
 
@@ -315,7 +373,10 @@ def test_hostile_labels_are_letters_in_every_format():
         assert "<script" not in texts[".md"]
         assert "\x1b" not in texts[".html"] + texts[".md"] + texts[".json"]
         assert "x" * 100 not in texts[".html"] + texts[".md"]
-        assert "Labels longer than 60 characters are shown without their middle" in page.text
+        assert (
+            "Labels longer than 60 characters are shown without their middle"
+            in page.text
+        )
         assert "\u2068שלום עולם\u2069" in page.text
         rows = [line for line in texts[".md"].splitlines() if line.startswith("|")]
         assert all("pipe" not in row or "\\| pipe" in row for row in rows)
@@ -357,7 +418,9 @@ def test_markdown_takes_letters_for_letters(text, written):
 def test_a_command_with_backticks_stays_in_its_block():
     report = cases.reports(tiny(), md.ALIP(0.2, 0.2))[1]
     line = "mechdesign design 'a```b.csv'"
-    text = cases.texts(replace(report, commands=(replace(report.commands[0], line=line),)))[".md"]
+    text = cases.texts(
+        replace(report, commands=(replace(report.commands[0], line=line),))
+    )[".md"]
     assert f"````sh\n{line}\n````" in text
 
 
@@ -371,13 +434,17 @@ def test_maps_mark_what_the_budget_of_a_single_symbol_forbids():
         if isinstance(b, blocks.Maps)
     ).maps
     assert "2 of 4 cells outside what is allowed" in maps[0].caption
-    assert all(row[1].text[-1] not in "▲▼" and row[2].text[-1] in "▲▼" for row in maps[0].rows)
+    assert all(
+        row[1].text[-1] not in "▲▼" and row[2].text[-1] in "▲▼" for row in maps[0].rows
+    )
     assert "0 of 4 cells outside what is allowed" in maps[1].caption
 
 
 def test_a_public_report_does_not_promise_shares_beyond_the_rounding():
     joint = uniform_table(5, m=3)
-    design = md.design(joint, md.ALIP(0.3, 0.3), objective="truth", keep_frequencies=True)
+    design = md.design(
+        joint, md.ALIP(0.3, 0.3), objective="truth", keep_frequencies=True
+    )
     text = cases.texts(cases.both(design, joint)[1])[".md"]
     assert "is that of the table, up to the rounding to integers." in text
 
@@ -387,5 +454,11 @@ def test_what_no_channel_keeps_true_is_rounded_up():
     bound = math.nextafter(0.5, 0.0)
     assert 1.0 - bound == 0.5
     asked = {"name": "truth", "distance": None, "keep_frequencies": False, "forbid": ()}
-    least = LeastKept(asked=asked, by_symbol=(("a", 0.5),), cost=0.5, cost_lower_bound=bound, truth=0.5)
+    least = LeastKept(
+        asked=asked,
+        by_symbol=(("a", 0.5),),
+        cost=0.5,
+        cost_lower_bound=bound,
+        truth=0.5,
+    )
     assert "keeps more than 50.001 %." in document._least(least, "x")[0].text

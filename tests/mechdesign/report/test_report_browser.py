@@ -15,7 +15,8 @@ from tests.mechdesign.report.browser import Browser, chromium
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        chromium() is None, reason="no chromium on the path (Debian: apt-get install chromium)"
+        chromium() is None,
+        reason="no chromium on the path (Debian: apt-get install chromium)",
     ),
 ]
 
@@ -96,12 +97,19 @@ def test_pictures_are_legible_and_whole(browser, pages, name, width):
     assert len(sizes) == 3
     assert min(sizes) >= SMALLEST_TEXT * 0.8
     assert page.value(CUT_OFF) == []
-    assert page.value("getComputedStyle(document.querySelector('svg[role=img] text')).fontFamily") != "serif"
+    assert (
+        page.value(
+            "getComputedStyle(document.querySelector('svg[role=img] text')).fontFamily"
+        )
+        != "serif"
+    )
 
 
 def test_a_page_can_scroll_its_wide_tables(browser, pages):
     page = browser.open(pages["adult", "internal"], 400)
-    inside = page.value("[...document.querySelectorAll('.box')].some(b => b.scrollWidth > b.clientWidth)")
+    inside = page.value(
+        "[...document.querySelectorAll('.box')].some(b => b.scrollWidth > b.clientWidth)"
+    )
     assert inside is True
 
 
@@ -110,8 +118,13 @@ def test_numbers_are_folded_on_a_screen_and_shown_on_paper(browser, pages):
     assert page.value(SHOWN_DETAILS) == 0
     page.print_media()
     assert page.value(SHOWN_DETAILS) == 1
-    assert page.value("getComputedStyle(document.querySelector('nav')).display") == "none"
-    assert page.value("getComputedStyle(document.querySelector('.box')).overflowX") == "visible"
+    assert (
+        page.value("getComputedStyle(document.querySelector('nav')).display") == "none"
+    )
+    assert (
+        page.value("getComputedStyle(document.querySelector('.box')).overflowX")
+        == "visible"
+    )
     pdf = page.pdf()
     assert pdf.startswith(b"%PDF-")
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 12
@@ -120,7 +133,9 @@ def test_numbers_are_folded_on_a_screen_and_shown_on_paper(browser, pages):
 def test_the_browser_hears_complaints(browser, tmp_path):
     """Otherwise the silence above would prove nothing."""
     bad = tmp_path / "bad.html"
-    bad.write_text('<!DOCTYPE html><div style="width:2000px">x</div><script>console.error("no")</script>')
+    bad.write_text(
+        '<!DOCTYPE html><div style="width:2000px">x</div><script>console.error("no")</script>'
+    )
     page = browser.open(bad, 400)
     assert len(page.complaints()) == 1
     assert page.value("document.documentElement.scrollWidth") >= 2000

@@ -19,7 +19,16 @@ from mechdesign.report.writing import check_report
 from tests.cases.designs import uniform_table
 from tests.mechdesign.report import report_cases as cases
 
-LOADING = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href"}
+LOADING = {
+    "src",
+    "href",
+    "srcset",
+    "data",
+    "action",
+    "poster",
+    "background",
+    "xlink:href",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +44,16 @@ def drawn(page):
 
 def test_it_loads_nothing(page):
     parsed = cases.parsed(page)
-    assert not {"script", "link", "iframe", "object", "embed", "img", "base", "form"} & set(parsed.tags)
+    assert not {
+        "script",
+        "link",
+        "iframe",
+        "object",
+        "embed",
+        "img",
+        "base",
+        "form",
+    } & set(parsed.tags)
     for _, name, value in parsed.attributes:
         assert not name.startswith("on")
         if name in LOADING:
@@ -54,10 +72,17 @@ def test_it_is_valid(page):
     assert page.startswith('<!DOCTYPE html>\n<html lang="en">')
     assert parsed.tags.count("h1") == parsed.tags.count("main") == 1
     referred = {
-        name for _, key, value in parsed.attributes if key in ("aria-labelledby",) for name in value.split()
+        name
+        for _, key, value in parsed.attributes
+        if key in ("aria-labelledby",)
+        for name in value.split()
     }
     assert referred <= set(parsed.ids)
-    painted = {m for _, _, value in parsed.attributes for m in re.findall(r"url\(#(.*?)\)", value)}
+    painted = {
+        m
+        for _, _, value in parsed.attributes
+        for m in re.findall(r"url\(#(.*?)\)", value)
+    }
     assert painted
     assert painted <= set(parsed.ids)
 
@@ -69,7 +94,9 @@ def test_pictures_are_described_and_fluid(page):
         root = ElementTree.fromstring(svg)
         title, description = root[0], root[1]
         assert (title.tag, description.tag) == ("title", "desc")
-        assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
+        assert (
+            root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
+        )
         assert len(description.text) > 40
         assert root.get("viewBox")
         assert root.get("width") is root.get("height") is None
@@ -88,7 +115,10 @@ def test_labels_reach_the_heat_maps_as_letters(page):
 
 def lightness(colour: str) -> float:
     red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (red, green, blue)
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -124,7 +154,13 @@ def styled(tint):
 
 @pytest.mark.parametrize(
     ("lift", "shown", "tint"),
-    [(0.0, "0", -1.0), (0.001, "<.01", -1.0), (1.0, "1.00", 0.0), (4.0, "4.00", 2 / 3), (12.0, "12.0", 1.0)],
+    [
+        (0.0, "0", -1.0),
+        (0.001, "<.01", -1.0),
+        (1.0, "1.00", 0.0),
+        (4.0, "4.00", 2 / 3),
+        (12.0, "12.0", 1.0),
+    ],
 )
 def test_a_lift_in_its_cell(lift, shown, tint):
     cell = document._lift(lift, "", 8.0)
@@ -134,7 +170,9 @@ def test_a_lift_in_its_cell(lift, shown, tint):
 def test_what_matplotlib_is_missing_for(monkeypatch):
     check_report("r.html", force=False)
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"an HTML report needs matplotlib.*mechdesign\[report\]"):
+    with pytest.raises(
+        InputError, match=r"an HTML report needs matplotlib.*mechdesign\[report\]"
+    ):
         check_report("r.html", force=False)
 
 
@@ -149,7 +187,9 @@ def test_pictures_bring_nothing_that_the_page_has():
     first, second = (pages.html_page(document_of(chart)) for _ in range(2))
     assert first == second
     for svg in drawn(first):
-        assert not re.search(r"xlink|<metadata|<!DOCTYPE|matplotlib|figure_1|rotate\(-0|\d\.\d{3}", svg)
+        assert not re.search(
+            r"xlink|<metadata|<!DOCTYPE|matplotlib|figure_1|rotate\(-0|\d\.\d{3}", svg
+        )
         assert svg.count("font-size") == svg.count("<text")
         assert "font-weight: 700; font-size: 13px" in svg
 
@@ -158,12 +198,18 @@ def test_pictures_bring_nothing_that_the_page_has():
 def test_every_kind_of_block_has_its_place(name):
     """Else a page would leave out what the others have."""
     laid_out = (Path(pages.__file__).parent / name).read_text(encoding="utf-8")
-    assert set(re.findall(r'kind == "(\w+)"', laid_out)) == {kind.__name__ for kind in get_args(blocks.Block)}
+    assert set(re.findall(r'kind == "(\w+)"', laid_out)) == {
+        kind.__name__ for kind in get_args(blocks.Block)
+    }
 
 
 def test_details_are_told_apart_from_their_pictures():
-    grid = blocks.Grid("Caption", ("a", "b"), ((blocks.Cell("x"), blocks.Cell("1", 1.0)),), folded=True)
-    made = blocks.Document("T", "B", False, "L", (), (blocks.Section("s", "S", (grid,)),), "F")
+    grid = blocks.Grid(
+        "Caption", ("a", "b"), ((blocks.Cell("x"), blocks.Cell("1", 1.0)),), folded=True
+    )
+    made = blocks.Document(
+        "T", "B", False, "L", (), (blocks.Section("s", "S", (grid,)),), "F"
+    )
     page = pages.html_page(made)
     assert "<summary>Caption: in numbers</summary>" in page
     assert '<td class="s5">1</td>' in page

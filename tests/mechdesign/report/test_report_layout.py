@@ -32,7 +32,9 @@ def test_short_labels_fit_and_change_only_if_they_must(text):
     assert 0 < len(shown) <= LONGEST_LABEL
     if text.isascii() and text.isprintable() and 0 < len(text) <= LONGEST_LABEL:
         assert shown == text
-    assert bool(label_remarks([text])) is ("…" in shown and "…" not in text) or "…" in text
+    assert (
+        bool(label_remarks([text])) is ("…" in shown and "…" not in text) or "…" in text
+    )
 
 
 def test_right_to_left_labels_are_isolated():
@@ -43,7 +45,9 @@ def test_right_to_left_labels_are_isolated():
 
 def test_remarks_only_where_something_is_left_out():
     rows = [cells("x", str(k)) for k in range(MOST_ROWS + 1)]
-    assert grid("", ("a", "b"), rows[:-1], "outputs") == [Grid("", ("a", "b"), tuple(rows[:-1]))]
+    assert grid("", ("a", "b"), rows[:-1], "outputs") == [
+        Grid("", ("a", "b"), tuple(rows[:-1]))
+    ]
     shown, remark = grid("", ("a", "b"), rows, "outputs")
     assert shown == Grid("", ("a", "b"), tuple(rows[:-1]))
     assert "The first 200 of 201 (outputs)" in remark.text
@@ -78,11 +82,17 @@ lifts = st.integers(1, 130).flatmap(
 def test_blocks_show_the_lift_farthest_from_one(size):
     rows, columns, seed = size
     values = tuple(
-        tuple(math.exp(((seed * (s + 7) * (x + 3)) % 101 - 50) / 20) for x in range(rows))
+        tuple(
+            math.exp(((seed * (s + 7) * (x + 3)) % 101 - 50) / 20) for x in range(rows)
+        )
         for s in range(columns)
     )
     names = tuple(f"x{k}" for k in range(rows)), tuple(f"s{k}" for k in range(columns))
-    made = blocked(Lifts(sensitive=names[1], columns=names[0], values=values), "useful", "sensitive")
+    made = blocked(
+        Lifts(sensitive=names[1], columns=names[0], values=values),
+        "useful",
+        "sensitive",
+    )
     assert len(made.rows) == len(made.values) <= MOST_MAP_ROWS
     assert len(made.columns) == len(made.values[0]) <= MOST_MAP_COLUMNS
     assert bool(made.note) is (rows > MOST_MAP_ROWS or columns > MOST_MAP_COLUMNS)
@@ -97,7 +107,11 @@ def test_blocks_show_the_lift_farthest_from_one(size):
 
 def test_a_lift_of_zero_is_the_farthest():
     made = blocked(
-        Lifts(sensitive=("s",), columns=tuple(f"x{k}" for k in range(60)), values=((0.0,) + (9.0,) * 59,)),
+        Lifts(
+            sensitive=("s",),
+            columns=tuple(f"x{k}" for k in range(60)),
+            values=((0.0,) + (9.0,) * 59,),
+        ),
         "u",
         "s",
     )
@@ -119,7 +133,10 @@ def test_a_lift_of_zero_is_the_farthest():
 )
 def test_the_colours_of_both_maps_end_at_the_same_power_of_two(values, end):
     assert (
-        _ends(Blocked(("x",), ("s",) * len(values), (values,), ""), Blocked(("x",), ("s",), ((1.0,),), ""))
+        _ends(
+            Blocked(("x",), ("s",) * len(values), (values,), ""),
+            Blocked(("x",), ("s",), ((1.0,),), ""),
+        )
         == end
     )
 
@@ -134,7 +151,13 @@ def test_a_block_of_symbols_is_marked_by_the_narrowest_of_their_budgets():
         allowed=((0.5, 2.0), (0.9, 1.1)),
         bounds=(),
     )
-    table = Blocked(("x", "y", "z"), ("a – b",), ((0.8,), (1.0,), (1.2,)), "put together")
+    table = Blocked(
+        ("x", "y", "z"), ("a – b",), ((0.8,), (1.0,), (1.2,)), "put together"
+    )
     shown = _map("After", table, "output", "s", promise, 2.0)
-    assert [row[1].text for row in shown.rows] == [f"0.80{BELOW}", "1.00", f"1.20{ABOVE}"]
+    assert [row[1].text for row in shown.rows] == [
+        f"0.80{BELOW}",
+        "1.00",
+        f"1.20{ABOVE}",
+    ]
     assert "2 of 3 cells outside what is allowed" in shown.caption

@@ -22,7 +22,11 @@ from tests.oracles.measures import lift
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")
 
 TABLE = Joint.from_counts(
-    [[7919, 6841, 3571, 2749, 641], [5413, 1009, 4337, 983, 6101], [2003, 7103, 769, 5749, 4507]],
+    [
+        [7919, 6841, 3571, 2749, 641],
+        [5413, 1009, 4337, 983, 6101],
+        [2003, 7103, 769, 5749, 4507],
+    ],
     sensitive_labels=["first", "second", "third"],
     useful_labels=["a", "b", "c", "d", "e"],
     sensitive="kind",
@@ -40,7 +44,12 @@ def spellings(value: float) -> set[str]:
     found = {repr(value), f"{value:g}", f"{value:.3g}", f"{value:.4f}", f"{value:.17g}"}
     found |= {about(value), at_most(value), at_least(value)}
     if 0.0 <= value <= 1.0:
-        share = {percent(value), percent(value, "ROUND_FLOOR"), percent_at_most(value), f"{100 * value:.1f}"}
+        share = {
+            percent(value),
+            percent(value, "ROUND_FLOOR"),
+            percent_at_most(value),
+            f"{100 * value:.1f}",
+        }
         found |= {text.removesuffix(" %") for text in share}
     return {text.lstrip("-") for text in found}
 
@@ -49,7 +58,10 @@ def secrets(joint: Joint, design) -> dict[str, set[str]]:
     """All counts, sums, probabilities, lifts, posteriors, budgets used, utilities and bounds, as texts by name."""
     counts = np.array(joint.counts)
     whole = [*counts.ravel(), *counts.sum(axis=0), *counts.sum(axis=1), counts.sum()]
-    whole += [counts[:, list(pair)].sum() for pair in itertools.combinations(range(counts.shape[1]), 2)]
+    whole += [
+        counts[:, list(pair)].sum()
+        for pair in itertools.combinations(range(counts.shape[1]), 2)
+    ]
     p_sy = joint.p @ design.channel.matrix
     found = measure(design.channel, joint)
     achieved = design.achieved
@@ -70,7 +82,10 @@ def secrets(joint: Joint, design) -> dict[str, set[str]]:
         "guarantees": [line.bound for line in found.guarantees],
     }
     if design.certificate.upper_bound_nmi is not None:
-        derived["certificate"] = [design.certificate.upper_bound_nmi, design.certificate.gap_nmi]
+        derived["certificate"] = [
+            design.certificate.upper_bound_nmi,
+            design.certificate.gap_nmi,
+        ]
     texts = {"counts": {str(count) for count in whole}}
     for name, values in derived.items():
         plain = [float(v) for v in np.ravel(values) if math.isfinite(v)]
@@ -90,15 +105,23 @@ def innocent(joint: Joint, notion: md.Notion, channel: Channel) -> set[str]:
     return texts | {str(k) for k in range(10)} | {"100", "0.5", "100.0"}
 
 
-@pytest.mark.parametrize("mechanism", ["optimal", "subset-response", "subset-merging", "complete-merging"])
-@pytest.mark.parametrize("notion", [md.ALIP(0.211, 0.173), md.LDP(0.317), md.MaxLift(0.193)])
+@pytest.mark.parametrize(
+    "mechanism", ["optimal", "subset-response", "subset-merging", "complete-merging"]
+)
+@pytest.mark.parametrize(
+    "notion", [md.ALIP(0.211, 0.173), md.LDP(0.317), md.MaxLift(0.193)]
+)
 def test_no_count_and_no_number_derived_from_one_is_in_it(mechanism, notion):
     design = md.design(TABLE, notion, mechanism=mechanism)
     _, public = cases.both(design, TABLE)
     public = replace(
-        public, written="", provenance=tuple(f for f in public.provenance if "SHA" not in f.name)
+        public,
+        written="",
+        provenance=tuple(f for f in public.provenance if "SHA" not in f.name),
     )
-    public = replace(public, provenance=tuple(replace(f, text="") for f in public.provenance))
+    public = replace(
+        public, provenance=tuple(replace(f, text="") for f in public.provenance)
+    )
     allowed = innocent(TABLE, notion, design.channel)
     for ending, text in cases.texts(public).items():
         if ending == ".html":
@@ -114,7 +137,16 @@ def test_the_search_would_find_them():
     internal = cases.both(design, TABLE)[0]
     numbers = shown_numbers(cases.texts(internal)[".json"])
     found = secrets(TABLE, design)
-    for name in ("P(s)", "lift", "lift after", "P(y)", "P(x|y)", "achieved", "utility", "certificate"):
+    for name in (
+        "P(s)",
+        "lift",
+        "lift after",
+        "P(y)",
+        "P(x|y)",
+        "achieved",
+        "utility",
+        "certificate",
+    ):
         assert numbers & found[name], name
     assert str(TABLE.total) in numbers
 
@@ -122,14 +154,18 @@ def test_the_search_would_find_them():
 def test_it_is_the_same_whatever_the_table_is(tmp_path):
     """The strongest form: same channel and promise, another table or none, same public report."""
     design = md.design(TABLE, md.ALIP(0.211, 0.173))
-    other = Joint(TABLE.sensitive, TABLE.useful, tuple(row[::-1] for row in TABLE.counts[::-1]))
+    other = Joint(
+        TABLE.sensitive, TABLE.useful, tuple(row[::-1] for row in TABLE.counts[::-1])
+    )
     design.channel.save(tmp_path / "public.json", public=True)
     channels = [
         design.channel,
         replace(design.channel, joint=other),
         Channel.load(tmp_path / "public.json"),
     ]
-    made = [cases.texts(public_report(c, design.notion, satisfied=True)) for c in channels]
+    made = [
+        cases.texts(public_report(c, design.notion, satisfied=True)) for c in channels
+    ]
     assert made[0] == made[1] == made[2]
 
 

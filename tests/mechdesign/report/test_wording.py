@@ -82,11 +82,15 @@ def test_a_printed_budget_is_never_smaller_than_the_one_that_was_verified(nats):
 @given(st.floats(min_value=0.0, max_value=1.0))
 def test_shares_are_rounded_in_their_direction_and_certainty_is_certain(share):
     """at least <= share <= at most; 0 % and 100 % are printed of 0 and 1 alone, but for valid one-sided bounds."""
-    texts = {function(share) for function in (percent, percent_at_most, percent_at_least)}
+    texts = {
+        function(share) for function in (percent, percent_at_most, percent_at_least)
+    }
     assert ("100.000 %" in texts) == (share == 1.0)
     assert ("0.000 %" in texts) == (share == 0.0)
     high, low = percent_at_most(share), percent_at_least(share)
-    assert high == "<100 %" or Fraction(share) * 100 <= Fraction(high.removesuffix(" %"))
+    assert high == "<100 %" or Fraction(share) * 100 <= Fraction(
+        high.removesuffix(" %")
+    )
     assert low == ">0 %" or Fraction(low.removesuffix(" %")) <= Fraction(share) * 100
 
 

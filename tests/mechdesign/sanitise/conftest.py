@@ -41,7 +41,9 @@ def channel():
 def coin():
     """A fair coin for every record."""
     return StandIn(
-        Variable(("job",), (("a",), ("b",))), ("head", "tail"), ((D // 2, D // 2), (D // 2, D // 2))
+        Variable(("job",), (("a",), ("b",))),
+        ("head", "tail"),
+        ((D // 2, D // 2), (D // 2, D // 2)),
     )
 
 
@@ -73,9 +75,14 @@ def spark(tmp_path_factory):
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv(
-            "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+            "PYTHONPATH",
+            os.pathsep.join(
+                [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
+            ),
         )
-        builder = sql.SparkSession.builder.master("local[2,2]").appName("mechdesign tests")
+        builder = sql.SparkSession.builder.master("local[2,2]").appName(
+            "mechdesign tests"
+        )
         builder = builder.config("spark.local.dir", str(folder / "local"))
         builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         for name, value in SETTINGS.items():

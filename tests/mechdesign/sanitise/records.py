@@ -9,7 +9,11 @@ import pandas as pd
 
 from mechdesign.channel.channel import Channel
 from mechdesign.nonstochastic.domains import interval
-from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer, build_query
+from mechdesign.nonstochastic.mechanism_file import (
+    MechanismFile,
+    SizedQuantizer,
+    build_query,
+)
 from mechdesign.nonstochastic.noiseless import certify, lay_out
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.draws import Key
@@ -41,9 +45,16 @@ def mixing_channel() -> Channel:
     return Channel(
         Variable(("job",), (("a",), ("b",), ("c",))),
         ("p", "q", "{a, b}", "r"),
-        ((D // 2, D // 4, D // 4, 0), (D // 8, 3 * (D // 8), D // 4, D // 4), (1, 2, 3, D - 6)),
+        (
+            (D // 2, D // 4, D // 4, 0),
+            (D // 8, 3 * (D // 8), D // 4, D // 4),
+            (1, 2, 3, D - 6),
+        ),
         joint=Joint.from_counts(
-            [[10, 4, 3], [2, 8, 5]], useful_labels=[*"abc"], useful="job", sensitive="rel"
+            [[10, 4, 3], [2, 8, 5]],
+            useful_labels=[*"abc"],
+            useful="job",
+            sensitive="rel",
         ),
     )
 
@@ -52,7 +63,10 @@ def crossed_channel() -> Channel:
     """X crossed from city and job."""
     symbols = (("s", "a"), ("s", "b"), ("t", "a"))
     joint = Joint.from_counts(
-        [[3, 1, 2], [1, 4, 2]], useful_labels=list(symbols), useful=["city", "job"], sensitive="rel"
+        [[3, 1, 2], [1, 4, 2]],
+        useful_labels=list(symbols),
+        useful=["city", "job"],
+        sensitive="rel",
     )
     rows = ((D // 2, D // 2, 0), (0, D // 2, D // 2), (D // 4, D // 4, D // 2))
     return Channel(joint.useful, ("1", "2", "3"), rows, joint=joint)
@@ -60,8 +74,15 @@ def crossed_channel() -> Channel:
 
 def city_channel() -> Channel:
     """Two symbols of city, two outputs."""
-    joint = Joint.from_counts([[3, 1], [1, 4]], useful_labels=[*"st"], useful="city", sensitive="rel")
-    return Channel(joint.useful, ("near", "far"), ((D // 2, D // 2), (D // 4, D - D // 4)), joint=joint)
+    joint = Joint.from_counts(
+        [[3, 1], [1, 4]], useful_labels=[*"st"], useful="city", sensitive="rel"
+    )
+    return Channel(
+        joint.useful,
+        ("near", "far"),
+        ((D // 2, D // 2), (D // 4, D - D // 4)),
+        joint=joint,
+    )
 
 
 def people(count: int, *, seed: int = 5) -> pd.DataFrame:
@@ -83,19 +104,31 @@ def pay_mechanism() -> MechanismFile:
     asked = build_query("identity", 1, domain)
     quantizer = lay_out(*asked.range, asked.sensitivity, 4, "widest")
     sized = SizedQuantizer(1, quantizer, certify(asked, quantizer))
-    made = {"query": "identity", "column": "pay", "group_by": (), "guarantee": {}, "provenance": {}}
-    return MechanismFile(**made, domain=domain, epsilon=2.5, outside="drop", mechanisms=(sized,))
+    made = {
+        "query": "identity",
+        "column": "pay",
+        "group_by": (),
+        "guarantee": {},
+        "provenance": {},
+    }
+    return MechanismFile(
+        **made, domain=domain, epsilon=2.5, outside="drop", mechanisms=(sized,)
+    )
 
 
 def adult_channel(joint: Joint) -> Channel:
     """Half of the records keep their occupation."""
     size = len(joint.useful)
     names = joint.useful.names
-    rows = tuple(tuple(size + 1 if x == y else 1 for y in range(size)) for x in range(size))
+    rows = tuple(
+        tuple(size + 1 if x == y else 1 for y in range(size)) for x in range(size)
+    )
     return Channel(joint.useful, names, rows, 2 * size, joint=joint)
 
 
-def adult_by_relationship(joint: Joint, *, seed: int = 6) -> tuple[pd.DataFrame, list[str]]:
+def adult_by_relationship(
+    joint: Joint, *, seed: int = 6
+) -> tuple[pd.DataFrame, list[str]]:
     """The records of Adult grouped by relationship, whose column is gone; and the relationship of each."""
     cells = np.repeat(np.arange(np.size(joint.counts)), np.ravel(joint.counts))
     cells = np.random.default_rng(seed).permutation(cells)
@@ -114,10 +147,16 @@ def drawn_by_hand(channel: Channel, symbols, names=None, key: Key = KEY) -> list
     index = {name: i for i, name in enumerate(channel.useful.names)}
     labels: list[str] = []
     for position, symbol in enumerate(symbols):
-        word = _row_word(secret, position) if names is None else _name_word(secret, names[position])
+        word = (
+            _row_word(secret, position)
+            if names is None
+            else _name_word(secret, names[position])
+        )
         number = word >> 11  # uniform in [0, 2^53)
         upper = 0
-        for label, width in zip(channel.outputs, channel.rows[index[symbol]], strict=True):
+        for label, width in zip(
+            channel.outputs, channel.rows[index[symbol]], strict=True
+        ):
             upper += width
             if number < upper:
                 labels.append(label)
@@ -134,5 +173,7 @@ def _row_word(secret: Key, position: int) -> int:
 
 
 def _name_word(secret: Key, name: str) -> int:
-    hashed = hashlib.blake2b(name.encode(), key=secret.secret, digest_size=8, person=b"mechdesign id")
+    hashed = hashlib.blake2b(
+        name.encode(), key=secret.secret, digest_size=8, person=b"mechdesign id"
+    )
     return int.from_bytes(hashed.digest(), "little")

@@ -72,7 +72,8 @@ def test_a_changed_record_is_refused(folder):
     first, _ = release("monday")
     changed("tuesday", {7})
     with pytest.raises(
-        InputError, match=r"the record '7' has another symbol of 'job' than when .*[(]changed='keep'[)]"
+        InputError,
+        match=r"the record '7' has another symbol of 'job' than when .*[(]changed='keep'[)]",
     ):
         release("tuesday")
     assert not (folder / "tuesday-out.csv").exists()
@@ -87,10 +88,18 @@ def test_a_changed_record_may_keep_its_old_output(folder):
     changed("tuesday", range(100))
     second, done = release("tuesday", changed="keep")
     assert first.items() <= second.items()
-    assert done.notices == ("100 records have another symbol than before and kept their old output",)
+    assert done.notices == (
+        "100 records have another symbol than before and kept their old output",
+    )
     internal = json.loads((folder / "tuesday.json").read_text())
-    assert (internal["released"][0]["changed"], internal["released"][0]["changes"]) == ("keep", 100)
-    assert any("keeps the value that was released for its first one" in text for text in internal["voids"])
+    assert (internal["released"][0]["changed"], internal["released"][0]["changes"]) == (
+        "keep",
+        100,
+    )
+    assert any(
+        "keeps the value that was released for its first one" in text
+        for text in internal["voids"]
+    )
     # The first symbol is the one that counts, also on the third night, and for those that were new on the second.
     changed("wednesday", range(50, COUNT + 5))
     third, done = release("wednesday", changed="keep")
@@ -111,7 +120,9 @@ def test_a_changed_record_may_be_drawn_anew(folder):
     pairs = [(first[str(i)], second[str(i)]) for i in range(300)]
     for one, p in (("y", 1 / 4), ("z", 3 / 4)):
         for two in "yz":
-            assert pairs.count((one, two)) / 300 == pytest.approx(p / 2, abs=5 * math.sqrt(p / 2 / 300))
+            assert pairs.count((one, two)) / 300 == pytest.approx(
+                p / 2, abs=5 * math.sqrt(p / 2 / 300)
+            )
     # The same symbol has the same draw whenever it comes, and the first one its own.
     changed("wednesday", range(300))
     third, _ = release("wednesday", changed="redraw")
@@ -129,12 +140,16 @@ def test_a_changed_record_may_be_drawn_anew(folder):
 def test_a_fresh_draw_begins_anew(folder):
     release("monday")
     changed("tuesday", {7})
-    release("tuesday", fresh_draw=True)  # the random numbers are others, and each has met one symbol
+    release(
+        "tuesday", fresh_draw=True
+    )  # the random numbers are others, and each has met one symbol
     with pytest.raises(InputError, match="the record '7' has another symbol"):
         release("monday", force=True)
 
 
-def test_another_job_that_releases_another_symbol_meanwhile_is_seen(folder, monkeypatch):
+def test_another_job_that_releases_another_symbol_meanwhile_is_seen(
+    folder, monkeypatch
+):
     changed("tuesday", {7})
 
     def meanwhile(*arguments, **more):
@@ -143,7 +158,10 @@ def test_another_job_that_releases_another_symbol_meanwhile_is_seen(folder, monk
         return write_release(*arguments, **more)
 
     monkeypatch.setattr(run, "write_release", meanwhile)
-    with pytest.raises(InputError, match="another job has released these records meanwhile; start again"):
+    with pytest.raises(
+        InputError,
+        match="another job has released these records meanwhile; start again",
+    ):
         release("monday")
     assert not (folder / "monday-out.csv").exists()
     with pytest.raises(InputError, match="the record '7' has another symbol"):
@@ -170,9 +188,12 @@ def test_frames_and_files_know_of_each_other(folder):
     with pytest.raises(InputError, match="the record '5' has another symbol"):
         sanitise(frame, channel, ledger="ledger.db", identity="id")
     with pytest.warns(
-        UserWarning, match="1 records have another symbol than before and kept their old output"
+        UserWarning,
+        match="1 records have another symbol than before and kept their old output",
     ):
-        kept = sanitise(frame, channel, ledger="ledger.db", identity="id", changed="keep")
+        kept = sanitise(
+            frame, channel, ledger="ledger.db", identity="id", changed="keep"
+        )
     assert kept["job"].tolist() == list(release("monday")[0].values())
 
 
@@ -186,7 +207,11 @@ def test_releases_without_symbols_are_told_of(folder):
         db.execute("DELETE FROM known")
     changed("tuesday", {7})
     second, done = release("tuesday")
-    assert [text for text in done.notices if "whether some have another symbol now cannot be seen" in text]
+    assert [
+        text
+        for text in done.notices
+        if "whether some have another symbol now cannot be seen" in text
+    ]
     assert all(second[name] == monday[name] for name in monday if name != "7")
 
 
@@ -195,18 +220,27 @@ def test_the_ledger_tells_nobody_the_symbols(folder):
     release("monday")
     ledger = Ledger("ledger.db")
     with ledger.reading() as db:
-        ((records, symbols),) = db.execute("SELECT records, symbols FROM known").fetchall()
+        ((records, symbols),) = db.execute(
+            "SELECT records, symbols FROM known"
+        ).fetchall()
         drawn = ledger.releases(db)[0].drawn[0]
         ((hashes, codes),) = ledger.known(db, drawn, ledger.key_of(drawn))
     assert (len(records), len(symbols)) == (8 * COUNT, 4 * COUNT)
     assert (len(hashes), codes.tolist()) == (COUNT, [0] * COUNT)
-    assert np.count_nonzero(np.frombuffer(symbols, "<i4")) > COUNT - 5  # all symbols are number 0
+    assert (
+        np.count_nonzero(np.frombuffer(symbols, "<i4")) > COUNT - 5
+    )  # all symbols are number 0
 
 
 def test_options(folder):
-    with pytest.raises(InputError, match=r"changed \('drop'\) must be one of 'refuse', 'keep', 'redraw'"):
+    with pytest.raises(
+        InputError,
+        match=r"changed \('drop'\) must be one of 'refuse', 'keep', 'redraw'",
+    ):
         release("monday", changed="drop")
-    with pytest.raises(InputError, match="changed=keep is about records known by identity"):
+    with pytest.raises(
+        InputError, match="changed=keep is about records known by identity"
+    ):
         release("monday", changed="keep", identity=None)
 
 

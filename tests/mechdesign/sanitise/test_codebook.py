@@ -16,10 +16,17 @@ from mechdesign.tables.joint import Joint
 @pytest.fixture
 def channel():
     frame = pd.DataFrame(
-        {"s": list("0110"), "city": ["a,b", "a,b", "é", "é"], "job": list("xyyx"), "n": [1, 2, 3, 4]}
+        {
+            "s": list("0110"),
+            "city": ["a,b", "a,b", "é", "é"],
+            "job": list("xyyx"),
+            "n": [1, 2, 3, 4],
+        }
     )
     joint = Joint.from_table(frame, sensitive="s", useful=("city", "job"), weight="n")
-    return Channel(joint.useful, ("one", '"two"'), ((8, 0), (4, 4), (1, 7), (0, 8)), 8, joint=joint)
+    return Channel(
+        joint.useful, ("one", '"two"'), ((8, 0), (4, 4), (1, 7), (0, 8)), 8, joint=joint
+    )
 
 
 def read(path):
@@ -40,7 +47,9 @@ def test_every_possible_pair_has_a_line_with_both_probabilities(channel, tmp_pat
         x = channel.useful.index[line["city"], line["job"]]
         y = channel.outputs.index(line["output"])
         assert float(line["p_output_given_symbol"]) == channel.matrix[x, y]
-        assert float(line["p_symbol_given_output"]) == pytest.approx(channel.posteriors[y, x], rel=1e-15)
+        assert float(line["p_symbol_given_output"]) == pytest.approx(
+            channel.posteriors[y, x], rel=1e-15
+        )
     sums = (
         pd.DataFrame(lines)
         .astype({"p_symbol_given_output": float})
@@ -52,7 +61,9 @@ def test_every_possible_pair_has_a_line_with_both_probabilities(channel, tmp_pat
 
 def test_a_public_channel_says_what_it_knows(channel, tmp_path):
     channel.save(tmp_path / "public.json", public=True)
-    (tmp_path / "codebook.csv").write_bytes(codebook_text(Channel.load(tmp_path / "public.json")).encode())
+    (tmp_path / "codebook.csv").write_bytes(
+        codebook_text(Channel.load(tmp_path / "public.json")).encode()
+    )
     lines = read(tmp_path / "codebook.csv")
     assert {line["p_symbol_given_output"] for line in lines} == {""}
     assert sum(float(line["p_output_given_symbol"]) for line in lines) == 4
@@ -62,7 +73,11 @@ def test_a_codebook_that_tells_of_the_table_says_so(channel, tmp_path):
     (tmp_path / "in.csv").write_text('city,job\n"a,b",x\n')
     for known, name in ((channel, "one"), (replace(channel, joint=None), "two")):
         done = sanitise_file(
-            known, tmp_path / "in.csv", tmp_path / name, codebook=tmp_path / f"{name}.book", insecure_seed=1
+            known,
+            tmp_path / "in.csv",
+            tmp_path / name,
+            codebook=tmp_path / f"{name}.book",
+            insecure_seed=1,
         )
         told = [
             text
@@ -70,5 +85,7 @@ def test_a_codebook_that_tells_of_the_table_says_so(channel, tmp_path):
             if "the last column of the codebook is computed from the table" in text
         ]
         assert len(told) == (name == "one")
-        values = {line["p_symbol_given_output"] for line in read(tmp_path / f"{name}.book")}
+        values = {
+            line["p_symbol_given_output"] for line in read(tmp_path / f"{name}.book")
+        }
         assert (values == {""}) == (name == "two")

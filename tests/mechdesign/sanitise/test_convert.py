@@ -35,11 +35,15 @@ def read_csv(path, **how):
 
 
 @settings(max_examples=20)
-@given(st.lists(st.tuples(CELLS, st.sampled_from(JOBS), CELLS), min_size=1, max_size=20))
+@given(
+    st.lists(st.tuples(CELLS, st.sampled_from(JOBS), CELLS), min_size=1, max_size=20)
+)
 def test_there_and_back_every_text_is_the_same(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("there")
     with open(folder / "in.csv", "w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([["note", "job", "more"], *rows])
+        csv.writer(file, lineterminator="\n").writerows(
+            [["note", "job", "more"], *rows]
+        )
     release(folder, "in.csv", "plain.csv")
     release(folder, "in.csv", "out.parquet", format="parquet")
     table = pq.read_table(folder / "out.parquet")
@@ -74,21 +78,51 @@ def test_cells_of_parquet_are_written_as_channels_see_them(tmp_path):
     text = TextOptions(delimiter=";", quote=None, encoding="utf-16")
     release(tmp_path, "in.parquet", "out.csv.gz", format="csv", drop=["s"], text=text)
     release(tmp_path, "out.csv.gz", "again.csv", text=text, policy=ANY)
-    assert (tmp_path / "again.csv").read_text("utf-16").splitlines()[0] == "job;i;f;t;d;n"
+    assert (tmp_path / "again.csv").read_text("utf-16").splitlines()[
+        0
+    ] == "job;i;f;t;d;n"
 
 
 @pytest.mark.parametrize(
     ("cells", "options", "message"),
     [
-        ([[1]], {}, r"in\.parquet: the column 'c' holds list.*or leave it out \(drop=\)"),
+        (
+            [[1]],
+            {},
+            r"in\.parquet: the column 'c' holds list.*or leave it out \(drop=\)",
+        ),
         (["\0"], {}, "a cell holds NUL, which no CSV can"),
-        (["1;2"], {"text": TextOptions(delimiter=";", quote=None)}, "cannot be written without quotes"),
-        (["\u0416"], {"text": TextOptions(encoding="cp1252")}, "a cell cannot be written in cp1252"),
+        (
+            ["1;2"],
+            {"text": TextOptions(delimiter=";", quote=None)},
+            "cannot be written without quotes",
+        ),
+        (
+            ["\u0416"],
+            {"text": TextOptions(encoding="cp1252")},
+            "a cell cannot be written in cp1252",
+        ),
         (["1"], {"format": "orc"}, r"the format \('orc'\) must be csv or parquet"),
-        (["1"], {"target": "out.parquet"}, r"the output is a CSV file; name it accordingly$"),
-        (["1"], {"target": "out.xlsx"}, r"the output is a CSV file; name it accordingly$"),
-        (["1"], {"format": None}, r"so is the output; name it accordingly, or convert it \(.*format"),
-        (["1"], {"format": "parquet", "escape_formulas": True}, "has no formulas to escape"),
+        (
+            ["1"],
+            {"target": "out.parquet"},
+            r"the output is a CSV file; name it accordingly$",
+        ),
+        (
+            ["1"],
+            {"target": "out.xlsx"},
+            r"the output is a CSV file; name it accordingly$",
+        ),
+        (
+            ["1"],
+            {"format": None},
+            r"so is the output; name it accordingly, or convert it \(.*format",
+        ),
+        (
+            ["1"],
+            {"format": "parquet", "escape_formulas": True},
+            "has no formulas to escape",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_refused(tmp_path, cells, options, message):
@@ -106,7 +140,9 @@ def test_a_parquet_file_is_not_packed(tmp_path):
     with pytest.raises(InputError, match="cannot be packed with gzip on top"):
         release(tmp_path, "in.csv", "out.parquet", format="parquet", compression="gzip")
     with pytest.raises(InputError, match="has no formulas to escape"):
-        release(tmp_path, "in.csv", "out.parquet", format="parquet", escape_formulas=True)
+        release(
+            tmp_path, "in.csv", "out.parquet", format="parquet", escape_formulas=True
+        )
 
 
 def test_files_of_a_folder_get_the_names_and_draws(tmp_path, monkeypatch):
@@ -122,9 +158,12 @@ def test_files_of_a_folder_get_the_names_and_draws(tmp_path, monkeypatch):
     assert (again.already, again.records) == (True, 4)
     for day in "12":
         rows = pq.read_table(f"out/day={day}/a.parquet", partitioning=None).to_pylist()
-        assert sorted([*row.values()] for row in rows) == sorted(read_csv(f"plain/day={day}/a.csv")[1:])
+        assert sorted([*row.values()] for row in rows) == sorted(
+            read_csv(f"plain/day={day}/a.csv")[1:]
+        )
     (tmp_path / "in" / "day=1" / "a.txt").write_text(f"id,job\n5,{JOBS[0]}\n")
     with pytest.raises(
-        InputError, match=r"a\.txt and day=1/a\.csv would both be written to day=1/a\.parquet"
+        InputError,
+        match=r"a\.txt and day=1/a\.csv would both be written to day=1/a\.parquet",
     ):
         sanitise_path([CHANNEL], "in", "more", format="parquet", **how)

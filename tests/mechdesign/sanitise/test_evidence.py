@@ -22,7 +22,9 @@ def of_order(codes, size, step=7) -> float:
     return order.evidence()
 
 
-@pytest.mark.parametrize("symbols", ["aabb", "aaabbb", "aabbcc", "aaaab", "abcdef", "aaaaaa", "aaabbbcc"])
+@pytest.mark.parametrize(
+    "symbols", ["aabb", "aaabbb", "aabbcc", "aaaab", "abcdef", "aaaaaa", "aaabbbcc"]
+)
 def test_the_mean_over_all_orders_is_at_most_one(symbols, monkeypatch):
     """E[Q / P] <= 1, so P(evidence >= log 1/a) <= a for every a (Markov)."""
     monkeypatch.setattr(evidence, "FIRST_BLOCK", 1)
@@ -63,11 +65,18 @@ def test_order_is_seen_and_chance_is_not(size):
     mixed = chance.integers(0, size, 20_000)
     names = chance.permutation(size)
     assert not decisive(of_order(mixed, size, 999))
-    for codes in (np.sort(mixed), names[np.sort(mixed)], np.sort(mixed)[::-1], np.arange(20_000) % size):
+    for codes in (
+        np.sort(mixed),
+        names[np.sort(mixed)],
+        np.sort(mixed)[::-1],
+        np.arange(20_000) % size,
+    ):
         assert decisive(of_order(codes, size, 999))
 
 
-@pytest.mark.parametrize(("records", "seen"), [(0, False), (1, False), (6, False), (15, False), (45, True)])
+@pytest.mark.parametrize(
+    ("records", "seen"), [(0, False), (1, False), (6, False), (15, False), (45, True)]
+)
 def test_few_records_are_no_evidence(records, seen):
     """A sorted file of some rows may well be so by chance; 45 records of three symbols are not."""
     assert decisive(of_order(np.sort(np.arange(records) % 3), 3)) == seen
@@ -103,7 +112,13 @@ def test_parts_are_joined_so_that_memory_does_not_grow():
     assert order._block * evidence.BLOCKS >= 100_003
 
 
-@given(st.lists(st.tuples(st.sampled_from("uvwz"), st.sampled_from("xyz")), min_size=1, max_size=60))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("uvwz"), st.sampled_from("xyz")),
+        min_size=1,
+        max_size=60,
+    )
+)
 @settings(max_examples=60)
 def test_guesses_against_counting(pairs):
     """A record's symbol is guessed as the most frequent one among the other records with its value."""
@@ -112,7 +127,11 @@ def test_guesses_against_counting(pairs):
         others = [s for j, (v, s) in enumerate(pairs) if v == value and j != i]
         tally = {s: others.count(s) for s in others}
         most = max(tally.values(), default=0)
-        right += [s for s, count in tally.items() if count == most] == [symbol] if most else 0
+        right += (
+            [s for s, count in tally.items() if count == most] == [symbol]
+            if most
+            else 0
+        )
     symbols = [symbol for _, symbol in pairs]
     alone = max(symbols.count(symbol) for symbol in symbols)
     found = crossed(*zip(*pairs, strict=True)).guessed()
@@ -133,11 +152,20 @@ CODES = [{"x": "1", "y": "2", "z": "3"}[symbol] for symbol in SYMBOLS]
     [
         (SYMBOLS, True),
         (CODES, True),
-        ([f"{code}{i % 4}" for i, code in enumerate(CODES)], True),  # finer, and tells as much
-        (["9" if i % 100 == 0 else code for i, code in enumerate(CODES)], True),  # nearly
+        (
+            [f"{code}{i % 4}" for i, code in enumerate(CODES)],
+            True,
+        ),  # finer, and tells as much
+        (
+            ["9" if i % 100 == 0 else code for i, code in enumerate(CODES)],
+            True,
+        ),  # nearly
         (["9" if i % 3 == 0 else code for i, code in enumerate(CODES)], False),
         ([str(i) for i in range(400)], False),  # an identifier
-        ([f"{code}{i // 4}" for i, code in enumerate(CODES)], False),  # of a few records each
+        (
+            [f"{code}{i // 4}" for i, code in enumerate(CODES)],
+            False,
+        ),  # of a few records each
         ([*CHANCE.choice([*"uvw"], 400)], False),
         (["u"] * 400, False),
     ],
@@ -169,7 +197,9 @@ def test_twins_looks_at_some_batches_only(monkeypatch):
     def batch(first, count):
         def some(step):
             looked.append((first, step))
-            return lambda name: encoded((SYMBOLS if name == "x" else CODES)[first : first + count : step])
+            return lambda name: encoded(
+                (SYMBOLS if name == "x" else CODES)[first : first + count : step]
+            )
 
         return some
 

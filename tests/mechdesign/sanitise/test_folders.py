@@ -18,7 +18,13 @@ from mechdesign.core.documents import read_document
 from mechdesign.core.errors import InputError
 from mechdesign.sanitise import folders
 from mechdesign.sanitise.apply import sanitise_file
-from mechdesign.sanitise.folders import MARKER, ReleasedFolder, files_of, is_folder, sanitise_path
+from mechdesign.sanitise.folders import (
+    MARKER,
+    ReleasedFolder,
+    files_of,
+    is_folder,
+    sanitise_path,
+)
 from mechdesign.sanitise.ledger import Ledger
 from tests.mechdesign.sanitise.records import mixing_channel, people
 
@@ -39,7 +45,9 @@ def write(path: Path, begin: int, end: int) -> None:
 @pytest.fixture
 def place(monkeypatch):
     """A folder in memory, where there is one: a disk adds nothing but waiting."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+    with tempfile.TemporaryDirectory(
+        dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    ) as folder:
         monkeypatch.chdir(folder)
         for name, rows in FILES.items():
             write(Path(folder, "in", name), *rows)
@@ -48,13 +56,17 @@ def place(monkeypatch):
 
 
 def release(source="in", target="out", **how):
-    return sanitise_path([CHANNEL], source, target, **{"ledger": "ledger.db", "force": False, **how})
+    return sanitise_path(
+        [CHANNEL], source, target, **{"ledger": "ledger.db", "force": False, **how}
+    )
 
 
 def contents(folder) -> dict[str, bytes]:
     folder = Path(folder)
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
     }
 
 
@@ -75,10 +87,14 @@ def test_every_file_is_released_as_if_it_were_alone(place):
         == {*FILES, MARKER, *(f"_manifests/{name}.json" for name in FILES)}
     )
     for name in FILES:
-        alone = sanitise_file([CHANNEL], f"in/{name}", "alone.csv", ledger="ledger.db", force=True)
+        alone = sanitise_file(
+            [CHANNEL], f"in/{name}", "alone.csv", ledger="ledger.db", force=True
+        )
         assert Path("alone.csv").read_bytes() == Path("out", name).read_bytes()
         assert marker.files[name] == alone.sha256
-    assert [entry.target for entry in entries()[:3]] == [os.path.realpath(f"out/{name}") for name in FILES]
+    assert [entry.target for entry in entries()[:3]] == [
+        os.path.realpath(f"out/{name}") for name in FILES
+    ]
     assert not [path for path in os.listdir(place) if path.startswith(".")]
 
 
@@ -87,7 +103,9 @@ def test_rows_of_different_files_have_different_random_numbers(place):
     for name in ("1", "2"):
         Path("in", f"{name}.csv").write_text("pay,job\n" + f"{name},a\n" * 400)
     release("in/*.csv")
-    first, second = (pyarrow.csv.read_csv(f"out/{name}.csv")["job"].to_pylist() for name in "12")
+    first, second = (
+        pyarrow.csv.read_csv(f"out/{name}.csv")["job"].to_pylist() for name in "12"
+    )
     assert 100 < sum(a != b for a, b in zip(first, second, strict=True)) < 350
 
 
@@ -102,9 +120,12 @@ def test_an_identifier_has_one_draw_in_whatever_file_it_comes(place):
 
 
 def test_an_identifier_with_another_symbol_in_another_file_refuses_all(place):
-    Path("in/dt=2/d.csv").write_text("id,job,pay\nperson 0000,a,1\n" + "person 0001,b,1\nperson 0002,c,1\n")
+    Path("in/dt=2/d.csv").write_text(
+        "id,job,pay\nperson 0000,a,1\n" + "person 0001,b,1\nperson 0002,c,1\n"
+    )
     with pytest.raises(
-        InputError, match=r"'person 000.' has another symbol of 'job' than when it was released"
+        InputError,
+        match=r"'person 000.' has another symbol of 'job' than when it was released",
     ):
         release(identity="id")
     assert not Path("out").exists()
@@ -115,7 +136,8 @@ def test_the_same_rows_in_two_files_are_refused_by_row_number(place):
     """They would share their random numbers, be they copies or others that their folders tell apart."""
     write(place / "in" / "dt=3" / "a.csv", *FILES["dt=1/a.csv"])
     with pytest.raises(
-        InputError, match=r"dt=3/a.csv and dt=1/a.csv hold the same records in the same order"
+        InputError,
+        match=r"dt=3/a.csv and dt=1/a.csv hold the same records in the same order",
     ):
         release()
     assert not Path("out").exists()
@@ -131,17 +153,25 @@ def test_files_without_records_are_no_twins(place):
 
 def test_a_second_run_does_nothing_and_a_growing_folder_keeps_its_draws(place):
     release()
-    before, marks = contents("out"), {path: path.stat().st_mtime_ns for path in Path("out").rglob("*")}
+    before, marks = (
+        contents("out"),
+        {path: path.stat().st_mtime_ns for path in Path("out").rglob("*")},
+    )
     assert release().already
     assert marks == {path: path.stat().st_mtime_ns for path in Path("out").rglob("*")}
     write(place / "in" / "dt=3" / "d.csv", 100, 130)
-    with pytest.raises(InputError, match=r"^out exists; choose another name, or overwrite it with force"):
+    with pytest.raises(
+        InputError,
+        match=r"^out exists; choose another name, or overwrite it with force",
+    ):
         release()
     assert contents("out") == before
     done = release(force=True)
     assert (done.records, done.already) == (130, False)
     after = contents("out")
-    assert {name: after[name] for name in FILES} == {name: before[name] for name in FILES}
+    assert {name: after[name] for name in FILES} == {
+        name: before[name] for name in FILES
+    }
     assert len(entries()) == 4  # the first three files were not released a second time
     Path("in/dt=1/a.csv").unlink()
     assert release(force=True).records == 90
@@ -179,7 +209,9 @@ def test_parquet_and_csv_stay_what_they_are(place):
     Path("in/_temporary").mkdir()
     Path("in/_temporary/part.csv").write_text("no table")
     assert release().records == 120
-    assert pq.read_table("out/dt=4/e.parquet")["pay"].equals(pq.read_table("in/dt=4/e.parquet")["pay"])
+    assert pq.read_table("out/dt=4/e.parquet")["pay"].equals(
+        pq.read_table("in/dt=4/e.parquet")["pay"]
+    )
     hive = pa.dataset.dataset("out/dt=4", partitioning="hive", format="parquet")
     assert hive.count_rows() == 20
     assert files_of("out")[1] == sorted([*FILES, "dt=4/e.parquet"])
@@ -198,12 +230,20 @@ def test_a_glob_keeps_the_folders_below_its_fixed_part(place):
 
 @pytest.mark.parametrize(
     ("name", "like"),
-    [("rel=w", "rel"), ("JOB=a", "job"), ("R%65l=w", "rel"), ("town=N", "town"), ("re_l=w", "rel")],
+    [
+        ("rel=w", "rel"),
+        ("JOB=a", "job"),
+        ("R%65l=w", "rel"),
+        ("town=N", "town"),
+        ("re_l=w", "rel"),
+    ],
 )
 def test_partitions_by_what_is_protected_are_refused(place, name, like):
     """The names of folders stay, and a record is found in one of them."""
     (place / "in" / "dt=1").rename(place / "in" / name)
-    with pytest.raises(InputError, match=rf"which looks like the column '{like}', and would stay"):
+    with pytest.raises(
+        InputError, match=rf"which looks like the column '{like}', and would stay"
+    ):
         release(correlated=("town",))
     assert not Path("out").exists()
 
@@ -218,7 +258,10 @@ def test_files_that_were_split_by_what_is_protected_are_refused(place):
     """The names of files are an order, too: each file alone has nothing but one symbol, in no order."""
     for symbol in "ab":
         Path("in", f"of {symbol}.csv").write_text("job\n" + f"{symbol}\n" * 200)
-    with pytest.raises(InputError, match=r"the names of the files tell of 'job': what was released differs"):
+    with pytest.raises(
+        InputError,
+        match=r"the names of the files tell of 'job': what was released differs",
+    ):
         release("in/of*")
     assert not Path("out").exists()
     assert entries() == []
@@ -229,8 +272,14 @@ def test_files_that_were_split_by_what_is_protected_are_refused(place):
 BAD = {
     "no table": (b"\0\1\2 neither", "neither a CSV nor a Parquet file"),
     "another table": (b"id,town\n1,N\n", "there is no column 'job'"),
-    "an unknown symbol": (b"id,job\n1,zzz\n", "the channel does not know the symbol 'zzz'"),
-    "a sensitive column": (b"id,job,rel\n1,a,w\n", "the sensitive column 'rel' would stay"),
+    "an unknown symbol": (
+        b"id,job\n1,zzz\n",
+        "the channel does not know the symbol 'zzz'",
+    ),
+    "a sensitive column": (
+        b"id,job,rel\n1,a,w\n",
+        "the sensitive column 'rel' would stay",
+    ),
     "empty": (b"", "is empty"),
     "cut Parquet": (b"PAR1 and no more", "cannot be read as Parquet"),
 }
@@ -239,7 +288,9 @@ BAD = {
 @pytest.mark.parametrize("kind", BAD)
 def test_one_file_that_cannot_be_released_refuses_the_whole(place, kind):
     data, message = BAD[kind]
-    Path("in/dt=2/z.csv" if kind != "cut Parquet" else "in/dt=2/z.parquet").write_bytes(data)
+    Path("in/dt=2/z.csv" if kind != "cut Parquet" else "in/dt=2/z.parquet").write_bytes(
+        data
+    )
     with pytest.raises(InputError, match=rf"in/dt=2/z\.(csv|parquet).*{message}"):
         release()
     assert not Path("out").exists()
@@ -247,11 +298,16 @@ def test_one_file_that_cannot_be_released_refuses_the_whole(place, kind):
     assert not [path for path in os.listdir(place) if path.startswith(".")]
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="nothing is closed to this user")
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() == 0,
+    reason="nothing is closed to this user",
+)
 def test_what_cannot_be_read_refuses_the_whole(place):
     Path("in/dt=2").chmod(0)
     try:
-        with pytest.raises(InputError, match="in/dt=2 is neither a file nor a folder that can be read"):
+        with pytest.raises(
+            InputError, match="in/dt=2 is neither a file nor a folder that can be read"
+        ):
             release()
     finally:
         Path("in/dt=2").chmod(0o700)
@@ -259,7 +315,10 @@ def test_what_cannot_be_read_refuses_the_whole(place):
 
 def test_links_that_lead_nowhere_are_told(place):
     Path("in/dt=2/z.csv").symlink_to("nowhere")
-    with pytest.raises(InputError, match=r"in/dt=2/z.csv is neither a file nor a folder that can be read"):
+    with pytest.raises(
+        InputError,
+        match=r"in/dt=2/z.csv is neither a file nor a folder that can be read",
+    ):
         release()
 
 
@@ -269,9 +328,15 @@ def test_links_that_lead_nowhere_are_told(place):
         ({"source": "in/none*"}, "in/none\\* has no data files"),
         ({"target": "in/out"}, "in/out and in lie in each other"),
         ({"target": "."}, "lie in each other"),
-        ({"target": "none/out"}, "none/out cannot be written: no such file or directory"),
+        (
+            {"target": "none/out"},
+            "none/out cannot be written: no such file or directory",
+        ),
         ({"target": "file"}, "file is a file; give the name of a folder"),
-        ({"target": "full"}, "full holds mine.txt, which no release to it wrote; name another folder"),
+        (
+            {"target": "full"},
+            "full holds mine.txt, which no release to it wrote; name another folder",
+        ),
         ({"ledger": None}, "the files of a folder are kept apart by their ledger"),
         ({"fresh_draw": True}, "the files of a folder are kept apart by their ledger"),
         (
@@ -297,12 +362,16 @@ def test_refusals(place, how, message):
 def test_a_file_that_somebody_put_into_the_target_is_never_removed(place):
     release()
     Path("out/dt=1/notes.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"out holds notes.txt, which no release to it wrote"):
+    with pytest.raises(
+        InputError, match=r"out holds notes.txt, which no release to it wrote"
+    ):
         release(force=True)
     assert Path("out/dt=1/notes.txt").exists()
 
 
-def test_a_folder_that_cannot_get_its_name_leaves_the_old_one_and_no_release(place, monkeypatch):
+def test_a_folder_that_cannot_get_its_name_leaves_the_old_one_and_no_release(
+    place, monkeypatch
+):
     release(identity="id")
     before, known = contents("out"), len(entries())
     write(place / "in" / "new.csv", 100, 120)
@@ -314,7 +383,9 @@ def test_a_folder_that_cannot_get_its_name_leaves_the_old_one_and_no_release(pla
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fails)
-    with pytest.raises(InputError, match="out cannot be given its name: input/output error"):
+    with pytest.raises(
+        InputError, match="out cannot be given its name: input/output error"
+    ):
         release(identity="id", force=True)
     assert (contents("out"), len(entries())) == (before, known)
 
@@ -324,7 +395,9 @@ def test_two_jobs_never_write_one_folder(place, monkeypatch):
 
     def twice(*what, **how):
         monkeypatch.setattr(folders, "sanitise_file", real)
-        with pytest.raises(InputError, match="another job is writing out; wait until it finishes"):
+        with pytest.raises(
+            InputError, match="another job is writing out; wait until it finishes"
+        ):
             release()
         return real(*what, **how)
 
@@ -347,7 +420,12 @@ def test_what_others_have_relied_on_is_not_withdrawn(place, monkeypatch):
     monkeypatch.setattr(folders, "sanitise_file", interleaved)
     with pytest.raises(InputError, match="zzz"):
         release()
-    assert [Path(entry.target).name for entry in entries()] == ["a.csv", "b.csv", "other.out", "c.csv"]
+    assert [Path(entry.target).name for entry in entries()] == [
+        "a.csv",
+        "b.csv",
+        "other.out",
+        "c.csv",
+    ]
 
 
 def test_an_earlier_release_that_may_have_been_seen_is_not_forgotten(place):
@@ -416,7 +494,13 @@ def killed_at(points, point: int) -> bool:
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")
 def test_a_release_that_is_killed_anywhere_is_completed_by_the_next_run(place):
     """At every rename, link and write of the marker: OUT is the old one, the new one, or not there, and never half."""
-    points = [(os, "replace"), (os, "rename"), (Path, "rename"), (folders, "write_document"), (os, "link")]
+    points = [
+        (os, "replace"),
+        (os, "rename"),
+        (Path, "rename"),
+        (folders, "write_document"),
+        (os, "link"),
+    ]
     points.append((folders.shutil, "rmtree"))
     shutil.rmtree("in/dt=2")
     Path("in/dt=1/b.csv").unlink()
@@ -428,7 +512,11 @@ def test_a_release_that_is_killed_anywhere_is_completed_by_the_next_run(place):
         kills += 1
         held = contents("out") if Path("out").exists() else None
         new_names = ["dt=1/a.csv", "dt=3/d.csv"]
-        assert held is None or held == old or (len(held) == 5 and files_of("out")[1] == new_names)
+        assert (
+            held is None
+            or held == old
+            or (len(held) == 5 and files_of("out")[1] == new_names)
+        )
         if held is None:  # the old one comes back, whatever becomes of the next run
             Path("in/x.csv").write_text("id,job\n1,zzz\n")
             with pytest.raises(InputError, match="zzz"):

@@ -9,7 +9,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.keys import TAG, create_key, key_at, read_key
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions in access lists")
+posix = pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows keeps permissions in access lists"
+)
 
 
 def assert_refused(path, message: str) -> None:
@@ -50,7 +52,9 @@ def test_only_the_owner_can_read_it_whatever_the_mask(tmp_path, key, mask):
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o610])
 def test_a_key_that_others_can_read_is_refused(path, mode):
     path.chmod(mode)
-    assert_refused(path, rf"can be read by others \(mode {mode:04o}\), .*: chmod 600 {path}$")
+    assert_refused(
+        path, rf"can be read by others \(mode {mode:04o}\), .*: chmod 600 {path}$"
+    )
 
 
 @posix
@@ -108,7 +112,9 @@ def test_other_content_is_refused_and_not_repeated(path, text):
 
 
 def test_what_is_no_key_file(tmp_path):
-    assert_refused(tmp_path / "none.key", "the key file .*none.key: there is no such file")
+    assert_refused(
+        tmp_path / "none.key", "the key file .*none.key: there is no such file"
+    )
     assert_refused(tmp_path, "is a folder|cannot be read: permission denied")
 
 
@@ -128,7 +134,9 @@ def test_a_pipe_does_not_make_it_wait(tmp_path):
 
 
 def test_a_place_that_refuses(tmp_path, key):
-    with pytest.raises(InputError, match="cannot be written: no such file or directory"):
+    with pytest.raises(
+        InputError, match="cannot be written: no such file or directory"
+    ):
         create_key(tmp_path / "none" / "job.key", key)
 
 
@@ -137,13 +145,17 @@ def test_a_full_disk_leaves_nothing(tmp_path, key, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("mechdesign.sanitise.keys.os.fsync", full)
-    with pytest.raises(InputError, match="cannot be written: no space left on device") as caught:
+    with pytest.raises(
+        InputError, match="cannot be written: no space left on device"
+    ) as caught:
         create_key(tmp_path / "job.key", key)
     assert list(tmp_path.iterdir()) == []
     assert key.secret.hex() not in str(caught.value)
 
 
-@pytest.mark.parametrize("written", [bytes(range(32)).hex(), "ABEiM0RVZneImaq7zN3u/w==", f"{TAG}{'ab' * 32}"])
+@pytest.mark.parametrize(
+    "written", [bytes(range(32)).hex(), "ABEiM0RVZneImaq7zN3u/w==", f"{TAG}{'ab' * 32}"]
+)
 def test_a_key_in_the_place_of_its_file_is_not_repeated(written):
     with pytest.raises(InputError, match="is the name of no file") as caught:
         key_at(written)

@@ -16,7 +16,15 @@ from mechdesign.release.draws import Key
 from mechdesign.sanitise import ledger as module
 from mechdesign.sanitise.apply import Run, sanitise_file
 from mechdesign.sanitise.keys import create_key, key_of_draw, read_key
-from mechdesign.sanitise.ledger import DONE, FINISHING, Drawn, Entry, Ledger, Use, default_path
+from mechdesign.sanitise.ledger import (
+    DONE,
+    FINISHING,
+    Drawn,
+    Entry,
+    Ledger,
+    Use,
+    default_path,
+)
 from tests.mechdesign.sanitise.records import mixing_channel, people
 
 USE = Use(channel="c" * 64, columns=("job",), form="label")
@@ -29,7 +37,13 @@ def path(tmp_path) -> Path:
 
 
 def entry(name: str, state: str = DONE, **more) -> Entry:
-    given = {"target": f"/{name}.csv", "started": "now", "output": "e" * 64, "records": 3, "drawn": (DRAWN,)}
+    given = {
+        "target": f"/{name}.csv",
+        "started": "now",
+        "output": "e" * 64,
+        "records": 3,
+        "drawn": (DRAWN,),
+    }
     return Entry(id=name, state=state, **{**given, **more})
 
 
@@ -54,7 +68,11 @@ def key_of(ledger: Ledger, drawn: Drawn = DRAWN) -> Key:
 
 def test_the_default_place(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert Ledger().path == default_path() == tmp_path / "data" / "mechdesign" / "ledger.db"
+    assert (
+        Ledger().path
+        == default_path()
+        == tmp_path / "data" / "mechdesign" / "ledger.db"
+    )
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_path().is_relative_to(tmp_path)
@@ -64,7 +82,10 @@ def test_a_new_ledger(path):
     ledger = Ledger(path)
     assert read_key(path.with_name("ledger.db.key")) == ledger.key
     if sys.platform != "win32":
-        assert [each.stat().st_mode & 0o777 for each in (path, ledger.key_path)] == [0o600, 0o600]
+        assert [each.stat().st_mode & 0o777 for each in (path, ledger.key_path)] == [
+            0o600,
+            0o600,
+        ]
     enter(ledger, entry("one", FINISHING), entry("two"))
     enter(ledger, entry("one"))  # what has become of it
     again = Ledger(path)
@@ -114,11 +135,15 @@ def test_a_key_that_is_gone_or_another_one(path):
     assert second.key != first.key
     enter(second, entry("one"))
     second.key_path.unlink()
-    with pytest.raises(InputError, match=r"ledger\.db\.key of the ledger is gone, and without it nobody can"):
+    with pytest.raises(
+        InputError,
+        match=r"ledger\.db\.key of the ledger is gone, and without it nobody can",
+    ):
         Ledger(path)
     create_key(second.key_path, Key.fresh())
     with pytest.raises(
-        InputError, match=r"is not the one of the ledger .*ledger\.db; another key would draw"
+        InputError,
+        match=r"is not the one of the ledger .*ledger\.db; another key would draw",
     ):
         Ledger(path)
 
@@ -127,32 +152,46 @@ def test_a_key_without_its_ledger(path):
     Ledger(path)
     path.unlink()
     with pytest.raises(
-        InputError, match=r"there is no ledger .*ledger\.db, but its key ledger\.db\.key is there"
+        InputError,
+        match=r"there is no ledger .*ledger\.db, but its key ledger\.db\.key is there",
     ):
         Ledger(path)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions in access lists")
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows keeps permissions in access lists"
+)
 def test_a_key_that_others_can_read(path):
     Ledger(path).key_path.chmod(0o644)
-    with pytest.raises(InputError, match=r"can be read by others \(mode 0644\).*chmod 600"):
+    with pytest.raises(
+        InputError, match=r"can be read by others \(mode 0644\).*chmod 600"
+    ):
         Ledger(path)
 
 
 def test_other_files_are_no_ledgers(tmp_path, path):
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(InputError, match=r"text is not a ledger \(no SQLite file\); name another"):
+    with pytest.raises(
+        InputError, match=r"text is not a ledger \(no SQLite file\); name another"
+    ):
         Ledger(tmp_path / "text")
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE t (x)")
         db.execute("PRAGMA application_id = 7")
     db.close()
     create_key(f"{path}.key", Key.fresh())
-    with pytest.raises(InputError, match="is a file of another program, and no ledger of version 1"):
+    with pytest.raises(
+        InputError, match="is a file of another program, and no ledger of version 1"
+    ):
         Ledger(path)
-    with pytest.raises(InputError, match="is a folder; give the name of a file for the ledger"):
+    with pytest.raises(
+        InputError, match="is a folder; give the name of a file for the ledger"
+    ):
         Ledger(tmp_path)
-    with pytest.raises(InputError, match="cannot be written: no such file or directory; name another place"):
+    with pytest.raises(
+        InputError,
+        match="cannot be written: no such file or directory; name another place",
+    ):
         Ledger(tmp_path / "none" / "ledger.db")
 
 
@@ -164,7 +203,9 @@ def test_a_database_of_another_program_stays_as_it_is(path, application):
         db.execute(f"PRAGMA application_id = {application}")
     db.close()
     before = path.read_bytes()
-    with pytest.raises(InputError, match="is a file of another program, and no ledger of version 1"):
+    with pytest.raises(
+        InputError, match="is a file of another program, and no ledger of version 1"
+    ):
         Ledger(path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
@@ -174,7 +215,9 @@ def test_a_ledger_of_a_later_version(path):
     ledger = Ledger(path)
     with ledger.changing() as db:
         db.execute("PRAGMA user_version = 2")
-    with pytest.raises(InputError, match="is a file of version 2, and no ledger of version 1"):
+    with pytest.raises(
+        InputError, match="is a file of version 2, and no ledger of version 1"
+    ):
         Ledger(path)
 
 
@@ -183,7 +226,9 @@ def test_another_process_keeps_the_ledger(path, monkeypatch):
     monkeypatch.setattr(module, "PATIENCE", 0.05)
     with (
         ledger.changing(),
-        pytest.raises(InputError, match=r"another process keeps the ledger .* busy; try again"),
+        pytest.raises(
+            InputError, match=r"another process keeps the ledger .* busy; try again"
+        ),
     ):
         enter(Ledger(path), entry("one"))
     enter(ledger, entry("one"))
@@ -213,8 +258,13 @@ def test_what_a_version_before_the_first_left_is_not_passed_over(path, tmp_path)
     people(9).to_csv(tmp_path / "in.csv", index=False)
     (tmp_path / "channel.json.jobs").mkdir()
     files = {"ledger": path, "channel_files": [tmp_path / "channel.json"]}
-    with pytest.raises(InputError, match=r"channel\.json\.jobs has releases of a version before the first"):
-        sanitise_file(mixing_channel(), tmp_path / "in.csv", tmp_path / "out.csv", **files)
+    with pytest.raises(
+        InputError,
+        match=r"channel\.json\.jobs has releases of a version before the first",
+    ):
+        sanitise_file(
+            mixing_channel(), tmp_path / "in.csv", tmp_path / "out.csv", **files
+        )
     path.write_text('{"format": "mechdesign.job"}')
     with pytest.raises(InputError, match=r"is not a ledger \(no SQLite file\)"):
         Ledger(path)
@@ -228,7 +278,12 @@ def test_two_jobs_that_know_the_same_records(path, tmp_path, monkeypatch):
     (first,) = releases(Ledger(path))
     other = first.drawn[0].model_copy(update={"job": "rows other"})
     known = first.model_copy(
-        update={"id": "3" * 16, "target": "/old.csv", "drawn": (other,), "ordered": None}
+        update={
+            "id": "3" * 16,
+            "target": "/old.csv",
+            "drawn": (other,),
+            "ordered": None,
+        }
     )
     enter(Ledger(path), known)
     drawn, calls = Run._drawn, itertools.count()

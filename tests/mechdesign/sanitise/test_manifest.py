@@ -31,7 +31,12 @@ KEY = Key(bytes(range(32)))
 COUNTS = ((1013, 2027, 0), (0, 4051, 809))
 SYMBOLS = (("a", 5), ("b", 7), ("c", 11))
 MISSING, UNKNOWN = 2, 3
-ACHIEVED = {"eps_l": 0.31337, "eps_u": 0.27182, "eps_ldp": math.inf, "worst": {"lift": math.inf}}
+ACHIEVED = {
+    "eps_l": 0.31337,
+    "eps_u": 0.27182,
+    "eps_ldp": math.inf,
+    "worst": {"lift": math.inf},
+}
 DATASET, CHANNEL_FILE, OUTPUT = "d" * 64, "f" * 64, "0" * 64
 
 
@@ -52,14 +57,29 @@ def channel() -> Channel:
     )
 
 
-def column(channel, *, form="label", unknown="marginal", null="output:c", names=("job",)):
+def column(
+    channel, *, form="label", unknown="marginal", null="output:c", names=("job",)
+):
     """The column after 5, 7 and 11 records of a, b and c, two empty cells and three symbols that nobody knows."""
-    release = Release(channel, KEY, policy=Policy(unknown=unknown, null=null), form=form)
+    release = Release(
+        channel, KEY, policy=Policy(unknown=unknown, null=null), form=form
+    )
     texts = ("a", "b", "c", "?")
-    codes = [i for i, (_, count) in enumerate(SYMBOLS) for _ in range(count)] + [-1] * MISSING + [3] * UNKNOWN
-    release.draw([Encoded(np.array(codes, dtype=np.int64), texts, False)], RowNumbers(0, len(codes)))
-    use = Use(channel=release.digest, columns=("job",), form=form, unknown=unknown, null=null)
-    return released_column(release, use, names, sensitive=("rel",), channel_file=CHANNEL_FILE)
+    codes = (
+        [i for i, (_, count) in enumerate(SYMBOLS) for _ in range(count)]
+        + [-1] * MISSING
+        + [3] * UNKNOWN
+    )
+    release.draw(
+        [Encoded(np.array(codes, dtype=np.int64), texts, False)],
+        RowNumbers(0, len(codes)),
+    )
+    use = Use(
+        channel=release.digest, columns=("job",), form=form, unknown=unknown, null=null
+    )
+    return released_column(
+        release, use, names, sensitive=("rel",), channel_file=CHANNEL_FILE
+    )
 
 
 @pytest.fixture
@@ -83,13 +103,20 @@ def test_both_can_be_read_again(manifest, tmp_path):
         path = tmp_path / f"{audience}.json"
         path.write_text(manifest.text(audience), encoding="utf-8")
         found = read_manifest(path, audience)
-        assert (found.output, found.records, found.columns) == (OUTPUT, 28, ("id", "job"))
+        assert (found.output, found.records, found.columns) == (
+            OUTPUT,
+            28,
+            ("id", "job"),
+        )
         assert found.columns_before == ("id", "rel", "job")
         path.write_text(manifest.text(audience).replace("28", "29"), encoding="utf-8")
         with pytest.raises(InputError, match="the sha256 does not match the content"):
             read_manifest(path, audience)
     (tmp_path / "internal.json").write_text(manifest.text("internal"), encoding="utf-8")
-    with pytest.raises(InputError, match=r"is not a manifest: its format is 'mechdesign\.internal-manifest'"):
+    with pytest.raises(
+        InputError,
+        match=r"is not a manifest: its format is 'mechdesign\.internal-manifest'",
+    ):
         read_manifest(tmp_path / "internal.json", "public")
 
 
@@ -124,8 +151,15 @@ def test_the_internal_one_counts(manifest, channel):
     # c is released as it is, the empty cells as c, and the unknown ones as either
     assert 11 + MISSING <= outputs["c"] <= 11 + MISSING + UNKNOWN
     assert released["channel_file"] == CHANNEL_FILE
-    assert released["achieved"] == {**ACHIEVED, "eps_ldp": "inf", "worst": {"lift": "inf"}}
-    assert (released["table_records"], released["zero_cells"]) == (1013 + 2027 + 4051 + 809, 2)
+    assert released["achieved"] == {
+        **ACHIEVED,
+        "eps_ldp": "inf",
+        "worst": {"lift": "inf"},
+    }
+    assert (released["table_records"], released["zero_cells"]) == (
+        1013 + 2027 + 4051 + 809,
+        2,
+    )
     covers = " ".join(found["covers"])
     assert "7,900 records (2 cells zero)" in covers
     promise = population_promise(channel, channel.joint).achieved
@@ -147,11 +181,18 @@ def test_the_public_one_tells_nothing_of_the_table_or_of_the_data(manifest, chan
     ):
         assert secret not in text
     assert not {"dataset", "earlier", "counts", "symbols"} & set(found)
-    assert not {"symbols", "outputs", "achieved", "channel_file", "missing", "zero_cells"} & set(
-        found["released"][0]
-    )
+    assert not {
+        "symbols",
+        "outputs",
+        "achieved",
+        "channel_file",
+        "missing",
+        "zero_cells",
+    } & set(found["released"][0])
     # Any other table, and any other data with as many records, give the same public manifest.
-    other = replace(channel, joint=replace(channel.joint, counts=((1, 1, 1), (1, 1, 1))))
+    other = replace(
+        channel, joint=replace(channel.joint, counts=((1, 1, 1), (1, 1, 1)))
+    )
     other = replace(other, record=replace(channel.record, achieved=None))
     twin = replace(manifest, released=(column(other),), dataset="e" * 64)
     assert twin.text("public") == text
@@ -192,7 +233,9 @@ def test_what_it_covers(manifest, channel):
     assert "empty cell" not in covered
     drawn = replace(manifest, released=(column(channel, form="posterior-draw"),))
     assert "The values are drawn from the symbols of 'job'" in words(drawn, "covers")
-    told = manifest.released[0].told.model_copy(update={"notion": None, "sensitive": None})
+    told = manifest.released[0].told.model_copy(
+        update={"notion": None, "sensitive": None}
+    )
     silent = replace(manifest.released[0], told=told)
     assert "through a channel with no promise on record." in words(
         replace(manifest, released=(silent,)), "covers"
@@ -218,7 +261,10 @@ def test_what_always_voids_it(manifest):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"insecure_seed": True}, "whoever guesses it undoes the release. This is for tests only."),
+        (
+            {"insecure_seed": True},
+            "whoever guesses it undoes the release. This is for tests only.",
+        ),
         (
             {"kept_private": ("rel",), "columns": ("rel", "job")},
             "The column 'rel' is left in the data, though sensitive",
@@ -232,7 +278,10 @@ def test_what_always_voids_it(manifest):
             "released before, with 1 other draw: independent releases of a record can tell far more",
         ),
         ({"draw": 2}, "released before, with 2 other draws"),
-        ({"other_channels": True}, "Several channels have been applied to the same records"),
+        (
+            {"other_channels": True},
+            "Several channels have been applied to the same records",
+        ),
         (
             {"identity": ("id",)},
             "A record is known by 'id': records that share it share random numbers",
@@ -245,7 +294,11 @@ def test_what_voids_it_here(manifest, change, sentence):
 
 
 def test_a_column_that_stays_beside_its_release(manifest, channel):
-    added = replace(manifest, columns=("job", "safe job"), released=(column(channel, names=("safe job",)),))
+    added = replace(
+        manifest,
+        columns=("job", "safe job"),
+        released=(column(channel, names=("safe job",)),),
+    )
     said = "The column 'job' is left in the data beside the released values, which protect nothing then."
     assert said in words(added, "voids")
     two = replace(manifest, released=(column(channel), column(channel)))
@@ -256,7 +309,13 @@ def test_earlier_releases_are_listed_inside(manifest):
     run = Entry(
         id="1",
         target="out.csv",
-        drawn=(Drawn(use=Use(channel="c" * 64, columns=("job",), form="label"), job="rows 1", draw=0),),
+        drawn=(
+            Drawn(
+                use=Use(channel="c" * 64, columns=("job",), form="label"),
+                job="rows 1",
+                draw=0,
+            ),
+        ),
         state="done",
         started="",
         output=OUTPUT,
@@ -277,7 +336,10 @@ def test_a_sentence_is_one_entry_whatever_columns_are_called(manifest):
         "The column 'a  b\\n  c {{ x }}' is left in the data unchanged: whatever it tells"
         in found["voids"][0]
     )
-    assert "A record is known by '{% y %}': records that share it share random numbers." in found["voids"]
+    assert (
+        "A record is known by '{% y %}': records that share it share random numbers."
+        in found["voids"]
+    )
     for sentence in (*found["covers"], *found["voids"]):
         assert sentence == sentence.strip()
         assert sentence.endswith(".")

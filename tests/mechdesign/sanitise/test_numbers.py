@@ -43,8 +43,20 @@ def table(tmp_path, monkeypatch):
 
 
 def mechanism(outside="clip", **changes):
-    options = {"column": "kwh", "epsilon": 2, "range_text": "0,10", "outside": outside, **changes}
-    quantise_table("in.csv", "o.csv", QuantizeOptions(**options), mechanism_path="m.json", force=True)
+    options = {
+        "column": "kwh",
+        "epsilon": 2,
+        "range_text": "0,10",
+        "outside": outside,
+        **changes,
+    }
+    quantise_table(
+        "in.csv",
+        "o.csv",
+        QuantizeOptions(**options),
+        mechanism_path="m.json",
+        force=True,
+    )
     return MechanismFile.load("m.json")
 
 
@@ -57,7 +69,12 @@ def listed(column):
     return [None if value is None or math.isnan(value) else value for value in values]
 
 
-FRAMES = [pd.DataFrame, pl.DataFrame, lambda f: pl.DataFrame(f).lazy(), pa.Table.from_pandas]
+FRAMES = [
+    pd.DataFrame,
+    pl.DataFrame,
+    lambda f: pl.DataFrame(f).lazy(),
+    pa.Table.from_pandas,
+]
 
 
 @pytest.mark.parametrize("outside", CELLS)
@@ -70,7 +87,9 @@ def test_frames_get_the_numbers_of_the_file(table, outside, kind):
     assert listed(released["kwh"]) == pytest.approx(CELLS[outside])
     assert listed(pd.read_csv("o.csv")["kwh"]) == pytest.approx(CELLS[outside])
     kept = [
-        note for note, value in zip("abcdefgh", KWH, strict=True) if outside != "drop" or 0 <= value <= 10
+        note
+        for note, value in zip("abcdefgh", KWH, strict=True)
+        if outside != "drop" or 0 <= value <= 10
     ]
     assert list(map(str, released["note"])) == kept
 
@@ -88,8 +107,13 @@ def test_whole_numbers_and_texts_become_floats(table):
 
 def test_dask(table):
     dd = pytest.importorskip("dask.dataframe")
-    released = sanitise(dd.from_pandas(table, npartitions=3), mechanism("mark"), drop="note").compute()
-    assert (list(released), listed(released["kwh"])) == (["house", "kwh"], pytest.approx(CELLS["mark"]))
+    released = sanitise(
+        dd.from_pandas(table, npartitions=3), mechanism("mark"), drop="note"
+    ).compute()
+    assert (list(released), listed(released["kwh"])) == (
+        ["house", "kwh"],
+        pytest.approx(CELLS["mark"]),
+    )
 
 
 def test_duckdb(table):
@@ -99,13 +123,17 @@ def test_duckdb(table):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore:PySpark does not yet fully support pandas:FutureWarning"
+)
 def test_spark(table, spark):
     frame = spark.createDataFrame(table.assign(kwh=[7, 1, 12, 3, 9, 4, 1, -3]))
     released = sanitise(frame, mechanism())
     assert dict(released.dtypes)["kwh"] == "double"
     assert [row.kwh for row in released.collect()] == CELLS["clip"]
-    made = mechanism(query="mean", group_by=("house",), range_text="-10,20", outside="refuse")
+    made = mechanism(
+        query="mean", group_by=("house",), range_text="-10,20", outside="refuse"
+    )
     answers, done = answer_groups(frame, made)
     assert (sorted(answers["records"].to_pylist()), done.answers) == ([2, 3, 3], 3)
 
@@ -120,10 +148,16 @@ def test_groups_of_frames_have_the_answers_of_the_file(table, kind, query):
     answers, done = answer_groups(
         frame, made, individual="note", equals="3.0" if counts else None, ledger="l.db"
     )
-    assert type(answers) is (pa.Table if isinstance(frame, pl.LazyFrame) else type(frame))
+    assert type(answers) is (
+        pa.Table if isinstance(frame, pl.LazyFrame) else type(frame)
+    )
     answers = answers if isinstance(answers, pd.DataFrame) else answers.to_pandas()
     assert answers.to_csv(index=False) == text_of("o.csv")
-    assert (done.answers_each, done.total_epsilon, done.releases) == (1, 1.0 if counts else 2.0, 1)
+    assert (done.answers_each, done.total_epsilon, done.releases) == (
+        1,
+        1.0 if counts else 2.0,
+        1,
+    )
     again, done = answer_groups(
         frame, made, individual="note", equals="1.0" if counts else None, ledger="l.db"
     )
@@ -138,15 +172,29 @@ def test_every_option_of_files(table):
     for jobs in (2, 3):
         apply_mechanism("m.json", "in.csv", "o.csv", records={"jobs": jobs}, **how)
         assert text_of("o.csv") == text_of("plain.csv")
-    apply_mechanism("m.json", "in.csv", "o.parquet", records={"format": "parquet", "drop": ("note",)}, **how)
+    apply_mechanism(
+        "m.json",
+        "in.csv",
+        "o.parquet",
+        records={"format": "parquet", "drop": ("note",)},
+        **how,
+    )
     assert pq.read_table("o.parquet").to_pydict().keys() == {"house", "kwh"}
     apply_mechanism("m.json", "in.csv", "s.csv", records={"shuffle": True}, **how)
     shuffled = pd.read_csv("s.csv")
     assert not shuffled.equals(pd.read_csv("plain.csv"))
-    assert shuffled.sort_values("note").reset_index(drop=True).equals(pd.read_csv("plain.csv"))
+    assert (
+        shuffled.sort_values("note")
+        .reset_index(drop=True)
+        .equals(pd.read_csv("plain.csv"))
+    )
     for path in ("plain.csv", "s.csv", "o.parquet"):
         checked = check_quantised("m.json", path, data="in.csv")
-        assert (checked.satisfied, checked.same, checked.answers) == (True, None, 8) or checked.same
+        assert (checked.satisfied, checked.same, checked.answers) == (
+            True,
+            None,
+            8,
+        ) or checked.same
     pd.read_csv("plain.csv").assign(kwh=8.75).to_csv("wrong.csv", index=False)
     assert check_quantised("m.json", "wrong.csv", data="in.csv").same is False
 
@@ -166,9 +214,16 @@ def test_a_folder_is_released_whole_or_not_at_all(table, tmp_path):
     assert (rehearsed.records, rehearsed.answers_each) == (8, 3)
     both = pd.concat([pd.read_csv(f"out/month={k}/a.csv") for k in (1, 2)])
     assert list(both["kwh"]) == CELLS["clip"]
-    assert MechanismFile.load("out/_manifests/month=1/a.csv.json").guarantee["answers_each"] == 2
+    assert (
+        MechanismFile.load("out/_manifests/month=1/a.csv.json").guarantee[
+            "answers_each"
+        ]
+        == 2
+    )
     table.assign(kwh=["x", *KWH[1:]]).to_csv("in/month=2/a.csv", index=False)
-    with pytest.raises(InputError, match="line 2: the column 'kwh' holds no finite number"):
+    with pytest.raises(
+        InputError, match="line 2: the column 'kwh' holds no finite number"
+    ):
         apply_mechanism("m.json", "in", "out", force=True, **how)
     assert list(pd.read_csv("out/month=2/a.csv")["kwh"]) == CELLS["clip"][4:]
     assert not (tmp_path / ".out.part").exists()
@@ -184,7 +239,8 @@ def test_files_by_month_differ_and_files_by_number_are_refused(table, tmp_path):
     for k, month in enumerate(numbers):
         pd.DataFrame({"kwh": month + 50 * k}).to_csv(f"in/{k}.csv", index=False)
     with pytest.raises(
-        InputError, match="names of the files tell of 'kwh': each file has numbers of its own"
+        InputError,
+        match="names of the files tell of 'kwh': each file has numbers of its own",
     ):
         apply_mechanism("m.json", "in", "steps", ledger="l.db")
     how = {"ledger": "l.db", "records": {"keep_order": True}}
@@ -203,7 +259,9 @@ def test_a_folder_is_one_table_to_groups(table, tmp_path):
     with pytest.raises(InputError, match=r"c.csv has other columns than in.a.csv"):
         apply_mechanism("m.json", "in", "h.csv")
     table.assign(kwh="x").to_csv("in/c.csv", index=False)
-    with pytest.raises(InputError, match=r"c.csv, line 2: the column 'kwh' holds no finite number"):
+    with pytest.raises(
+        InputError, match=r"c.csv, line 2: the column 'kwh' holds no finite number"
+    ):
         apply_mechanism("m.json", "in", "h.csv")
     assert not (tmp_path / "h.csv").exists()
 
@@ -212,9 +270,15 @@ def test_a_total_budget_counts_the_answers_of_a_folder(table, tmp_path):
     (tmp_path / "in").mkdir()
     table.iloc[:3].to_csv("in/a.csv", index=False)
     table.iloc[3:].to_csv("in/b.csv", index=False)
-    options = QuantizeOptions(column="kwh", epsilon=0, range_text="-3,12", individual="house")
+    options = QuantizeOptions(
+        column="kwh", epsilon=0, range_text="-3,12", individual="house"
+    )
     done = quantise_table("in", "out", options, total_epsilon="3", ledger="l.db")
-    assert (done.answers_each, done.total_epsilon, done.mechanism.guarantee["outputs"]) == (3, 3.0, 2)
+    assert (
+        done.answers_each,
+        done.total_epsilon,
+        done.mechanism.guarantee["outputs"],
+    ) == (3, 3.0, 2)
     with pytest.raises(InputError, match="read twice: name a file, not standard input"):
         quantise_table("-", "p.csv", options, total_epsilon="3")
 
@@ -224,16 +288,25 @@ def test_a_total_budget_counts_the_answers_of_a_folder(table, tmp_path):
 def test_a_sorted_file_is_refused(table, descending, kind):
     """The place of a record tells its number to the last digit, whatever its cell is."""
     mechanism()
-    numbers = np.sort(np.random.default_rng(0).uniform(0, 10, 400))[:: -1 if descending else 1]
+    numbers = np.sort(np.random.default_rng(0).uniform(0, 10, 400))[
+        :: -1 if descending else 1
+    ]
     frame = pd.DataFrame({"kwh": numbers})
     frame.to_csv("s.csv", index=False)
     frame.to_parquet("s.parquet", index=False)
-    with pytest.raises(InputError, match="the records stand in an order that tells of 'kwh'"):
+    with pytest.raises(
+        InputError, match="the records stand in an order that tells of 'kwh'"
+    ):
         apply_mechanism("m.json", f"s.{kind}", f"p.{kind}")
     with pytest.warns(UserWarning, match="the records stand in an order"):
         sanitise(frame, MechanismFile.load("m.json"))
     for keep in ({"keep_order": True}, {"shuffle": True}):
-        assert apply_mechanism("m.json", f"s.{kind}", f"p.{kind}", records=keep, force=True).records == 400
+        assert (
+            apply_mechanism(
+                "m.json", f"s.{kind}", f"p.{kind}", records=keep, force=True
+            ).records
+            == 400
+        )
     one = np.append(numbers, 5.0)  # no longer sorted
     pd.DataFrame({"kwh": one}).to_csv("t.csv", index=False)
     assert apply_mechanism("m.json", "t.csv", "p.csv", force=True).records == 401
@@ -263,7 +336,8 @@ def test_a_copy_of_the_numbers_is_refused(table, name):
         lambda **how: sanitise(frame, MechanismFile.load("m.json"), **how),
     ):
         with pytest.raises(
-            InputError, match=f"the column '{name}' (looks like|stands for) the useful column 'kwh'"
+            InputError,
+            match=f"the column '{name}' (looks like|stands for) the useful column 'kwh'",
         ):
             released()
         assert released(drop=(name,)) is not None
@@ -275,7 +349,8 @@ def test_frames_are_charged_to_the_ledger(table):
     sanitise(table.iloc[::-1], made, identity="house", ledger="l.db")
     other = mechanism(layout="uniform", epsilon=1)
     with pytest.warns(
-        UserWarning, match="all 2 releases of 'kwh' of these records together tell at most 9 bits"
+        UserWarning,
+        match="all 2 releases of 'kwh' of these records together tell at most 9 bits",
     ):
         sanitise(table, other, identity="house", ledger="l.db")
     with pytest.raises(InputError, match="sees none of a lazy table"):
@@ -285,7 +360,10 @@ def test_frames_are_charged_to_the_ledger(table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"policy": Policy(unknown="marginal")}, "a mechanism draws nothing: leave out key, form, policy"),
+        (
+            {"policy": Policy(unknown="marginal")},
+            "a mechanism draws nothing: leave out key, form, policy",
+        ),
         ({"form": "posterior-draw"}, "a mechanism draws nothing"),
         ({"row_numbers": "house"}, "a mechanism draws nothing"),
         ({"key": Key.fresh()}, "a mechanism draws nothing: leave out key"),
@@ -308,7 +386,9 @@ def test_bad_records_and_mechanisms(table):
         (np.nan, "the column 'kwh' is empty there"),
     ):
         bad = table.assign(kwh=[*KWH[:5], value, *KWH[6:]])
-        with pytest.raises(InputError, match=rf"row number 5 \(counted from 0\): {message}"):
+        with pytest.raises(
+            InputError, match=rf"row number 5 \(counted from 0\): {message}"
+        ):
             sanitise(bad, made)
     grouped = mechanism(query="mean", group_by=("house",))
     with pytest.raises(InputError, match="this mechanism answers for groups"):

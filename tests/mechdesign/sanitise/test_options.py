@@ -11,7 +11,12 @@ import pytest
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.sanitise import sanitise, sanitise_dask, sanitise_file, sanitise_spark
-from mechdesign.sanitise.options import FileKeywords, ReleaseKeywords, ReleaseOptions, StepKeywords
+from mechdesign.sanitise.options import (
+    FileKeywords,
+    ReleaseKeywords,
+    ReleaseOptions,
+    StepKeywords,
+)
 from tests.mechdesign.sanitise.records import KEY, mixing_channel
 
 ALL = [each.name for each in fields(ReleaseOptions)]
@@ -24,11 +29,18 @@ FILES = ("columns", "into", "correlated", "shuffle")
 
 def test_type_checkers_are_told_the_same_as_the_dataclass():
     assert set(ReleaseKeywords.__annotations__) == set(ALL)
-    assert set(FileKeywords.__annotations__) == set(ALL) - {"key", "ledger", "row_numbers"}
+    assert set(FileKeywords.__annotations__) == set(ALL) - {
+        "key",
+        "ledger",
+        "row_numbers",
+    }
     assert set(StepKeywords.__annotations__) == set(ALL) - set(FILES)
     for keywords in (ReleaseKeywords, FileKeywords, StepKeywords):
         for name, hint in keywords.__annotations__.items():
-            assert getattr(hint, "__forward_arg__", hint) == ReleaseOptions.__annotations__[name]
+            assert (
+                getattr(hint, "__forward_arg__", hint)
+                == ReleaseOptions.__annotations__[name]
+            )
 
 
 @pytest.mark.parametrize(
@@ -67,8 +79,14 @@ def test_a_file_has_no_key_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": "job"}, "columns [(]'job'[)] must be a mapping from the channel's names"),
-        ({"identity": 3}, "identity .* must be the name of a column, or a sequence of them"),
+        (
+            {"columns": "job"},
+            "columns [(]'job'[)] must be a mapping from the channel's names",
+        ),
+        (
+            {"identity": 3},
+            "identity .* must be the name of a column, or a sequence of them",
+        ),
         ({"row_numbers": ["n"]}, r"row_numbers .* must be the name of a column"),
         ({"form": "code"}, r"the form [(]'code'[)] must be one of"),
         ({"policy": "refuse"}, "policy [(]'refuse'[)] must be a Policy"),

@@ -12,7 +12,11 @@ from mechdesign.tables.variable import Variable
 
 def channel_of(useful, sensitive=()):
     x = Variable(tuple(useful), (("a",) * len(useful), ("b",) * len(useful)))
-    s = Variable(tuple(sensitive), (("u",) * len(sensitive), ("v",) * len(sensitive))) if sensitive else None
+    s = (
+        Variable(tuple(sensitive), (("u",) * len(sensitive), ("v",) * len(sensitive)))
+        if sensitive
+        else None
+    )
     return Channel(x, ("y", "z"), ((1, 0), (0, 1)), 1, sensitive=s)
 
 
@@ -69,10 +73,16 @@ def test_several_channels():
 def test_added_columns_come_last():
     found = plan([PLACE, JOB], into=[["place"], ["work"]])
     assert found.header == (*HEADER, "place", "work")
-    assert found.columns[-2:] == (OutputColumn("place", None, (0, 0)), OutputColumn("work", None, (1, 0)))
+    assert found.columns[-2:] == (
+        OutputColumn("place", None, (0, 0)),
+        OutputColumn("work", None, (1, 0)),
+    )
     assert "'city', 'street', 'job' stays beside" in found.notices[0]
     drawn = plan([PLACE], into=[["town", "road"]], form=POSTERIOR_DRAW)
-    assert drawn.columns[-2:] == (OutputColumn("town", None, (0, 0)), OutputColumn("road", None, (0, 1)))
+    assert drawn.columns[-2:] == (
+        OutputColumn("town", None, (0, 0)),
+        OutputColumn("road", None, (0, 1)),
+    )
 
 
 def test_identifiers_and_renamed_columns():
@@ -83,11 +93,17 @@ def test_identifiers_and_renamed_columns():
 
 def test_private_columns_stay_only_on_demand():
     header = ["income", "job", "wealth"]
-    with pytest.raises(InputError, match="the sensitive column 'income' would stay in the output"):
+    with pytest.raises(
+        InputError, match="the sensitive column 'income' would stay in the output"
+    ):
         plan([JOB], header)
-    with pytest.raises(InputError, match=r"the correlated column 'wealth' would stay .*keep_sensitive="):
+    with pytest.raises(
+        InputError, match=r"the correlated column 'wealth' would stay .*keep_sensitive="
+    ):
         plan([JOB], ["job", "wealth"], correlated=["wealth"])
-    assert plan([JOB], header, correlated=["wealth"], keep_sensitive=True).kept_private == (
+    assert plan(
+        [JOB], header, correlated=["wealth"], keep_sensitive=True
+    ).kept_private == (
         "income",
         "wealth",
     )
@@ -95,21 +111,37 @@ def test_private_columns_stay_only_on_demand():
 
 
 @pytest.mark.parametrize(
-    "name", ["Income", " income", "income ", "in_come", "income\u200b", "\ufeffincome", "ｉncome"]
+    "name",
+    [
+        "Income",
+        " income",
+        "income ",
+        "in_come",
+        "income\u200b",
+        "\ufeffincome",
+        "ｉncome",
+    ],
 )
 def test_names_that_hardly_differ_from_the_sensitive_one(name):
     with pytest.raises(
-        InputError, match=r"looks like the sensitive column 'income' and would stay .*\(drop=\).*\(keep=\)"
+        InputError,
+        match=r"looks like the sensitive column 'income' and would stay .*\(drop=\).*\(keep=\)",
     ):
         plan([JOB], ["job", name])
     assert plan([JOB], ["job", name], keep_sensitive=True).header == ("job", name)
-    assert plan([JOB], ["job", name], rename={"job": name}, into=[["y"]]).released == ("y",)
+    assert plan([JOB], ["job", name], rename={"job": name}, into=[["y"]]).released == (
+        "y",
+    )
     with pytest.raises(InputError, match=r"the sensitive column .* would stay"):
         plan([JOB], ["job", name], rename={"income": name})
 
 
 def test_names_without_letters_are_like_no_other():
-    assert plan([channel_of(["job"], ["?"])], ["job", "!", ""]).header == ("job", "!", "")
+    assert plan([channel_of(["job"], ["?"])], ["job", "!", ""]).header == (
+        "job",
+        "!",
+        "",
+    )
 
 
 def test_a_released_column_may_be_called_correlated_but_not_kept_so():
@@ -119,7 +151,10 @@ def test_a_released_column_may_be_called_correlated_but_not_kept_so():
 
 
 def test_a_public_channel_cannot_tell():
-    assert "does not say which columns are sensitive" in plan([channel_of(["job"])]).notices[0]
+    assert (
+        "does not say which columns are sensitive"
+        in plan([channel_of(["job"])]).notices[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,14 +170,22 @@ def test_a_public_channel_cannot_tell():
             {"rename": {"work": "x"}},
             r"the channels have no column 'work' to rename \(their columns: ",
         ),
-        ([JOB], {"rename": {"job": "jbo"}}, "there is no column 'jbo'; did you mean 'job'"),
+        (
+            [JOB],
+            {"rename": {"job": "jbo"}},
+            "there is no column 'jbo'; did you mean 'job'",
+        ),
         ([JOB], {"rename": {"income": "earnings"}}, "there is no column 'earnings'"),
         (
             [PLACE],
             {"rename": {"city": "street"}},
             "one column of the file cannot stand for two of the channel",
         ),
-        ([JOB, JOB], {}, "two channels release the column 'job': together they would tell more of a record"),
+        (
+            [JOB, JOB],
+            {},
+            "two channels release the column 'job': together they would tell more of a record",
+        ),
         (
             [JOB, channel_of(["note"], ["job"])],
             {},
@@ -150,15 +193,31 @@ def test_a_public_channel_cannot_tell():
         ),
         ([JOB], {"correlated": ["wealth"]}, "there is no column 'wealth'"),
         ([JOB], {"identity": ["idd"]}, "there is no column 'idd'; did you mean 'id'"),
-        ([JOB], {"identity": ["job"]}, "the column 'job' is useful or sensitive and cannot identify records"),
+        (
+            [JOB],
+            {"identity": ["job"]},
+            "the column 'job' is useful or sensitive and cannot identify records",
+        ),
         (
             [JOB],
             {"into": [["note"]]},
             "the file has another column 'note', the name of the released one; rename it",
         ),
-        ([JOB], {"into": [["a", "b"]]}, "give a name for every column that is added: one for 'job'"),
-        ([PLACE, JOB], {"into": [["a"]]}, "column that is added: one for 'city,street', one for 'job'"),
-        ([PLACE], {"header": ["city", "street", "city,street"]}, "the file has another column 'city,street'"),
+        (
+            [JOB],
+            {"into": [["a", "b"]]},
+            "give a name for every column that is added: one for 'job'",
+        ),
+        (
+            [PLACE, JOB],
+            {"into": [["a"]]},
+            "column that is added: one for 'city,street', one for 'job'",
+        ),
+        (
+            [PLACE],
+            {"header": ["city", "street", "city,street"]},
+            "the file has another column 'city,street'",
+        ),
     ],
 )
 def test_refusals(channels, options, message):

@@ -15,7 +15,9 @@ from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.sanitise import quantise
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table, share_of
 
-ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in range(1, 5))
+ROWS = "house,day,kwh\n" + "".join(
+    f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in range(1, 5)
+)
 
 
 @given(st.fractions(0, 60, max_denominator=8), st.integers(1, 60))
@@ -54,10 +56,17 @@ def plainly(query, quantizers):
     rows = [line.split(",") for line in ROWS.splitlines()[1:]]
     if query == "identity":
         cells = [
-            float(quantizers[1].midpoint(bisect_right(quantizers[1].edges[1:-1], Fraction(float(r[2])))))
+            float(
+                quantizers[1].midpoint(
+                    bisect_right(quantizers[1].edges[1:-1], Fraction(float(r[2])))
+                )
+            )
             for r in rows
         ]
-        return [["house", "day", "kwh"], *([*r[:2], repr(cell)] for r, cell in zip(rows, cells, strict=True))]
+        return [
+            ["house", "day", "kwh"],
+            *([*r[:2], repr(cell)] for r, cell in zip(rows, cells, strict=True)),
+        ]
     out = [["day", "records", f"{query}_kwh"]]
     for day in "1234":
         values = [Fraction(float(r[2])) for r in rows if r[1] == day]
@@ -69,7 +78,11 @@ def plainly(query, quantizers):
             quantizer.edges[cell + 1],
         )
         if query == "count":
-            inside = [k for k in range(len(values) + 1) if low <= k and (k < high or high == len(values))]
+            inside = [
+                k
+                for k in range(len(values) + 1)
+                if low <= k and (k < high or high == len(values))
+            ]
             low, high = inside[0], inside[-1]
         out.append([day, str(len(values)), repr(float(Fraction(low + high) / 2))])
     return out
@@ -80,7 +93,10 @@ def plainly(query, quantizers):
 def test_the_stream_writes_what_the_plainest_program_would(folder, query, layout):
     done = quantise_table("in.csv", "b.csv", asked(query, layout=layout))
     quantizers = {m.individuals: m.quantizer for m in done.mechanism.mechanisms}
-    written = [line.split(",") for line in (folder / "b.csv").read_text(encoding="utf-8").splitlines()]
+    written = [
+        line.split(",")
+        for line in (folder / "b.csv").read_text(encoding="utf-8").splitlines()
+    ]
     assert written == plainly(query, quantizers)
     assert done.new_sizes == ()
     assert read_verified("b.csv.mechanism.json").satisfied
@@ -95,7 +111,9 @@ def test_counts_have_no_cells_between_whole_numbers(folder):
 
 
 def test_a_record_behind_dropped_ones_is_named_by_its_own_line(folder):
-    (folder / "gaps.csv").write_text("day,house,kwh\n1,a,\n1,b,2\n,c,3\n1,d,99\n", encoding="utf-8")
+    (folder / "gaps.csv").write_text(
+        "day,house,kwh\n1,a,\n1,b,2\n,c,3\n1,d,99\n", encoding="utf-8"
+    )
     with pytest.raises(InputError, match="line 5: the value lies outside"):
         quantise_table("gaps.csv", "b.csv", asked(missing="drop"))
 
@@ -103,7 +121,9 @@ def test_a_record_behind_dropped_ones_is_named_by_its_own_line(folder):
 @pytest.mark.parametrize("query", ["identity", "mean"])
 def test_a_total_is_kept_over_all_answers(folder, query):
     """Each house has 4 answers: 7 bits are 128 >= 3^4 outputs, and 4^4 would be too many."""
-    done = quantise_table("in.csv", "o.csv", asked(query, epsilon="99"), total_epsilon="7")
+    done = quantise_table(
+        "in.csv", "o.csv", asked(query, epsilon="99"), total_epsilon="7"
+    )
     found = read_verified("o.csv.mechanism.json")
     assert (done.answers_each, found.outputs, found.allowed) == (4, 3, 3)
     assert done.total_epsilon == pytest.approx(4 * math.log2(3))
@@ -112,20 +132,26 @@ def test_a_total_is_kept_over_all_answers(folder, query):
 
 
 def test_totals_that_are_refused(folder):
-    with pytest.raises(InputError, match="2 bits for 4 answers are less than one bit for each"):
+    with pytest.raises(
+        InputError, match="2 bits for 4 answers are less than one bit for each"
+    ):
         quantise_table("in.csv", "o.csv", asked(), total_epsilon="2")
     with pytest.raises(InputError, match="name the column that identifies individuals"):
         quantise_table("in.csv", "o.csv", asked(individual=None), total_epsilon="9")
     with pytest.raises(InputError, match="must be a number of bits"):
         quantise_table("in.csv", "o.csv", asked(), total_epsilon="many")
-    with pytest.raises(InputError, match=r"missing .* must be one of refuse, symbol, drop"):
+    with pytest.raises(
+        InputError, match=r"missing .* must be one of refuse, symbol, drop"
+    ):
         quantise_table("in.csv", "o.csv", asked(missing="zero"))
     assert not (folder / "o.csv").exists()
 
 
 def test_group_sizes_do_not_share_thresholds(folder):
     """Many sizes of groups: each has all the outputs of its budget (a group of 600 used 4 of 16)."""
-    rows = "day,kwh\n" + "".join(f"{n},1\n" * n for n in (1, 5, 200, 600, *range(300, 330)))
+    rows = "day,kwh\n" + "".join(
+        f"{n},1\n" * n for n in (1, 5, 200, 600, *range(300, 330))
+    )
     (folder / "sizes.csv").write_text(rows, encoding="utf-8")
     done = quantise_table("sizes.csv", "o.csv", asked(individual=None, epsilon="4"))
     assert {m.certificate.outputs for m in done.mechanism.mechanisms} == {16}
@@ -137,7 +163,12 @@ def test_an_input_that_changes_after_its_answers_were_counted(tmp_path, monkeypa
     path = tmp_path / "in.csv"
     path.write_text("who,day,v\n1,a,2\n2,a,3\n1,b,4\n2,b,1\n")
     options = QuantizeOptions(
-        column="v", epsilon=None, query="sum", group_by=("day",), range_text="0,9", individual="who"
+        column="v",
+        epsilon=None,
+        query="sum",
+        group_by=("day",),
+        range_text="0,9",
+        individual="who",
     )
 
     def grown(*given):
@@ -146,6 +177,8 @@ def test_an_input_that_changes_after_its_answers_were_counted(tmp_path, monkeypa
         return share_of(*given)
 
     monkeypatch.setattr(quantise, "share_of", grown)
-    with pytest.raises(InputError, match="changed while it was read, and nothing was written"):
+    with pytest.raises(
+        InputError, match="changed while it was read, and nothing was written"
+    ):
         quantise_table(path, tmp_path / "out.csv", options, total_epsilon=8)
     assert list(tmp_path.iterdir()) == [path]

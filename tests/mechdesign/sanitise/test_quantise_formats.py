@@ -27,7 +27,12 @@ METERS = [
 IDENTITY = QuantizeOptions(column="kwh", epsilon=1, range_text="0,10", missing="drop")
 
 MEAN = QuantizeOptions(
-    column="kwh", epsilon=1, query="mean", group_by=("house",), range_text="0,10", missing="drop"
+    column="kwh",
+    epsilon=1,
+    query="mean",
+    group_by=("house",),
+    range_text="0,10",
+    missing="drop",
 )
 
 
@@ -39,7 +44,10 @@ def test_a_column_is_replaced(tmp_path, way):
     expected = [[*METERS[0]], ["hé", "2.5", "x"], ["b", "7.5", "a"], ["hé", "2.5", "w"]]
     assert rows_of(target, text) == expected
     if way == "Parquet":
-        assert [group.num_rows for group in map(pq.read_metadata(target).row_group, range(2))] == [2, 1]
+        assert [
+            group.num_rows
+            for group in map(pq.read_metadata(target).row_group, range(2))
+        ] == [2, 1]
     elif (
         path.suffix not in (".gz", ".zst") and way != "quoted"
     ):  # written cells have quotes if they need them
@@ -70,9 +78,14 @@ def test_the_name_of_the_release_says_how_it_is_compressed(tmp_path):
     path, _ = written(tmp_path, "plain", METERS)
     quantise_table(path, tmp_path / "o.csv.gz", IDENTITY)
     quantise_table(path, tmp_path / "o.csv", IDENTITY)
-    assert gzip.decompress((tmp_path / "o.csv.gz").read_bytes()) == (tmp_path / "o.csv").read_bytes()
+    assert (
+        gzip.decompress((tmp_path / "o.csv.gz").read_bytes())
+        == (tmp_path / "o.csv").read_bytes()
+    )
     quantise_table(path, tmp_path / "m.csv.gz", MEAN)
-    assert gzip.decompress((tmp_path / "m.csv.gz").read_bytes()).startswith(b"house,records,mean_kwh\n")
+    assert gzip.decompress((tmp_path / "m.csv.gz").read_bytes()).startswith(
+        b"house,records,mean_kwh\n"
+    )
 
 
 def test_a_group_that_needs_quotes_or_cannot_be_written(tmp_path):
@@ -81,25 +94,41 @@ def test_a_group_that_needs_quotes_or_cannot_be_written(tmp_path):
         path,
         tmp_path / "o.csv",
         QuantizeOptions(
-            column="kwh", epsilon=1, query="sum", group_by=("g",), range_text="0,10", missing="symbol"
+            column="kwh",
+            epsilon=1,
+            query="sum",
+            group_by=("g",),
+            range_text="0,10",
+            missing="symbol",
         ),
         text=text,
     )
-    assert (tmp_path / "o.csv").read_text().startswith('g,records,sum_kwh\n"a,""b""\n",1,')
+    assert (
+        (tmp_path / "o.csv").read_text().startswith('g,records,sum_kwh\n"a,""b""\n",1,')
+    )
     path, text = written(tmp_path, "Latin-1", [("g", "kwh"), ("é", "1"), ("e", "2")])
     quantise_table(
         path,
         tmp_path / "p.csv",
-        QuantizeOptions(column="kwh", epsilon=1, query="sum", group_by=("g",), range_text="0,10"),
+        QuantizeOptions(
+            column="kwh", epsilon=1, query="sum", group_by=("g",), range_text="0,10"
+        ),
         text=text,
     )
-    assert (tmp_path / "p.csv").read_bytes().startswith("g,records,sum_kwh\né,1,".encode("latin-1"))
+    assert (
+        (tmp_path / "p.csv")
+        .read_bytes()
+        .startswith("g,records,sum_kwh\né,1,".encode("latin-1"))
+    )
 
 
 @pytest.mark.parametrize("block", [8, 50, 1 << 20])
 def test_batches_do_not_show(tmp_path, monkeypatch, block):
     rows = [("who", "day", "kwh")]
-    rows += [(f"p{i % 40}", f"d{i // 40}", "" if i % 7 == 0 else f"{i % 10}.{i}") for i in range(200)]
+    rows += [
+        (f"p{i % 40}", f"d{i // 40}", "" if i % 7 == 0 else f"{i % 10}.{i}")
+        for i in range(200)
+    ]
     path, _ = written(tmp_path, "plain", rows)
     monkeypatch.setattr(csv_split, "BLOCK", block)
     quantise_table(path, tmp_path / "o.csv", IDENTITY)
@@ -133,28 +162,48 @@ def test_batches_do_not_show(tmp_path, monkeypatch, block):
             [("a", "1"), ("b", "2"), ("c", "3"), ("b", "4")],
             "an individual has several records in one group",
         ),
-        ("who", [("", "1"), ("b", "2"), ("", "3")], "line 2: the column 'who' is empty there"),
-        (None, [("a", "1"), ("b", "many")], "line 3: the column 'kwh' holds no finite number"),
+        (
+            "who",
+            [("", "1"), ("b", "2"), ("", "3")],
+            "line 2: the column 'who' is empty there",
+        ),
+        (
+            None,
+            [("a", "1"), ("b", "many")],
+            "line 3: the column 'kwh' holds no finite number",
+        ),
     ],
 )
 @pytest.mark.parametrize("block", [4, 1 << 20])
-def test_messages_count_the_records_of_the_file(tmp_path, monkeypatch, block, individual, rows, message):
+def test_messages_count_the_records_of_the_file(
+    tmp_path, monkeypatch, block, individual, rows, message
+):
     monkeypatch.setattr(csv_split, "BLOCK", block)
     path, _ = written(tmp_path, "plain", [("who", "kwh"), *rows])
-    options = QuantizeOptions(column="kwh", epsilon=1, query="sum", range_text="0,10", individual=individual)
+    options = QuantizeOptions(
+        column="kwh", epsilon=1, query="sum", range_text="0,10", individual=individual
+    )
     with pytest.raises(InputError, match=message):
         quantise_table(path, tmp_path / "o.csv", options)
     assert not (tmp_path / "o.csv").exists()
 
 
-def test_notes_of_pandas_stay_true_of_a_column_that_becomes_doubles_and_those_of_spark_go(tmp_path):
+def test_notes_of_pandas_stay_true_of_a_column_that_becomes_doubles_and_those_of_spark_go(
+    tmp_path,
+):
     frame = pd.DataFrame({"kwh": [1, 9, 4], "job": ["a", "b", "c"]})
     table = pa.Table.from_pandas(frame)
     notes = {**table.schema.metadata, SPARK: b"{}"}
-    pq.write_table(table.replace_schema_metadata(notes), tmp_path / "in.parquet", compression="zstd")
+    pq.write_table(
+        table.replace_schema_metadata(notes),
+        tmp_path / "in.parquet",
+        compression="zstd",
+    )
     quantise_table(tmp_path / "in.parquet", tmp_path / "out.parquet", IDENTITY)
     read = pd.read_parquet(io.BytesIO((tmp_path / "out.parquet").read_bytes()))
-    pd.testing.assert_frame_equal(read, pd.DataFrame({"kwh": [2.5, 7.5, 2.5], "job": ["a", "b", "c"]}))
+    pd.testing.assert_frame_equal(
+        read, pd.DataFrame({"kwh": [2.5, 7.5, 2.5], "job": ["a", "b", "c"]})
+    )
     copy = pq.read_metadata(tmp_path / "out.parquet")
     assert SPARK not in copy.metadata  # Spark then reads the types of the file
     assert copy.row_group(0).column(0).compression == "ZSTD"
@@ -171,7 +220,13 @@ def test_cells_without_quotes_cannot_hold_a_delimiter(tmp_path):
     quantise_table(
         path,
         tmp_path / "o.csv",
-        QuantizeOptions(column="kwh", epsilon=1, query="sum", group_by=("g",), range_text="0,10"),
+        QuantizeOptions(
+            column="kwh", epsilon=1, query="sum", group_by=("g",), range_text="0,10"
+        ),
         text=text,
     )
-    assert (tmp_path / "o.csv").read_text().startswith(csv_text([("g", "records", "sum_kwh")], delimiter="|"))
+    assert (
+        (tmp_path / "o.csv")
+        .read_text()
+        .startswith(csv_text([("g", "records", "sum_kwh")], delimiter="|"))
+    )

@@ -57,7 +57,9 @@ def made(query, source="in.csv", **changes):
 def test_the_same_data_give_the_same_bytes(folder, query):
     made(query)
     equals = "1.0" if query == "count" else None
-    done = apply_mechanism("m.json", "in.csv", "again.csv", individual="house", equals=equals)
+    done = apply_mechanism(
+        "m.json", "in.csv", "again.csv", individual="house", equals=equals
+    )
     assert (folder / "again.csv").read_bytes() == (folder / "out.csv").read_bytes()
     beside = read_verified("again.csv.mechanism.json")
     assert (
@@ -65,7 +67,9 @@ def test_the_same_data_give_the_same_bytes(folder, query):
         == (beside.answers_each, beside.total_epsilon)
         == (2, 2 * beside.mechanism.mechanisms[0].certificate.epsilon)
     )
-    assert check_quantised("m.json", "again.csv", data="in.csv", equals=equals).satisfied
+    assert check_quantised(
+        "m.json", "again.csv", data="in.csv", equals=equals
+    ).satisfied
 
 
 def test_next_month_has_other_groups(folder):
@@ -84,12 +88,16 @@ def test_next_month_has_other_groups(folder):
 
 def test_any_text_file_and_parquet_in_and_out(folder):
     made("identity")
-    (folder / "in.tsv.gz").write_bytes(gzip.compress(ROWS.replace(",", "\t").encode("latin-1")))
+    (folder / "in.tsv.gz").write_bytes(
+        gzip.compress(ROWS.replace(",", "\t").encode("latin-1"))
+    )
     text = TextOptions(delimiter="\t", encoding="latin-1")
     apply_mechanism("m.json", "in.tsv.gz", "o.tsv", text=text)
     out = (folder / "out.csv").read_text(encoding="utf-8").splitlines()
     shown = (folder / "o.tsv").read_text(encoding="latin-1").splitlines()
-    assert [line.split(",")[2] for line in out] == [line.split("\t")[2] for line in shown]
+    assert [line.split(",")[2] for line in out] == [
+        line.split("\t")[2] for line in shown
+    ]
     table = pa.table({"kwh": [1.0, 9.5, 0.0], "day": ["a", "a", "b"]})
     pq.write_table(table, "in.parquet")
     apply_mechanism("m.json", "in.parquet", "o.parquet")
@@ -97,14 +105,18 @@ def test_any_text_file_and_parquet_in_and_out(folder):
     made("mean")
     apply_mechanism("m.json", "in.parquet", "g.parquet")
     assert pq.read_table("g.parquet").column_names == ["day", "records", "mean_kwh"]
-    with pytest.raises(InputError, match="input is a Parquet file and so is the output"):
+    with pytest.raises(
+        InputError, match="input is a Parquet file and so is the output"
+    ):
         apply_mechanism("m.json", "in.parquet", "g.csv")
 
 
 def test_clipping_is_counted_and_refusals_tell_no_value(folder):
     made("identity")
     (folder / "far.csv").write_text("kwh\n3\n777.25\n", encoding="utf-8")
-    with pytest.raises(InputError, match="line 3: the value lies outside the range 0 to 10") as refusal:
+    with pytest.raises(
+        InputError, match="line 3: the value lies outside the range 0 to 10"
+    ) as refusal:
         apply_mechanism("m.json", "far.csv", "o.csv")
     assert "777" not in str(refusal.value)
     assert not (folder / "o.csv").exists()
@@ -117,7 +129,11 @@ def test_clipping_is_counted_and_refusals_tell_no_value(folder):
 @pytest.mark.parametrize(
     ("rows", "query", "message"),
     [
-        ("kwh\n1\nx y\n", "identity", "line 3: the column 'kwh' holds no finite number there"),
+        (
+            "kwh\n1\nx y\n",
+            "identity",
+            "line 3: the column 'kwh' holds no finite number there",
+        ),
         ("kwh,a\n1,2\n,2\n", "identity", "line 3: the column 'kwh' is empty there"),
         ("kwh\nnan\n", "identity", "holds no finite number"),
         ("kwh\n1e999\n", "identity", "holds no finite number"),
@@ -141,10 +157,15 @@ def test_data_that_are_refused(folder, rows, query, message):
 
 def test_a_count_needs_zeros_and_ones_or_a_value(folder):
     made("count")
-    with pytest.raises(InputError, match="neither 0 nor 1 there; to count records with some value, name it"):
+    with pytest.raises(
+        InputError,
+        match="neither 0 nor 1 there; to count records with some value, name it",
+    ):
         apply_mechanism("m.json", "in.csv", "o.csv")
     made("mean")
-    with pytest.raises(InputError, match="is for a mechanism that counts, not for the mean"):
+    with pytest.raises(
+        InputError, match="is for a mechanism that counts, not for the mean"
+    ):
         apply_mechanism("m.json", "in.csv", "o.csv", equals="1")
 
 
@@ -170,18 +191,28 @@ def test_forged_releases_are_found(folder):
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), numbers), min_size=1, max_size=40))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), numbers),
+        min_size=1,
+        max_size=40,
+    )
+)
 def test_group_sums_are_exact(rows):
     """sum of doubles by group == sum of their fractions, whatever their exponents and in whatever batches."""
     groups, exact = Groups(), {}
     for part in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
         if part:
             one, two, values = zip(*part, strict=True)
-            groups.add([encode(pa.array(key), "key") for key in (one, two)], np.array(values))
+            groups.add(
+                [encode(pa.array(key), "key") for key in (one, two)], np.array(values)
+            )
     for one, two, value in rows:
         exact[one, two] = exact.get((one, two), 0) + Fraction(value)
     many, unit = groups.totals()
-    assert dict(zip(groups.keys, (total * unit for total in many), strict=True)) == exact
+    assert (
+        dict(zip(groups.keys, (total * unit for total in many), strict=True)) == exact
+    )
     assert sum(groups.sizes) == len(rows)
 
 
@@ -220,7 +251,11 @@ def test_many_group_columns_and_many_people():
     rows = [tuple(rng.randrange(30) for _ in range(4)) for _ in range(500)]
     groups = Groups()
     people = encode([str(k) for k in range(500)], "person")
-    groups.add([encode([str(r[k]) for r in rows], "key") for k in range(4)], np.ones(500), people)
+    groups.add(
+        [encode([str(r[k]) for r in rows], "key") for k in range(4)],
+        np.ones(500),
+        people,
+    )
     assert len(groups.keys) == len(set(rows))
     assert groups.keys == [tuple(map(str, key)) for key in dict.fromkeys(rows)]
     assert groups.most_answers() == 1
@@ -232,13 +267,19 @@ def test_words_and_records(folder, query):
     found = verify_file("m.json")
     assert "keeps what its file says" in words.text_of("audit", found)
     assert words.verdict_record(found)["satisfied"] is True
-    assert f"{found.mechanism.mechanisms[0].quantizer.levels} level" in words.text_of("show", found)
+    assert f"{found.mechanism.mechanisms[0].quantizer.levels} level" in words.text_of(
+        "show", found
+    )
     rows = words.cells_csv(found).splitlines()
     assert len(rows) == 1 + sum(m.quantizer.levels for m in found.mechanism.mechanisms)
     assert words.budget_rows(found)[0]["outputs"] == found.outputs
     assert "worst error" in words.text_of("budget", found, words.budget_rows(found))
     done = apply_mechanism(
-        "m.json", "in.csv", "o.csv", individual="house", equals="1.0" if query == "count" else None
+        "m.json",
+        "in.csv",
+        "o.csv",
+        individual="house",
+        equals="1.0" if query == "count" else None,
     )
     assert "For you alone" in words.text_of("apply", done, "o.csv")
     assert words.applied_record(done, "o.csv")["guarantee"]["outputs"] == found.outputs

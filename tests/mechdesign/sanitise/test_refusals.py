@@ -24,24 +24,40 @@ def source(tmp_path):
 
 def assert_refused(message, channel, source, target, **options):
     """The call must fail with the message and leave the folder as it was."""
-    before = {p: p.read_bytes() if p.is_file() else None for p in source.parent.rglob("*")}
+    before = {
+        p: p.read_bytes() if p.is_file() else None for p in source.parent.rglob("*")
+    }
     with pytest.raises(InputError, match=message) as caught:
         sanitise_file(channel, source, target, **options)
     assert "\n" not in str(caught.value)
-    assert {p: p.read_bytes() if p.is_file() else None for p in source.parent.rglob("*")} == before
+    assert {
+        p: p.read_bytes() if p.is_file() else None for p in source.parent.rglob("*")
+    } == before
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,job\n1,a\n2,Sale\n", r"in\.csv, line 3: the channel does not know the symbol 'Sale' of 'job'"),
+        (
+            "id,job\n1,a\n2,Sale\n",
+            r"in\.csv, line 3: the channel does not know the symbol 'Sale' of 'job'",
+        ),
         (
             "id,job\n1,a\n2,\n",
             r"in\.csv, line 3: the column 'job' has an empty cell, which the channel has no row for",
         ),
-        ('id,job\n"1\n1",a\n2,d\n', r"in\.csv, line 4: the channel does not know the symbol 'd'"),
-        ("id,job\n1,a \n", r"in\.csv, line 2: .* symbol 'a ' of 'job'; did you mean 'a'\?"),
-        ("id,work\n1,a\n", r"in\.csv: there is no column 'job' \(columns: 'id', 'work'\)"),
+        (
+            'id,job\n"1\n1",a\n2,d\n',
+            r"in\.csv, line 4: the channel does not know the symbol 'd'",
+        ),
+        (
+            "id,job\n1,a \n",
+            r"in\.csv, line 2: .* symbol 'a ' of 'job'; did you mean 'a'\?",
+        ),
+        (
+            "id,work\n1,a\n",
+            r"in\.csv: there is no column 'job' \(columns: 'id', 'work'\)",
+        ),
         (
             "rel,job\nw,a\n",
             r"in\.csv: the sensitive column 'rel' would stay in the output; remove it .*keep.sensitive",
@@ -52,7 +68,9 @@ def assert_refused(message, channel, source, target, **options):
     ],
 )
 @pytest.mark.parametrize("block", [4, 1 << 20])
-def test_what_is_wrong_with_the_input(channel, source, monkeypatch, text, message, block):
+def test_what_is_wrong_with_the_input(
+    channel, source, monkeypatch, text, message, block
+):
     monkeypatch.setattr(csv_split, "BLOCK", block)
     source.write_text(text)
     assert_refused(message, channel, source, source.with_name("out.csv"))
@@ -72,18 +90,38 @@ def test_targets_that_cannot_be_written(channel, source):
     folder.mkdir()
     source.with_name("old.csv").write_text("old")
     os.link(source, source.with_name("link.csv"))
-    assert_refused(r"old\.csv exists; .*force", channel, source, source.with_name("old.csv"))
-    assert_refused(r"folder is a folder; give the name of a file", channel, source, folder)
+    assert_refused(
+        r"old\.csv exists; .*force", channel, source, source.with_name("old.csv")
+    )
+    assert_refused(
+        r"folder is a folder; give the name of a file", channel, source, folder
+    )
     assert_refused(r"folder is a folder", channel, source, folder, force=True)
-    assert_refused("/dev/null is no ordinary file", channel, source, Path("/dev/null"), force=True)
-    assert_refused(r"in\.csv is the input file itself", channel, source, source, force=True)
     assert_refused(
-        r"link\.csv is the input file itself", channel, source, source.with_name("link.csv"), force=True
+        "/dev/null is no ordinary file", channel, source, Path("/dev/null"), force=True
     )
     assert_refused(
-        r"out\.csv cannot be written: there is no folder", channel, source, source.parent / "none" / "out.csv"
+        r"in\.csv is the input file itself", channel, source, source, force=True
     )
-    assert_refused(r"out\.csv cannot be written: there is no folder", channel, source, source / "out.csv")
+    assert_refused(
+        r"link\.csv is the input file itself",
+        channel,
+        source,
+        source.with_name("link.csv"),
+        force=True,
+    )
+    assert_refused(
+        r"out\.csv cannot be written: there is no folder",
+        channel,
+        source,
+        source.parent / "none" / "out.csv",
+    )
+    assert_refused(
+        r"out\.csv cannot be written: there is no folder",
+        channel,
+        source,
+        source / "out.csv",
+    )
     assert_refused(
         r"out\.parquet: the input is a CSV file and so is the output",
         channel,
@@ -98,7 +136,10 @@ def test_a_folder_that_refuses(channel, source, monkeypatch):
 
     monkeypatch.setattr("mechdesign.core.files.os.open", no_entry)
     assert_refused(
-        r"out\.csv cannot be written: permission denied", channel, source, source.with_name("out.csv")
+        r"out\.csv cannot be written: permission denied",
+        channel,
+        source,
+        source.with_name("out.csv"),
     )
 
 
@@ -108,7 +149,10 @@ def test_a_disk_that_is_full(channel, source, monkeypatch):
 
     monkeypatch.setattr("mechdesign.core.files.os.fsync", full)
     assert_refused(
-        r"out\.csv cannot be written: no space left on device", channel, source, source.with_name("out.csv")
+        r"out\.csv cannot be written: no space left on device",
+        channel,
+        source,
+        source.with_name("out.csv"),
     )
 
 
@@ -143,11 +187,16 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, 
 def test_the_data_are_on_disk_before_the_name_is(tmp_path, monkeypatch):
     steps = []
     fsync, rename, link = os.fsync, os.replace, os.link
-    monkeypatch.setattr("mechdesign.core.files.os.fsync", lambda fd: (steps.append("fsync"), fsync(fd)))
     monkeypatch.setattr(
-        "mechdesign.core.files.os.replace", lambda a, b: (steps.append("rename"), rename(a, b))
+        "mechdesign.core.files.os.fsync", lambda fd: (steps.append("fsync"), fsync(fd))
     )
-    monkeypatch.setattr("mechdesign.core.files.os.link", lambda a, b: (steps.append("link"), link(a, b)))
+    monkeypatch.setattr(
+        "mechdesign.core.files.os.replace",
+        lambda a, b: (steps.append("rename"), rename(a, b)),
+    )
+    monkeypatch.setattr(
+        "mechdesign.core.files.os.link", lambda a, b: (steps.append("link"), link(a, b))
+    )
     with replacing(tmp_path / "out.csv", force=False) as temporary:
         assert temporary.parent == tmp_path
         temporary.write_text("new")
@@ -169,19 +218,33 @@ def test_the_file_has_the_permissions_of_any_new_file(channel, source):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"work": "job"}, r"the channel has no column 'work' to rename \(its columns: 'job', 'rel'\)"),
+        (
+            {"work": "job"},
+            r"the channel has no column 'work' to rename \(its columns: 'job', 'rel'\)",
+        ),
         ({"job": "work"}, "there is no column 'work'"),
         ({"rel": "id"}, "the sensitive column 'id' would stay in the output"),
         ({"rel": "job"}, "the column 'job' cannot be sensitive and useful at once"),
     ],
 )
 def test_bad_renamings(channel, source, columns, message):
-    assert_refused(rf"in\.csv: {message}", channel, source, source.with_name("out.csv"), columns=columns)
+    assert_refused(
+        rf"in\.csv: {message}",
+        channel,
+        source,
+        source.with_name("out.csv"),
+        columns=columns,
+    )
 
 
 def test_crossed_columns(crossed, source):
     source.write_text("city,job,id\np,a,1\nq,b,2\n")
-    assert_refused("line 3: .* the symbol 'q, b' of 'city,job'", crossed, source, source.with_name("out.csv"))
+    assert_refused(
+        "line 3: .* the symbol 'q, b' of 'city,job'",
+        crossed,
+        source,
+        source.with_name("out.csv"),
+    )
     assert_refused(
         "cannot stand for two",
         crossed,
@@ -190,20 +253,37 @@ def test_crossed_columns(crossed, source):
         columns={"city": "id", "job": "id"},
     )
     source.write_text('city,job,"city,job"\np,a,1\n')
-    assert_refused("the file has another column 'city,job'", crossed, source, source.with_name("out.csv"))
+    assert_refused(
+        "the file has another column 'city,job'",
+        crossed,
+        source,
+        source.with_name("out.csv"),
+    )
     source.write_text("city,id\np,1\n")
-    assert_refused("there is no column 'job'", crossed, source, source.with_name("out.csv"))
+    assert_refused(
+        "there is no column 'job'", crossed, source, source.with_name("out.csv")
+    )
 
 
 def test_several_sensitive_columns(channel, source):
     two = replace(channel, sensitive=Variable(("rel", "sex"), (("w", "f"),)))
     source.write_text("sex,job\nf,a\n")
-    assert_refused("the sensitive column 'sex' would stay", two, source, source.with_name("out.csv"))
+    assert_refused(
+        "the sensitive column 'sex' would stay",
+        two,
+        source,
+        source.with_name("out.csv"),
+    )
 
 
 def test_a_channel_whose_rows_are_wrong_is_not_applied(channel, source):
     broken = replace(channel, rows=((0, 1), (0, 1), (1, 0)))
-    assert_refused("row 0 sums to 1, not to the denominator", broken, source, source.with_name("out.csv"))
+    assert_refused(
+        "row 0 sums to 1, not to the denominator",
+        broken,
+        source,
+        source.with_name("out.csv"),
+    )
 
 
 def test_a_relative_target(channel, source, monkeypatch):
@@ -213,7 +293,13 @@ def test_a_relative_target(channel, source, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "cell", [{"rel": "w"}, [{"age": 1, "Rel": "w"}], {"age": 1, "more": {"home": [{"rel": None}]}}], ids=str
+    "cell",
+    [
+        {"rel": "w"},
+        [{"age": 1, "Rel": "w"}],
+        {"age": 1, "more": {"home": [{"rel": None}]}},
+    ],
+    ids=str,
 )
 def test_fields_inside_of_other_columns(channel, tmp_path, cell):
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
@@ -231,8 +317,18 @@ def test_fields_inside_of_other_columns(channel, tmp_path, cell):
 def test_lists_and_maps_have_no_names_of_their_own(channel, tmp_path):
     names = Variable(("item", "element", "key", "value"), (("w",) * 4,))
     table = pa.table(
-        {"job": ["a"], "l": [[1]], "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))}
+        {
+            "job": ["a"],
+            "l": [[1]],
+            "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+        }
     )
     pq.write_table(table, tmp_path / "in.parquet")
-    sanitise_file(replace(channel, sensitive=names), tmp_path / "in.parquet", tmp_path / "out.parquet")
-    assert pq.read_table(tmp_path / "out.parquet").drop_columns("job") == table.drop_columns("job")
+    sanitise_file(
+        replace(channel, sensitive=names),
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+    )
+    assert pq.read_table(tmp_path / "out.parquet").drop_columns(
+        "job"
+    ) == table.drop_columns("job")

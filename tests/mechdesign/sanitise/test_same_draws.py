@@ -34,7 +34,9 @@ def by_file(channel, frame, folder, suffix, identity):
         frame.to_csv(source, index=False)
     else:
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source)
-    sanitise_file(channel, source, target, ledger=folder / "ledger.db", identity=identity)
+    sanitise_file(
+        channel, source, target, ledger=folder / "ledger.db", identity=identity
+    )
     if suffix == ".parquet":
         return pq.read_table(target).column("job").to_pylist()
     with open(target, encoding="utf-8", newline="") as stream:
@@ -42,11 +44,15 @@ def by_file(channel, frame, folder, suffix, identity):
 
 
 @pytest.mark.parametrize("identity", [None, "id", "n"])
-def test_a_frame_with_the_ledger_gets_the_draws_of_the_file(channel, tmp_path, suffix, identity):
+def test_a_frame_with_the_ledger_gets_the_draws_of_the_file(
+    channel, tmp_path, suffix, identity
+):
     frame = people(500)
     in_file = by_file(channel, frame, tmp_path, suffix, identity)
     assert len(set(in_file)) == len(channel.outputs)
-    released = sanitise(frame, channel, ledger=tmp_path / "ledger.db", identity=identity)
+    released = sanitise(
+        frame, channel, ledger=tmp_path / "ledger.db", identity=identity
+    )
     assert released["job"].tolist() == in_file
 
 
@@ -56,39 +62,65 @@ def test_a_dask_frame_with_the_ledger_too(channel, tmp_path, suffix, identity):
     frame = people(500)
     in_file = by_file(channel, frame, tmp_path, suffix, identity)
     source = dd.from_pandas(frame, npartitions=3)
-    released = sanitise_dask(source, channel, ledger=tmp_path / "ledger.db", identity=identity)
+    released = sanitise_dask(
+        source, channel, ledger=tmp_path / "ledger.db", identity=identity
+    )
     assert released.compute(scheduler="synchronous")["job"].tolist() == in_file
 
 
 def test_a_frame_takes_the_latest_draw_of_the_ledger(channel, tmp_path):
     frame = people(300)
-    source, target, ledger = tmp_path / "in.parquet", tmp_path / "out.parquet", tmp_path / "ledger.db"
+    source, target, ledger = (
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        tmp_path / "ledger.db",
+    )
     pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source)
     seen = []
     for fresh in (False, True):
-        sanitise_file(channel, source, target, ledger=ledger, identity="id", fresh_draw=fresh, force=True)
+        sanitise_file(
+            channel,
+            source,
+            target,
+            ledger=ledger,
+            identity="id",
+            fresh_draw=fresh,
+            force=True,
+        )
         seen.append(pq.read_table(target).column("job").to_pylist())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the draw before
-            assert sanitise(frame, channel, ledger=ledger, identity="id")["job"].tolist() == seen[-1]
+            assert (
+                sanitise(frame, channel, ledger=ledger, identity="id")["job"].tolist()
+                == seen[-1]
+            )
     assert seen[0] != seen[1]
     with pytest.raises(
-        InputError, match=r"have been released through this channel before .*known by the column"
+        InputError,
+        match=r"have been released through this channel before .*known by the column",
     ):
         sanitise(frame, channel, ledger=ledger)
 
 
-@pytest.mark.filterwarnings("ignore:these records were released through this channel before in this")
+@pytest.mark.filterwarnings(
+    "ignore:these records were released through this channel before in this"
+)
 def test_channel_apply_with_the_key_gives_the_draws_of_a_frame(channel):
     frame = people(300).astype({"job": "category"})
     for arguments in ({}, {"identity": "id"}):
         expected = sanitise(frame, channel, key=KEY, **arguments)["job"]
         named = {name: frame[column].tolist() for name, column in arguments.items()}
-        pd.testing.assert_series_equal(channel.apply(frame["job"], key=KEY, **named), expected)
-    assert channel.apply(frame["job"], key=KEY).tolist() == drawn_by_hand(channel, frame["job"])
+        pd.testing.assert_series_equal(
+            channel.apply(frame["job"], key=KEY, **named), expected
+        )
+    assert channel.apply(frame["job"], key=KEY).tolist() == drawn_by_hand(
+        channel, frame["job"]
+    )
 
 
-@pytest.mark.parametrize("identity", ['row_numbers="n"', 'identity="n"', 'identity="id"', ""])
+@pytest.mark.parametrize(
+    "identity", ['row_numbers="n"', 'identity="n"', 'identity="id"', ""]
+)
 def test_arrow_tables_are_released_without_pandas(channel, tmp_path, identity):
     """Each worker of Spark would load it, which takes as long as the draws for a million records."""
     channel.save(tmp_path / "channel.json")
@@ -106,7 +138,9 @@ table = pa.Table.from_arrays(columns, ["n", "id", "job"])
 released = sanitise(table, channel, key=Key.insecure(7), {identity})
 print(*released["job"].to_pylist(), "pandas" in sys.modules, sep=";")
 """
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
     *labels, loaded = done.stdout.strip().split(";")
     assert len(labels) == 9
     assert {*labels} <= {*channel.outputs}

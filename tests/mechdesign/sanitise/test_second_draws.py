@@ -34,7 +34,10 @@ JOB = Variable(("job",), (("a",), ("b",)))
 REL = Variable(("rel",), (("w",), ("h",)))
 TABLE = Joint(REL, JOB, ((3, 1), (1, 3)))
 CHANCE = random.Random(1)
-ROWS = [[str(i), CHANCE.choice("ab"), str(i / 8), "x, y" if i % 3 else 'q"q'] for i in range(200)]
+ROWS = [
+    [str(i), CHANCE.choice("ab"), str(i / 8), "x, y" if i % 3 else 'q"q']
+    for i in range(200)
+]
 HEADER = ["id", "job", "score", "note"]
 
 AGAIN = "these records have been released through this channel before"
@@ -54,21 +57,32 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def release(target, *, source="in.csv", channel="channel.json", ledger="ledger.db", **options):
+def release(
+    target, *, source="in.csv", channel="channel.json", ledger="ledger.db", **options
+):
     return sanitise_file(
-        Channel.load(channel), source, target, ledger=ledger, channel_files=[channel], **options
+        Channel.load(channel),
+        source,
+        target,
+        ledger=ledger,
+        channel_files=[channel],
+        **options,
     )
 
 
 def released(path, delimiter=","):
     """The released symbol of every record, by its identifier."""
     with open(path, newline="", encoding="utf-8") as stream:
-        return {row["id"]: row["job"] for row in csv.DictReader(stream, delimiter=delimiter)}
+        return {
+            row["id"]: row["job"] for row in csv.DictReader(stream, delimiter=delimiter)
+        }
 
 
 def of_parquet(path):
     table = pq.read_table(path)
-    return dict(zip(map(str, table["id"].to_pylist()), table["job"].to_pylist(), strict=True))
+    return dict(
+        zip(map(str, table["id"].to_pylist()), table["job"].to_pylist(), strict=True)
+    )
 
 
 def entries(ledger="ledger.db"):
@@ -121,7 +135,9 @@ def test_other_packings_of_the_same_records_get_the_same_draws(folder):
 @pytest.mark.parametrize("first", ["in.csv", "in.parquet"])
 def test_a_sorted_or_shuffled_copy_is_refused(folder, first):
     pq.write_table(pa.csv.read_csv("in.csv"), "in.parquet")
-    pq.write_table(pa.csv.read_csv("in.csv").take(pa.array(range(199, -1, -1))), "sorted.parquet")
+    pq.write_table(
+        pa.csv.read_csv("in.csv").take(pa.array(range(199, -1, -1))), "sorted.parquet"
+    )
     write("shuffled.csv", shuffled())
     suffix = first[2:]
     release(f"one{suffix}", source=first, ledger=None)
@@ -129,9 +145,13 @@ def test_a_sorted_or_shuffled_copy_is_refused(folder, first):
     drawn = released("one.csv") if suffix == ".csv" else of_parquet("one.parquet")
     assert drawn != released("hole.csv")  # a second independent draw, and nobody knows
     release(f"two{suffix}", source=first)
-    for source, target in (("shuffled.csv", "no.csv"), ("sorted.parquet", "no.parquet")):
+    for source, target in (
+        ("shuffled.csv", "no.csv"),
+        ("sorted.parquet", "no.parquet"),
+    ):
         with pytest.raises(
-            InputError, match=rf"{AGAIN} \(to .*/two\..*known by their row number\), and would be"
+            InputError,
+            match=rf"{AGAIN} \(to .*/two\..*known by their row number\), and would be",
         ):
             release(target, source=source)
         assert not (folder / target).exists()
@@ -154,23 +174,34 @@ def test_most_of_the_records_among_others(folder):
     more = [[str(i), "b", "0", "new"] for i in range(1000, 1020)]
     write("more.csv", [*more, *ROWS])
     write("part.csv", ROWS[100:180])
-    write("few.csv", [*ROWS[:20], *[[str(i), "b", "0", "new"] for i in range(2000, 2180)]])
+    write(
+        "few.csv", [*ROWS[:20], *[[str(i), "b", "0", "new"] for i in range(2000, 2180)]]
+    )
     release("one.csv")
     with pytest.raises(
-        InputError, match=r"about 91% of these records have been released .*[(]identity='COL'[)]"
+        InputError,
+        match=r"about 91% of these records have been released .*[(]identity='COL'[)]",
     ):
         release("no.csv", source="more.csv")
     with pytest.raises(InputError, match=AGAIN):
         release("no.csv", source="part.csv")
     told = release("few-out.csv", source="few.csv").notices
-    assert [text for text in told if text.startswith("about 10% of these records have been released")]
+    assert [
+        text
+        for text in told
+        if text.startswith("about 10% of these records have been released")
+    ]
 
 
 def test_records_that_look_alike_are_not_taken_for_the_same(folder):
     """Two months with three towns each share all their kinds of rows, and nothing says that they share a person."""
     for seed, name in ((1, "june.csv"), (2, "july.csv")):
         draw = random.Random(seed)
-        write(name, [[draw.choice("ab"), draw.choice("xyz")] for _ in range(300)], ["job", "town"])
+        write(
+            name,
+            [[draw.choice("ab"), draw.choice("xyz")] for _ in range(300)],
+            ["job", "town"],
+        )
     release("one.csv", source="june.csv")
     assert release("two.csv", source="july.csv").notices == ()
 
@@ -185,12 +216,16 @@ def test_with_an_identity_records_keep_their_draws(folder):
     assert released("one.csv").items() < released("three.csv").items()
 
 
-@pytest.mark.parametrize(("before", "now"), [(None, "id"), ("id", None), ("id", "score")])
+@pytest.mark.parametrize(
+    ("before", "now"), [(None, "id"), ("id", None), ("id", "score")]
+)
 def test_another_identity_is_another_draw(folder, before, now):
     write("shuffled.csv", shuffled())
     release("one.csv", identity=before)
     for source in ("in.csv", "shuffled.csv"):
-        with pytest.raises(InputError, match=f"{AGAIN} .* known by (the column 'id'|their row number)"):
+        with pytest.raises(
+            InputError, match=f"{AGAIN} .* known by (the column 'id'|their row number)"
+        ):
             release("no.csv", source=source, identity=now)
     release("two.csv", source="shuffled.csv", identity=now, fresh_draw=True)
     release("three.csv", source="shuffled.csv", identity=now)  # nothing new is drawn
@@ -201,7 +236,11 @@ def test_a_fresh_draw_says_what_budget_it_leads_to(folder):
     release("one.csv")
     for draws in (2, 3):
         told = release(
-            "two.csv", fresh_draw=True, force=True, manifest=f"{draws}.json", internal_manifest="i.json"
+            "two.csv",
+            fresh_draw=True,
+            force=True,
+            manifest=f"{draws}.json",
+            internal_manifest="i.json",
         )
         joint = compose([Channel.load("channel.json")] * draws)
         known = entries()[-1].joint
@@ -212,10 +251,13 @@ def test_a_fresh_draw_says_what_budget_it_leads_to(folder):
             "eps_ldp": joint.eps_ldp,
         }
         assert [
-            text for text in told.notices if f"all {draws} draws of a record together have the budget" in text
+            text
+            for text in told.notices
+            if f"all {draws} draws of a record together have the budget" in text
         ]
         assert [
-            f"eps_l {at_most(joint.eps_l)}, eps_u {at_most(joint.eps_u)}" in text for text in told.notices
+            f"eps_l {at_most(joint.eps_l)}, eps_u {at_most(joint.eps_u)}" in text
+            for text in told.notices
         ].count(True) == 1
         assert f"released before with {draws - 1} other draw" in told.notices[0]
         assert read_manifest(f"{draws}.json", "public").draw == draws - 1
@@ -223,7 +265,9 @@ def test_a_fresh_draw_says_what_budget_it_leads_to(folder):
     assert released("one.csv") != released("two.csv")
     assert [entry.drawn[0].draw for entry in entries()] == [0, 1, 2]
     again = release("three.csv")
-    assert released("two.csv") == released("three.csv")  # the latest draw is the one that counts
+    assert released("two.csv") == released(
+        "three.csv"
+    )  # the latest draw is the one that counts
     assert "released before with 2 other draws" in again.notices[0]
 
 
@@ -233,7 +277,9 @@ def test_a_fresh_draw_of_a_sorted_copy(folder):
     told = release("two.csv", source="shuffled.csv", fresh_draw=True).notices
     assert "released before with 1 other draw" in told[0]
     assert entries()[-1].joint["draws"] == 2
-    release("three.csv", source="shuffled.csv")  # the second draw once more, not a third one
+    release(
+        "three.csv", source="shuffled.csv"
+    )  # the second draw once more, not a third one
     assert released("two.csv") == released("three.csv")
 
 
@@ -253,7 +299,8 @@ def test_a_budget_that_cannot_be_known_is_said_to_be_unknown(folder):
     assert [
         text
         for text in told
-        if "the joint budget of all 2 draws is not known: the channels are public" in text
+        if "the joint budget of all 2 draws is not known: the channels are public"
+        in text
     ]
 
 
@@ -262,11 +309,18 @@ def test_the_same_data_through_another_channel(folder):
     Channel(JOB, ("y", "z"), rows, D, joint=TABLE).save("weaker.json")
     write("shuffled.csv", shuffled())
     release("one.csv")
-    told = release("two.csv", source="shuffled.csv", channel="weaker.json", manifest="two.json").notices
+    told = release(
+        "two.csv", source="shuffled.csv", channel="weaker.json", manifest="two.json"
+    ).notices
     assert [
-        text for text in told if "these data have been released through another channel, or in an" in text
+        text
+        for text in told
+        if "these data have been released through another channel, or in an" in text
     ]
-    assert "Several channels have been applied to the same records" in (folder / "two.json").read_text()
+    assert (
+        "Several channels have been applied to the same records"
+        in (folder / "two.json").read_text()
+    )
     release("three.csv", channel="weaker.json", fresh_draw=True, source="shuffled.csv")
     together = [Channel.load("channel.json"), *[Channel.load("weaker.json")] * 2]
     assert entries()[-1].joint["eps_ldp"] == compose(together).eps_ldp
@@ -279,7 +333,8 @@ def test_another_column_through_the_same_channel(folder):
     write("in.csv", [[i, a, "b"] for i, a, *_ in ROWS], ["id", "job", "wish"])
     release("one.csv")
     with pytest.raises(
-        InputError, match="was applied to 'job' before; on 'wish' it would use the same random"
+        InputError,
+        match="was applied to 'job' before; on 'wish' it would use the same random",
     ):
         release("two.csv", columns={"job": "wish"})
     release("two.csv", columns={"job": "wish"}, fresh_draw=True)
@@ -291,7 +346,11 @@ def test_another_column_through_the_same_channel(folder):
         ({"normalise": "none"}, {"normalise": "NFC"}, True),
         ({"normalise": "none", "unknown": "marginal"}, {"normalise": "NFC"}, False),
         ({"normalise": "NFC"}, {"normalise": "none", "unknown": "output:y"}, False),
-        ({"normalise": "NFC", "unknown": "marginal"}, {"normalise": "NFC", "unknown": "refuse"}, True),
+        (
+            {"normalise": "NFC", "unknown": "marginal"},
+            {"normalise": "NFC", "unknown": "refuse"},
+            True,
+        ),
     ],
 )
 def test_symbols_must_not_be_read_in_another_way(folder, before, now, fits):
@@ -301,13 +360,16 @@ def test_symbols_must_not_be_read_in_another_way(folder, before, now, fits):
         assert released("one.csv") == released("two.csv")
     else:
         with pytest.raises(
-            InputError, match=r"released with the normalisation .*, which gives some records another"
+            InputError,
+            match=r"released with the normalisation .*, which gives some records another",
         ):
             release("two.csv", policy=Policy(**now))
 
 
 def test_the_same_bytes_read_in_another_way_are_other_records(folder):
-    (folder / "in.csv").write_text("job,b;job\n" + "".join(f"a,{i};b\n" for i in range(50)))
+    (folder / "in.csv").write_text(
+        "job,b;job\n" + "".join(f"a,{i};b\n" for i in range(50))
+    )
     policy = Policy(unknown="output:y", null="output:y")
     release("one.csv", policy=policy)
     release("two.csv", text=TextOptions(delimiter=";"), policy=policy)
@@ -340,7 +402,9 @@ def test_a_run_that_fails_leaves_no_entry(folder):
     assert entries() == []
 
 
-def test_a_release_that_was_seen_is_not_forgotten_when_its_repetition_fails(folder, monkeypatch):
+def test_a_release_that_was_seen_is_not_forgotten_when_its_repetition_fails(
+    folder, monkeypatch
+):
     """Killed after the output had its name, which somebody read and removed; then the disk fails in the next run."""
 
     def killed(*_arguments):
@@ -380,9 +444,14 @@ def test_links_to_a_ledger_are_that_ledger(folder):
     (folder / "far").mkdir()
     (folder / "link.db").symlink_to(folder / "far" / "ledger.db")
     release("one.csv", ledger="far/ledger.db")
-    assert release("two.csv", ledger="link.db").ledger == str(folder / "far" / "ledger.db")
+    assert release("two.csv", ledger="link.db").ledger == str(
+        folder / "far" / "ledger.db"
+    )
     assert released("one.csv") == released("two.csv")
-    assert sorted(path.name for path in (folder / "far").iterdir()) == ["ledger.db", "ledger.db.key"]
+    assert sorted(path.name for path in (folder / "far").iterdir()) == [
+        "ledger.db",
+        "ledger.db.key",
+    ]
 
 
 @pytest.mark.parametrize("side", ["manifest", "internal_manifest", "codebook"])

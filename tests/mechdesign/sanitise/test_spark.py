@@ -19,7 +19,13 @@ from mechdesign import LIP, design
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.release.policies import Policy
-from mechdesign.sanitise import clusters, create_key, sanitise, sanitise_spark, spark_errors
+from mechdesign.sanitise import (
+    clusters,
+    create_key,
+    sanitise,
+    sanitise_spark,
+    spark_errors,
+)
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.recipe import Recipe
 from mechdesign.tables.joint import Joint
@@ -38,7 +44,9 @@ from tests.mechdesign.sanitise.records import (
 
 sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
 # mapInArrow hands no pandas frame to anybody, but asks whether pandas is there, and warns of its version.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:PySpark does not yet fully support pandas:FutureWarning"
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -63,14 +71,20 @@ def test_a_table_is_counted_where_the_data_are(spark, frame):
     found = Joint.from_table(source, missing="drop", **roles)
     assert found == expected
     assert found.notices == expected.notices
-    with pytest.raises(InputError, match="has an empty cell; fill it, or say what it means"):
+    with pytest.raises(
+        InputError, match="has an empty cell; fill it, or say what it means"
+    ):
         Joint.from_table(source, **roles)
-    with pytest.raises(InputError, match=r"there is no column 'jobs'; did you mean 'job'\?"):
+    with pytest.raises(
+        InputError, match=r"there is no column 'jobs'; did you mean 'job'\?"
+    ):
         Joint.from_table(source, sensitive="jobs", useful="n")
 
 
 def in_spark(spark, frame: pd.DataFrame, partitions: int):
-    return spark.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False)).repartition(partitions)
+    return spark.createDataFrame(
+        pa.Table.from_pandas(frame, preserve_index=False)
+    ).repartition(partitions)
 
 
 def by_number(released) -> list[str]:
@@ -81,9 +95,16 @@ def by_number(released) -> list[str]:
 
 @pytest.mark.parametrize("identity", NAMED, ids=lambda identity: "-".join(identity))
 @pytest.mark.parametrize("partitions", [1, 7])
-def test_the_draws_are_those_of_one_machine(spark, channel, frame, identity, partitions):
-    released = sanitise_spark(in_spark(spark, frame, partitions), channel, key=KEY, **identity)
-    assert by_number(released) == sanitise(frame, channel, key=KEY, **identity)["job"].tolist()
+def test_the_draws_are_those_of_one_machine(
+    spark, channel, frame, identity, partitions
+):
+    released = sanitise_spark(
+        in_spark(spark, frame, partitions), channel, key=KEY, **identity
+    )
+    assert (
+        by_number(released)
+        == sanitise(frame, channel, key=KEY, **identity)["job"].tolist()
+    )
     assert released.rdd.getNumPartitions() == partitions
 
 
@@ -96,7 +117,9 @@ def test_the_draws_are_those_by_hand(spark, channel, frame):
 
 
 def test_repartitioning_later_and_another_action_change_no_draw(spark, channel, frame):
-    released = sanitise_spark(in_spark(spark, frame, 5), channel, key=KEY, identity="id")
+    released = sanitise_spark(
+        in_spark(spark, frame, 5), channel, key=KEY, identity="id"
+    )
     expected = by_number(released)
     assert by_number(released.repartition(3)) == expected
     assert by_number(released) == expected
@@ -118,23 +141,41 @@ def test_integer_symbols_become_strings(spark):
 
     from mechdesign.tables.variable import Variable
 
-    channel = replace(mixing_channel(), useful=Variable(("job",), (("1",), ("2",), ("3",))), joint=None)
-    frame = people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
-    released = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n")
+    channel = replace(
+        mixing_channel(),
+        useful=Variable(("job",), (("1",), ("2",), ("3",))),
+        joint=None,
+    )
+    frame = (
+        people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
+    )
+    released = sanitise_spark(
+        in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n"
+    )
     assert released.schema["job"].dataType.simpleString() == "string"
     assert by_number(released) == sanitise(frame, channel, key=KEY)["job"].tolist()
 
 
 def test_posterior_draws_of_integers_are_integers(spark):
     counts = np.array([[3, 1, 4], [1, 5, 2]])
-    joint = Joint.from_counts(counts, useful_labels=["1", "2", "3"], useful="job", sensitive="s")
+    joint = Joint.from_counts(
+        counts, useful_labels=["1", "2", "3"], useful="job", sensitive="s"
+    )
     half = 2**52
     channel = Channel(
-        joint.useful, ("u", "v"), ((2 * half, 0), (half, half), (0, 2 * half)), 2 * half, joint=joint
+        joint.useful,
+        ("u", "v"),
+        ((2 * half, 0), (half, half), (0, 2 * half)),
+        2 * half,
+        joint=joint,
     )
-    frame = people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
+    frame = (
+        people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
+    )
     options = {"key": KEY, "form": "posterior-draw"}
-    released = sanitise_spark(in_spark(spark, frame, 2), channel, row_numbers="n", **options)
+    released = sanitise_spark(
+        in_spark(spark, frame, 2), channel, row_numbers="n", **options
+    )
     assert released.schema["job"].dataType.simpleString() == "int"
     alone = sanitise(frame, channel, **options)["job"]
     assert alone.dtype == "int32"
@@ -146,7 +187,9 @@ def test_forms_policies_and_several_channels_are_those_of_frames(spark, channels
     arguments = {"key": KEY, "policy": Policy(unknown="marginal"), "row_numbers": "n"}
     for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}):
         expected = sanitise(frame, channels, **arguments, **wishes)
-        released = sanitise_spark(in_spark(spark, frame, 2), channels, **arguments, **wishes)
+        released = sanitise_spark(
+            in_spark(spark, frame, 2), channels, **arguments, **wishes
+        )
         released = released.toArrow().to_pandas()
         assert list(released.columns) == list(expected.columns)
         released = released.sort_values("n", ignore_index=True)
@@ -156,13 +199,19 @@ def test_forms_policies_and_several_channels_are_those_of_frames(spark, channels
 
 def test_crossed_columns_become_one(spark):
     frame = pd.DataFrame({"city": [*"sst"] * 4, "n": range(12), "job": [*"aba"] * 4})
-    released = sanitise_spark(in_spark(spark, frame, 2), crossed_channel(), key=KEY, row_numbers="n")
+    released = sanitise_spark(
+        in_spark(spark, frame, 2), crossed_channel(), key=KEY, row_numbers="n"
+    )
     assert released.columns == ["city,job", "n"]
     expected = sanitise(frame, crossed_channel(), key=KEY)["city,job"].tolist()
-    assert [row[0] for row in sorted(released.collect(), key=lambda row: row.n)] == expected
+    assert [
+        row[0] for row in sorted(released.collect(), key=lambda row: row.n)
+    ] == expected
 
 
-def test_a_task_that_fails_and_is_tried_again_draws_the_same(spark, channel, frame, tmp_path):
+def test_a_task_that_fails_and_is_tried_again_draws_the_same(
+    spark, channel, frame, tmp_path
+):
     source = in_spark(spark, frame, 4)
     marks = str(tmp_path)
 
@@ -185,7 +234,10 @@ def test_empty_frames_and_partitions(spark, channel):
     source = in_spark(spark, people(3), 7)
     released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
     assert by_number(released) == drawn_by_hand(channel, people(3)["job"])
-    assert sanitise_spark(source.limit(0), channel, key=KEY, row_numbers="n").collect() == []
+    assert (
+        sanitise_spark(source.limit(0), channel, key=KEY, row_numbers="n").collect()
+        == []
+    )
 
 
 def test_no_plan_shows_the_key(spark, channel, frame, tmp_path):
@@ -207,8 +259,14 @@ def test_no_plan_shows_the_key(spark, channel, frame, tmp_path):
 @pytest.mark.parametrize(
     ("identity", "message"),
     [
-        ({"row_numbers": "n"}, "^row number 17: the channel does not know the symbol 'z' of 'job'$"),
-        ({"identity": "id"}, "^the record 'person 0017': the channel does not know the symbol 'z' of 'job'$"),
+        (
+            {"row_numbers": "n"},
+            "^row number 17: the channel does not know the symbol 'z' of 'job'$",
+        ),
+        (
+            {"identity": "id"},
+            "^the record 'person 0017': the channel does not know the symbol 'z' of 'job'$",
+        ),
     ],
 )
 def test_a_bad_record_is_one_clear_line(spark, channel, frame, identity, message):
@@ -218,9 +276,13 @@ def test_a_bad_record_is_one_clear_line(spark, channel, frame, identity, message
         released.collect()
 
 
-def test_a_bad_record_in_what_is_written_is_one_clear_line(spark, channel, frame, tmp_path):
+def test_a_bad_record_in_what_is_written_is_one_clear_line(
+    spark, channel, frame, tmp_path
+):
     frame.loc[17, "job"] = None
-    released = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, identity="id")
+    released = sanitise_spark(
+        in_spark(spark, frame, 2), channel, key=KEY, identity="id"
+    )
     message = "^the record 'person 0017': the column 'job' has an empty cell"
     with pytest.raises(InputError, match=message), spark_errors():
         released.write.parquet(str(tmp_path / "released.parquet"))
@@ -229,10 +291,14 @@ def test_a_bad_record_in_what_is_written_is_one_clear_line(spark, channel, frame
 
 
 def test_two_records_of_one_number_are_one_clear_line(spark, channel):
-    source = spark.createDataFrame([(4, "a"), (4, "b")], "n int, job string").coalesce(1)
+    source = spark.createDataFrame([(4, "a"), (4, "b")], "n int, job string").coalesce(
+        1
+    )
     released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
     with (
-        pytest.raises(InputError, match=r"^the column 'n' gives the row number 4 to two records"),
+        pytest.raises(
+            InputError, match=r"^the column 'n' gives the row number 4 to two records"
+        ),
         spark_errors(),
     ):
         released.collect()
@@ -250,11 +316,23 @@ def test_other_errors_of_spark_pass(spark):
     [
         ({"identity": "id"}, "must draw the same: give a key"),
         ({"key": KEY}, "the rows of this table have no order that stays"),
-        ({"key": KEY, "identity": "id", "row_numbers": "n"}, "identity and row_numbers both say"),
+        (
+            {"key": KEY, "identity": "id", "row_numbers": "n"},
+            "identity and row_numbers both say",
+        ),
         ({"key": KEY, "identity": "who"}, "there is no column 'who'"),
-        ({"key": KEY, "identity": "pay"}, "the column 'pay' holds floats, which have more than one text"),
-        ({"key": KEY, "row_numbers": "pay"}, "'pay' must hold an integer for every record, .* holds Float64"),
-        ({"key": KEY, "row_numbers": "n", "correlated": "pay"}, "the correlated column 'pay' would stay"),
+        (
+            {"key": KEY, "identity": "pay"},
+            "the column 'pay' holds floats, which have more than one text",
+        ),
+        (
+            {"key": KEY, "row_numbers": "pay"},
+            "'pay' must hold an integer for every record, .* holds Float64",
+        ),
+        (
+            {"key": KEY, "row_numbers": "n", "correlated": "pay"},
+            "the correlated column 'pay' would stay",
+        ),
         (
             {"key": KEY, "row_numbers": "n", "columns": {"job": "tags"}},
             "'tags' holds list<.*>, which is no",
@@ -262,7 +340,9 @@ def test_other_errors_of_spark_pass(spark):
     ],
 )
 def test_what_the_schema_tells_is_refused_at_once(spark, channel, arguments, message):
-    source = spark.createDataFrame([], "id string, n int, job string, pay double, tags array<int>")
+    source = spark.createDataFrame(
+        [], "id string, n int, job string, pay double, tags array<int>"
+    )
     with pytest.raises(InputError, match=message):
         sanitise_spark(source, channel, **arguments)
 
@@ -270,7 +350,9 @@ def test_what_the_schema_tells_is_refused_at_once(spark, channel, arguments, mes
 def test_equal_names_are_refused_and_sanitise_takes_all(spark, channel):
     assert sanitise_spark is sanitise
     twice = spark.sql("select 'a' as job, 'b' as job, 1 as n")
-    with pytest.raises(InputError, match="two columns have the same name 'job'; rename one"):
+    with pytest.raises(
+        InputError, match="two columns have the same name 'job'; rename one"
+    ):
         sanitise_spark(twice, channel, key=KEY, row_numbers="n")
 
 
@@ -322,7 +404,9 @@ spark.stop()
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the executor in /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="finds the executor in /proc"
+)
 def test_an_executor_that_is_killed_changes_no_draw(tmp_path):
     """One of two executors is killed in the middle of a task, whose work is done again."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -339,9 +423,20 @@ def test_an_executor_that_is_killed_changes_no_draw(tmp_path):
     }
     environment |= {"SPARK_WORKER_DIR": str(tmp_path / "work")}
     (tmp_path / "killed.py").write_text(KILLED)
-    command = [sys.executable, str(tmp_path / "killed.py"), str(tmp_path / "mark"), *settings]
+    command = [
+        sys.executable,
+        str(tmp_path / "killed.py"),
+        str(tmp_path / "mark"),
+        *settings,
+    ]
     run = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert run.returncode == 0, run.stderr[-2000:]
     assert "the same draws" in run.stdout
@@ -354,8 +449,13 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(spark, adult):
     frame, channel = adult_by_relationship(adult)[0], adult_channel(adult)
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
-    source = session.createDataFrame(pa.Table.from_pandas(frame)).repartitionByRange(8, "n")
-    with pytest.raises(InputError, match=r"^the partitions tell of 'occupation' .*orderBy.*\(keep_order=\)"):
+    source = session.createDataFrame(pa.Table.from_pandas(frame)).repartitionByRange(
+        8, "n"
+    )
+    with pytest.raises(
+        InputError,
+        match=r"^the partitions tell of 'occupation' .*orderBy.*\(keep_order=\)",
+    ):
         sanitise_spark(source, channel, key=KEY, row_numbers="n")
     expected = sanitise(frame, channel, key=KEY, keep_order=True)["occupation"].tolist()
     for released in (
@@ -371,9 +471,13 @@ def test_each_partition_is_counted(spark, monkeypatch, useful):
     session, chance = spark.newSession(), np.random.default_rng(4)
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
     at = pd.to_datetime(10**5 * chance.integers(0, 3, 700), unit="s", utc=True)
-    frame = people(700).assign(city=chance.choice([*"uv"], 700), rel=[*"ssttttt"] * 100, at=at)
+    frame = people(700).assign(
+        city=chance.choice([*"uv"], 700), rel=[*"ssttttt"] * 100, at=at
+    )
     bins = {"bins": {"pay": 2}} if "pay" in useful else {}
-    channel = design(Joint.from_table(frame, sensitive="rel", useful=useful, **bins), LIP(1)).channel
+    channel = design(
+        Joint.from_table(frame, sensitive="rel", useful=useful, **bins), LIP(1)
+    ).channel
     frame.loc[::9, "job"], frame.loc[1::9, "job"] = None, "?"
     source = in_spark(session, frame.drop(columns="rel"), 1).repartition(5, "n")
     counted, totals = [], clusters._totals
@@ -393,14 +497,19 @@ def test_each_partition_is_counted(spark, monkeypatch, useful):
         some = parts.filter(pc.field("part") == part).drop_columns("part").to_pandas()
         drawer = recipe.drawer([*some])
         drawer.draw(
-            lambda at, some=some: some.assign(at=some["at"].dt.tz_convert("UTC")).iloc[:, at], len(some)
+            lambda at, some=some: some.assign(at=some["at"].dt.tz_convert("UTC")).iloc[
+                :, at
+            ],
+            len(some),
         )
         expected.append([each.tolist() for each in drawer.counts])
     assert sorted(counted[0]) == sorted(expected)
     assert np.sum(counted[0]) == 700
 
 
-def test_partitions_that_are_cut_in_another_way_when_they_are_released_are_refused(spark, channel):
+def test_partitions_that_are_cut_in_another_way_when_they_are_released_are_refused(
+    spark, channel
+):
     """Spark joins small partitions of a shuffle: the useful column alone fills one, and whole records many."""
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", "40")
@@ -408,9 +517,14 @@ def test_partitions_that_are_cut_in_another_way_when_they_are_released_are_refus
     session.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
     session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "1b")
     frame = people(600).assign(text=[os.urandom(40).hex() for _ in range(600)])
-    source = session.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False)).repartition("job")
+    source = session.createDataFrame(
+        pa.Table.from_pandas(frame, preserve_index=False)
+    ).repartition("job")
     released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
-    with pytest.raises(InputError, match=r"^the partitions tell of 'job'"), spark_errors():
+    with (
+        pytest.raises(InputError, match=r"^the partitions tell of 'job'"),
+        spark_errors(),
+    ):
         released.collect()
 
 
@@ -418,25 +532,36 @@ def test_a_mechanism_for_single_records(spark):
     """The answers, and the records that are left out, are those of a frame."""
     frame, mechanism = people(300), pay_mechanism()
     expected = sanitise(frame, mechanism)
-    released = sanitise_spark(in_spark(spark, frame, 3), mechanism).toArrow().to_pandas()
+    released = (
+        sanitise_spark(in_spark(spark, frame, 3), mechanism).toArrow().to_pandas()
+    )
     expected = expected.reset_index(drop=True)
     released = released.sort_values("n", ignore_index=True).astype(expected.dtypes)
     pd.testing.assert_frame_equal(released, expected)
     with pytest.raises(InputError, match="the partitions tell of 'pay'"):
-        sanitise_spark(in_spark(spark, frame, 1).repartitionByRange(3, "pay"), mechanism)
+        sanitise_spark(
+            in_spark(spark, frame, 1).repartitionByRange(3, "pay"), mechanism
+        )
     with pytest.raises(InputError, match=r"^row number 7 .* 'pay' is empty there"):
-        sanitise_spark(in_spark(spark, frame.replace({"pay": {frame["pay"][7]: None}}), 1), mechanism)
+        sanitise_spark(
+            in_spark(spark, frame.replace({"pay": {frame["pay"][7]: None}}), 1),
+            mechanism,
+        )
 
 
 @pytest.mark.parametrize("first", [clusters.LOOKED, 0], ids=["first", "sparsely"])
-def test_what_gives_the_column_away_within_a_partition_is_an_error(monkeypatch, spark, channel, first):
+def test_what_gives_the_column_away_within_a_partition_is_an_error(
+    monkeypatch, spark, channel, first
+):
     """The first records of a partition are looked at, and some of all others."""
     monkeypatch.setattr(clusters, "LOOKED", first)
     frame = people(3000).assign(work=lambda all: all["job"])
     options = {"key": KEY, "row_numbers": "n", "keep_order": True}
     released = sanitise_spark(in_spark(spark, frame, 2), channel, **options)
     with (
-        pytest.raises(InputError, match="a partition: the column 'work' stands for the useful"),
+        pytest.raises(
+            InputError, match="a partition: the column 'work' stands for the useful"
+        ),
         spark_errors(),
     ):
         released.collect()
@@ -454,34 +579,63 @@ def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(spark, cha
 
 
 def test_numbers_that_stand_for_other_numbers_are_an_error(spark):
-    frame = people(2000).round({"pay": 1}).assign(pence=lambda all: (100 * all["pay"]).round().astype(int))
-    with pytest.raises(InputError, match="a partition: the column 'pence' stands for"), spark_errors():
-        sanitise_spark(in_spark(spark, frame, 1), pay_mechanism(), keep_order=True).collect()
+    frame = (
+        people(2000)
+        .round({"pay": 1})
+        .assign(pence=lambda all: (100 * all["pay"]).round().astype(int))
+    )
+    with (
+        pytest.raises(InputError, match="a partition: the column 'pence' stands for"),
+        spark_errors(),
+    ):
+        sanitise_spark(
+            in_spark(spark, frame, 1), pay_mechanism(), keep_order=True
+        ).collect()
 
 
 def test_an_order_is_seen_whatever_is_selected(spark, channel):
     """The column that is drawn may be left out then; its order shows in the others."""
     frame = people(200).sort_values("job", ignore_index=True)
-    released = sanitise_spark(in_spark(spark, frame, 1).sort("job"), channel, key=KEY, row_numbers="n")
-    for some in (released, released.filter("pay > 0").select("id"), released.groupBy("id").count()):
-        with pytest.raises(InputError, match=r"^a partition: the records stand in an order"), spark_errors():
+    released = sanitise_spark(
+        in_spark(spark, frame, 1).sort("job"), channel, key=KEY, row_numbers="n"
+    )
+    for some in (
+        released,
+        released.filter("pay > 0").select("id"),
+        released.groupBy("id").count(),
+    ):
+        with (
+            pytest.raises(
+                InputError, match=r"^a partition: the records stand in an order"
+            ),
+            spark_errors(),
+        ):
             some.collect()
 
 
 def test_texts_that_spark_takes_for_equal_are_different_symbols(spark, channel):
     frame, policy = people(2000), Policy(unknown="marginal")
     frame["job"] = np.where(
-        np.random.default_rng(3).random(2000) < 0.5, frame["job"].str.upper(), frame["job"]
+        np.random.default_rng(3).random(2000) < 0.5,
+        frame["job"].str.upper(),
+        frame["job"],
     )
-    source = in_spark(spark, frame, 4).selectExpr("id", "n", "job collate utf8_lcase as job", "pay")
+    source = in_spark(spark, frame, 4).selectExpr(
+        "id", "n", "job collate utf8_lcase as job", "pay"
+    )
     released = sanitise_spark(source, channel, key=KEY, row_numbers="n", policy=policy)
-    assert by_number(released) == sanitise(frame, channel, key=KEY, policy=policy)["job"].tolist()
+    assert (
+        by_number(released)
+        == sanitise(frame, channel, key=KEY, policy=policy)["job"].tolist()
+    )
 
 
 def test_names_that_mean_something_in_expressions(spark, channel):
     names = {"n": "row.`n", "pay": "*", "id": "ID.x", "job": "job"}
     frame = people(50).rename(columns=names).assign(**{"id.X": 1})
-    released = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="row.`n").toArrow()
+    released = sanitise_spark(
+        in_spark(spark, frame, 2), channel, key=KEY, row_numbers="row.`n"
+    ).toArrow()
     assert released.column_names == list(frame.columns)
     expected = sanitise(frame, channel, key=KEY, row_numbers="row.`n")
     assert released.sort_by("row.`n").to_pylist() == expected.to_dict("records")
@@ -494,9 +648,13 @@ def test_columns_of_any_bytes_stay(spark, channel, frame):
         "parts": "array(x'ff')",
         "text": "cast(x'fe' as string)",
     }
-    source = in_spark(spark, frame, 2).selectExpr("*", *(f"{made} as {name}" for name, made in extra.items()))
+    source = in_spark(spark, frame, 2).selectExpr(
+        "*", *(f"{made} as {name}" for name, made in extra.items())
+    )
     released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
-    assert by_number(released.select("n", "job")) == drawn_by_hand(channel, frame["job"])
+    assert by_number(released.select("n", "job")) == drawn_by_hand(
+        channel, frame["job"]
+    )
     assert released.drop("job").exceptAll(source.drop("job")).count() == 0
 
 
@@ -516,10 +674,15 @@ def test_moments_stay(spark, channel, frame, zone):
 def test_moments_identify_records_in_every_time_zone(spark, channel, frame, zone):
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", zone)
-    source = in_spark(session, frame, 2).selectExpr("*", "timestamp_seconds(7777 * n) at")
+    source = in_spark(session, frame, 2).selectExpr(
+        "*", "timestamp_seconds(7777 * n) at"
+    )
     released = sanitise_spark(source, channel, key=KEY, identity="at")
     here = frame.assign(at=pd.to_datetime(7777 * frame["n"], unit="s", utc=True))
-    assert by_number(released) == sanitise(here, channel, key=KEY, identity="at")["job"].tolist()
+    assert (
+        by_number(released)
+        == sanitise(here, channel, key=KEY, identity="at")["job"].tolist()
+    )
 
 
 @pytest.mark.parametrize("form", ["label", "posterior-draw"])
@@ -527,7 +690,9 @@ def test_moments_are_symbols_in_every_time_zone(spark, form):
     """As `Joint.from_table` counts them, in UTC."""
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
-    at = pd.to_datetime(10**5 * np.random.default_rng(3).integers(0, 3, 600), unit="s", utc=True)
+    at = pd.to_datetime(
+        10**5 * np.random.default_rng(3).integers(0, 3, 600), unit="s", utc=True
+    )
     frame = people(600).drop(columns="job").assign(rel=[*"stt"] * 200, at=at)
     source = in_spark(session, frame, 2)
     joint = Joint.from_table(source, sensitive="rel", useful="at")
@@ -548,8 +713,12 @@ def test_no_name_leads_to_what_was_left_out(spark, channel):
 
     frame = people(12).assign(city=[*"sst"] * 4, job=[*"aba"] * 4)
     released = [
-        sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n", drop=["city"]),
-        sanitise_spark(in_spark(spark, frame, 2), crossed_channel(), key=KEY, row_numbers="n"),
+        sanitise_spark(
+            in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n", drop=["city"]
+        ),
+        sanitise_spark(
+            in_spark(spark, frame, 2), crossed_channel(), key=KEY, row_numbers="n"
+        ),
     ]
     for each in released:
         for name in ("city", "c2", "drawn"):
@@ -561,12 +730,16 @@ def test_no_name_leads_to_what_was_left_out(spark, channel):
 
 def test_a_stream_is_released_where_its_order_is_kept(spark, channel, frame, tmp_path):
     in_spark(spark, frame, 2).write.parquet(str(tmp_path / "in"))
-    source = spark.readStream.schema("id string, n long, job string, pay double").parquet(
-        str(tmp_path / "in")
+    source = spark.readStream.schema(
+        "id string, n long, job string, pay double"
+    ).parquet(str(tmp_path / "in"))
+    released = sanitise_spark(
+        source, channel, key=KEY, row_numbers="n", keep_order=True
     )
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep_order=True)
-    writer = released.writeStream.option("checkpointLocation", str(tmp_path / "marks")).trigger(
-        availableNow=True
-    )
+    writer = released.writeStream.option(
+        "checkpointLocation", str(tmp_path / "marks")
+    ).trigger(availableNow=True)
     assert writer.start(str(tmp_path / "out")).awaitTermination(60)
-    assert by_number(spark.read.parquet(str(tmp_path / "out"))) == drawn_by_hand(channel, frame["job"])
+    assert by_number(spark.read.parquet(str(tmp_path / "out"))) == drawn_by_hand(
+        channel, frame["job"]
+    )

@@ -53,7 +53,9 @@ def collected(released) -> pa.Table:
 
 
 @every
-@pytest.mark.parametrize("identity", IDENTITIES, ids=lambda identity: "-".join(identity) or "place")
+@pytest.mark.parametrize(
+    "identity", IDENTITIES, ids=lambda identity: "-".join(identity) or "place"
+)
 def test_the_draws_are_those_of_one_machine(lazy, channel, identity):
     frame = people(500)
     source = lazy(arrow(frame))
@@ -80,7 +82,9 @@ def test_many_batches_are_numbered_through(channel, tmp_path):
     connection = duckdb.connect(config={"threads": 3})
     relation = sanitise(connection.read_parquet(str(source)), channel, insecure_seed=3)
     relation.write_parquet(str(tmp_path / "duckdb.parquet"))
-    sanitise(pl.scan_parquet(source), channel, insecure_seed=3).sink_parquet(tmp_path / "polars.parquet")
+    sanitise(pl.scan_parquet(source), channel, insecure_seed=3).sink_parquet(
+        tmp_path / "polars.parquet"
+    )
     for name in ("duckdb", "polars"):
         found = pq.read_table(tmp_path / f"{name}.parquet")
         assert found["job"].to_pylist() == by_file["job"].to_pylist()
@@ -94,12 +98,20 @@ def test_a_ledger_gives_the_draws_of_the_file(channel, tmp_path):
     frame = people(300)
     pq.write_table(arrow(frame), tmp_path / "in.parquet")
     ledger = tmp_path / "ledger.db"
-    sanitise_file(channel, tmp_path / "in.parquet", tmp_path / "out.parquet", ledger=ledger, identity="id")
+    sanitise_file(
+        channel,
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        ledger=ledger,
+        identity="id",
+    )
     expected = pq.read_table(tmp_path / "out.parquet")["job"].to_pylist()
     for lazy in KINDS.values():
         released = sanitise(lazy(arrow(frame)), channel, ledger=ledger, identity="id")
         assert collected(released)["job"].to_pylist() == expected
-        with pytest.raises(InputError, match="knows records of a lazy table by identifiers alone"):
+        with pytest.raises(
+            InputError, match="knows records of a lazy table by identifiers alone"
+        ):
             sanitise(lazy(arrow(frame)), channel, ledger=ledger)
 
 
@@ -108,9 +120,14 @@ def test_other_columns_keep_their_types_values_and_nulls(lazy, channel):
     table = pa.table(
         {
             "job": pa.array(["a", "b", None]).dictionary_encode(),
-            "price": pa.array([Decimal("1.50"), None, Decimal("-2.00")], pa.decimal128(12, 2)),
+            "price": pa.array(
+                [Decimal("1.50"), None, Decimal("-2.00")], pa.decimal128(12, 2)
+            ),
             "day": pa.array([dt.date(2024, 1, 31), None, dt.date(1969, 1, 1)]),
-            "at": pa.array([dt.datetime(2024, 1, 31, 8), None, dt.datetime(1969, 1, 1)], pa.timestamp("us")),
+            "at": pa.array(
+                [dt.datetime(2024, 1, 31, 8), None, dt.datetime(1969, 1, 1)],
+                pa.timestamp("us"),
+            ),
             "tags": pa.array([[1, 2], None, []], pa.list_(pa.int64())),
             "big": pa.array([2**62, None, -1]),
             "wet": pa.array([True, None, False]),
@@ -141,15 +158,24 @@ def test_types_of_duckdb_that_arrow_has_not_stay(channel):
 def test_forms_policies_and_several_channels_are_those_of_frames(lazy, channels):
     frame = people(400).assign(city=np.random.default_rng(1).choice([*"stt?"], 400))
     arguments = {"key": KEY, "policy": Policy(unknown="marginal")}
-    for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}, {"drop": ["pay"]}):
+    for wishes in (
+        {},
+        {"into": ["y", "z"]},
+        {"form": "posterior-draw"},
+        {"drop": ["pay"]},
+    ):
         expected = arrow(sanitise(frame, channels, **arguments, **wishes)).to_pydict()
         assert (
-            collected(sanitise(lazy(arrow(frame)), channels, **arguments, **wishes)).to_pydict() == expected
+            collected(
+                sanitise(lazy(arrow(frame)), channels, **arguments, **wishes)
+            ).to_pydict()
+            == expected
         )
     crossed = pd.DataFrame({"city": [*"sst"] * 4, "k": range(12), "job": [*"aba"] * 4})
     released = collected(sanitise(lazy(arrow(crossed)), crossed_channel(), key=KEY))
     assert (
-        released["city,job"].to_pylist() == sanitise(crossed, crossed_channel(), key=KEY)["city,job"].tolist()
+        released["city,job"].to_pylist()
+        == sanitise(crossed, crossed_channel(), key=KEY)["city,job"].tolist()
     )
 
 
@@ -158,16 +184,25 @@ def test_what_is_asked_for_later_changes_no_draw(channel):
     expected = sanitise(frame, channel, key=KEY)
     lazy = sanitise(pl.from_pandas(frame).lazy(), channel, key=KEY)
     chosen = expected[(expected["job"] == "p") & (expected["pay"] > 0)]
-    found = lazy.filter((pl.col("job") == "p") & (pl.col("pay") > 0)).select("n", "job").collect()
+    found = (
+        lazy.filter((pl.col("job") == "p") & (pl.col("pay") > 0))
+        .select("n", "job")
+        .collect()
+    )
     assert found["n"].to_list() == chosen["n"].tolist()
-    assert lazy.select("job").tail(5).collect()["job"].to_list() == expected["job"].tolist()[-5:]
-    assert lazy.slice(10, 20).collect()["job"].to_list() == expected["job"].tolist()[10:30]
+    assert (
+        lazy.select("job").tail(5).collect()["job"].to_list()
+        == expected["job"].tolist()[-5:]
+    )
+    assert (
+        lazy.slice(10, 20).collect()["job"].to_list() == expected["job"].tolist()[10:30]
+    )
     relation = sanitise(duckdb.connect().from_arrow(arrow(frame)), channel, key=KEY)
     found = relation.filter("job = 'p' and pay > 0").project("n").fetchall()
     assert [n for (n,) in found] == chosen["n"].tolist()
-    assert [row[0] for row in relation.project("job").limit(20, offset=10).fetchall()] == expected[
-        "job"
-    ].tolist()[10:30]
+    assert [
+        row[0] for row in relation.project("job").limit(20, offset=10).fetchall()
+    ] == expected["job"].tolist()[10:30]
 
 
 def test_a_relation_can_be_written_into_its_own_database(channel):
@@ -177,18 +212,32 @@ def test_a_relation_can_be_written_into_its_own_database(channel):
     connection.execute("create table people as from view")
     released = sanitise(connection.cursor().table("people"), channel, key=KEY)
     connection.from_arrow(released.to_arrow_reader()).create("released")
-    found = [row[0] for row in connection.execute("select job from released order by n").fetchall()]
+    found = [
+        row[0]
+        for row in connection.execute("select job from released order by n").fetchall()
+    ]
     assert found == drawn_by_hand(channel, people(5000)["job"])
-    assert released.limit(3).fetchall() == released.limit(3).fetchall()  # and it can be left half read
+    assert (
+        released.limit(3).fetchall() == released.limit(3).fetchall()
+    )  # and it can be left half read
 
 
 @every
 @pytest.mark.parametrize(
     ("identity", "message"),
     [
-        ({}, "^row number 17 .counted from 0.: the channel does not know the symbol 'z' of 'job'$"),
-        ({"row_numbers": "n"}, "^row number 17: the channel does not know the symbol 'z' of 'job'$"),
-        ({"identity": "id"}, "^the record 'person 0017': the channel does not know the symbol 'z' of 'job'$"),
+        (
+            {},
+            "^row number 17 .counted from 0.: the channel does not know the symbol 'z' of 'job'$",
+        ),
+        (
+            {"row_numbers": "n"},
+            "^row number 17: the channel does not know the symbol 'z' of 'job'$",
+        ),
+        (
+            {"identity": "id"},
+            "^the record 'person 0017': the channel does not know the symbol 'z' of 'job'$",
+        ),
     ],
 )
 def test_a_bad_record_is_one_clear_line(lazy, channel, identity, message):
@@ -203,7 +252,11 @@ def test_a_bad_record_is_one_clear_line(lazy, channel, identity, message):
 def test_what_gives_the_column_away_is_an_error_at_the_end(lazy, channel):
     frame = people(3000)
     for told, options, message in (
-        (frame.sort_values("job"), {"keep_order": True}, "the records stand in an order that tells of 'job'"),
+        (
+            frame.sort_values("job"),
+            {"keep_order": True},
+            "the records stand in an order that tells of 'job'",
+        ),
         (
             frame.assign(work=frame["job"]),
             {"keep": ["work"]},
@@ -221,12 +274,21 @@ def test_what_gives_the_column_away_is_an_error_at_the_end(lazy, channel):
     ("arguments", "message"),
     [
         ({}, "must draw the same: give a key"),
-        ({"key": KEY, "shuffle": True}, "the order of a lazy table is that of its engine"),
+        (
+            {"key": KEY, "shuffle": True},
+            "the order of a lazy table is that of its engine",
+        ),
         ({"key": KEY, "identity": "who"}, "there is no column 'who'"),
         ({"key": KEY, "columns": {"job": "work"}}, "there is no column 'work'"),
         ({"key": KEY, "correlated": "pay"}, "the correlated column 'pay' would stay"),
-        ({"key": KEY, "row_numbers": "pay"}, "'pay' must hold an integer for every record"),
-        ({"key": KEY, "identity": "id", "first_row": 3}, "first_row numbers records by their place"),
+        (
+            {"key": KEY, "row_numbers": "pay"},
+            "'pay' must hold an integer for every record",
+        ),
+        (
+            {"key": KEY, "identity": "id", "first_row": 3},
+            "first_row numbers records by their place",
+        ),
     ],
 )
 def test_what_the_header_tells_is_refused_at_once(lazy, channel, arguments, message):
@@ -259,16 +321,29 @@ def test_rows_whose_order_does_not_stay_need_an_identity(channel, tmp_path):
         sql("from people using sample 50%"),
     ]
     for table in mixed:
-        with pytest.raises(InputError, match="the rows of this table have no order that stays: name what"):
+        with pytest.raises(
+            InputError,
+            match="the rows of this table have no order that stays: name what",
+        ):
             sanitise(table, channel, key=tmp_path / "release.key")
-        by_name = dict(zip(frame["id"], sanitise(frame, channel, key=KEY, identity="id")["job"], strict=True))
-        found = collected(sanitise(table, channel, key=tmp_path / "release.key", identity="id")).to_pydict()
+        by_name = dict(
+            zip(
+                frame["id"],
+                sanitise(frame, channel, key=KEY, identity="id")["job"],
+                strict=True,
+            )
+        )
+        found = collected(
+            sanitise(table, channel, key=tmp_path / "release.key", identity="id")
+        ).to_pydict()
         assert found["job"] == [by_name[name] for name in found["id"]]
     ordered = [
         lazy.with_columns(pay=pl.col("pay") * 2).filter(pl.col("n") < 50),
         lazy.sort("n").with_row_index().drop("index").cache(),
         pl.concat([lazy.slice(0, 60), lazy.slice(60, 40)]),
-        pl.concat([lazy.drop("pay"), lazy.select("pay")], how="horizontal").select(frame.columns),
+        pl.concat([lazy.drop("pay"), lazy.select("pay")], how="horizontal").select(
+            frame.columns
+        ),
         lazy.drop_nulls()
         .unique(maintain_order=True)
         .set_sorted("n")

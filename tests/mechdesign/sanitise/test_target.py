@@ -14,7 +14,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import part_of
 from mechdesign.sanitise.target import CutOff, Stopped, Target, stoppable
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes, links and signals")
+posix = pytest.mark.skipif(
+    sys.platform == "win32", reason="POSIX file modes, links and signals"
+)
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -51,15 +53,23 @@ def assert_refused(message: str, path, **options) -> None:
 
 
 def test_a_file_and_what_belongs_to_it(tmp_path):
-    out, side, unused = tmp_path / "out.csv", tmp_path / "out.json", tmp_path / "codes.csv"
+    out, side, unused = (
+        tmp_path / "out.csv",
+        tmp_path / "out.json",
+        tmp_path / "codes.csv",
+    )
     seen = []
     with Target(out, sides=(side, unused)) as target:
         target.part.write_text("data")
         target.part_of_side(side).write_text("facts")
         assert target.seal() == hashlib.sha256(b"data").hexdigest()
         target.commit(
-            before=lambda: seen.append(sorted(p.name for p in (out, side) if p.exists())),
-            after=lambda: seen.append(sorted(p.name for p in (out, side) if p.exists())),
+            before=lambda: seen.append(
+                sorted(p.name for p in (out, side) if p.exists())
+            ),
+            after=lambda: seen.append(
+                sorted(p.name for p in (out, side) if p.exists())
+            ),
         )
     assert seen == [[], ["out.csv", "out.json"]]
     assert files(tmp_path) == {"out.csv": "data", "out.json": "facts"}
@@ -69,19 +79,39 @@ def test_the_output_gets_its_name_last_and_all_is_on_disk(tmp_path, monkeypatch)
     steps = []
     fsync, rename = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: (steps.append("fsync"), fsync(fd))[1])
-    monkeypatch.setattr(os, "replace", lambda a, b: (steps.append(Path(b).name), rename(a, b))[1])
+    monkeypatch.setattr(
+        os, "replace", lambda a, b: (steps.append(Path(b).name), rename(a, b))[1]
+    )
     with Target(tmp_path / "out.csv", sides=(tmp_path / "side",)) as target:
         target.part.write_text("data")
         target.part_of_side(tmp_path / "side").write_text("facts")
-        target.commit(before=lambda: steps.append("before"), after=lambda: steps.append("after"))
-    assert steps == ["fsync", "fsync", "before", "side", "fsync", "out.csv", "fsync", "after"]
+        target.commit(
+            before=lambda: steps.append("before"), after=lambda: steps.append("after")
+        )
+    assert steps == [
+        "fsync",
+        "fsync",
+        "before",
+        "side",
+        "fsync",
+        "out.csv",
+        "fsync",
+        "after",
+    ]
 
 
-@pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)])
+@pytest.mark.parametrize(
+    "failure", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)]
+)
 def test_a_failure_leaves_what_was_there(tmp_path, failure):
     (tmp_path / "out.csv").write_text("old")
     with pytest.raises(type(failure)):
-        attempt(tmp_path / "out.csv", fail_with(failure), force=True, sides=(tmp_path / "s",))
+        attempt(
+            tmp_path / "out.csv",
+            fail_with(failure),
+            force=True,
+            sides=(tmp_path / "s",),
+        )
     assert files(tmp_path) == {"out.csv": "old"}
 
 
@@ -104,7 +134,9 @@ def test_a_failure_after_the_end_says_that_the_output_is_complete(tmp_path):
     def refuses():
         raise InputError("the job cannot be written: no space left on device")
 
-    with pytest.raises(InputError, match=r"out\.csv is complete, but then: the job cannot be written"):
+    with pytest.raises(
+        InputError, match=r"out\.csv is complete, but then: the job cannot be written"
+    ):
         attempt(tmp_path / "out.csv", lambda target: target.commit(after=refuses))
     assert files(tmp_path) == {"out.csv": "new"}
 
@@ -144,7 +176,10 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path):
 def test_inputs_and_sides_that_are_the_output(tmp_path):
     (tmp_path / "in.csv").write_text("in")
     assert_refused(
-        "is the input file itself", tmp_path / "in.csv", force=True, sources=(tmp_path / "in.csv",)
+        "is the input file itself",
+        tmp_path / "in.csv",
+        force=True,
+        sources=(tmp_path / "in.csv",),
     )
     assert_refused(
         "is the input file itself",
@@ -156,7 +191,9 @@ def test_inputs_and_sides_that_are_the_output(tmp_path):
     assert_refused("would be written twice", tmp_path / "o", sides=(tmp_path / "o",))
     (tmp_path / "x").mkdir()
     assert_refused(
-        "would be written twice", tmp_path / "o", sides=(tmp_path / "s", tmp_path / "x" / ".." / "s")
+        "would be written twice",
+        tmp_path / "o",
+        sides=(tmp_path / "s", tmp_path / "x" / ".." / "s"),
     )
     (tmp_path / "x").rmdir()
     assert files(tmp_path) == {"in.csv": "in"}
@@ -185,7 +222,10 @@ def test_another_process_has_the_target(tmp_path):
     )
     out = tmp_path / "out.csv"
     with subprocess.Popen(
-        [sys.executable, "-c", program, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, out],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as other:
         assert other.stdout.readline() == "has it\n"
         assert_refused("another job is writing", out)
@@ -220,7 +260,9 @@ def test_a_lock_on_a_file_that_has_been_renamed_is_no_lock(tmp_path, monkeypatch
     assert files(tmp_path) == {"out.csv": "the first job's"}
 
 
-def test_the_target_that_came_while_waiting_for_the_lock_is_refused(tmp_path, monkeypatch):
+def test_the_target_that_came_while_waiting_for_the_lock_is_refused(
+    tmp_path, monkeypatch
+):
     out = tmp_path / "out.csv"
     real = locks._lock
 
@@ -238,7 +280,9 @@ def test_a_folder_that_refuses(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("mechdesign.core.files.os.open", refuses)
-    assert_refused(r"out\.csv cannot be written: permission denied", tmp_path / "out.csv")
+    assert_refused(
+        r"out\.csv cannot be written: permission denied", tmp_path / "out.csv"
+    )
 
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
@@ -247,7 +291,8 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
 
     monkeypatch.setattr(locks, "_lock", unknown)
     assert_refused(
-        r"cannot be locked \(operation not supported\); choose a folder on a local disk", tmp_path / "out.csv"
+        r"cannot be locked \(operation not supported\); choose a folder on a local disk",
+        tmp_path / "out.csv",
     )
 
 
@@ -274,7 +319,9 @@ def test_who_cannot_read_the_input_cannot_read_the_output(tmp_path):
         out = tmp_path / f"{mode:o}.csv"
         secret.write_text("older")
         secret.chmod(0o644)
-        with Target(out, sources=[source], sides=[secret], private=[secret], leftover=True) as target:
+        with Target(
+            out, sources=[source], sides=[secret], private=[secret], leftover=True
+        ) as target:
             assert target.part.stat().st_mode & ~mode & 0o077 == 0
             assert target.part_of_side(secret).stat().st_mode & 0o777 == 0o600
             target.part.write_text("new")
@@ -327,15 +374,25 @@ def test_long_names(tmp_path):
         write(tmp_path / ("n" * length), "text")
         write(tmp_path / ("é" * (length // 2)), "text", force=True)
     assert part_of(tmp_path / ("n" * 255)) != part_of(tmp_path / ("n" * 254))
-    assert all(len(name.encode()) <= 255 and not name.startswith(".") for name in files(tmp_path))
+    assert all(
+        len(name.encode()) <= 255 and not name.startswith(".")
+        for name in files(tmp_path)
+    )
 
 
 def test_errors_of_writing_and_others(tmp_path):
     out = tmp_path / "out.csv"
-    with pytest.raises(InputError, match=r"out\.csv cannot be written: no space left on device"), Target(out):
+    with (
+        pytest.raises(
+            InputError, match=r"out\.csv cannot be written: no space left on device"
+        ),
+        Target(out),
+    ):
         raise OSError(28, "No space left on device")
     with (
-        pytest.raises(InputError, match=r"out\.csv cannot be written: input/output error"),
+        pytest.raises(
+            InputError, match=r"out\.csv cannot be written: input/output error"
+        ),
         Target(out) as target,
     ):
         raise OSError(5, "Input/output error", os.fspath(target.part))
@@ -350,7 +407,12 @@ def test_errors_of_writing_and_others(tmp_path):
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_writing(tmp_path, signum):
     name = signal.Signals(signum).name
-    with pytest.raises(Stopped, match=f"^stopped by {name}; nothing was written$") as caught, stoppable():
+    with (
+        pytest.raises(
+            Stopped, match=f"^stopped by {name}; nothing was written$"
+        ) as caught,
+        stoppable(),
+    ):
         attempt(tmp_path / "o", lambda _target: signal.raise_signal(signum))
     assert caught.value.exit_code == 128 + signum
     assert files(tmp_path) == {}
@@ -389,7 +451,9 @@ def test_a_host_program_gets_its_signal_afterwards(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             attempt(
                 tmp_path / "out",
-                lambda target: target.commit(before=lambda: signal.raise_signal(signal.SIGINT)),
+                lambda target: target.commit(
+                    before=lambda: signal.raise_signal(signal.SIGINT)
+                ),
             )
     finally:
         signal.signal(signal.SIGINT, previous)
@@ -404,7 +468,11 @@ def test_a_host_program_without_a_handler_ends_afterwards(tmp_path):
         "    t.part.write_text('data')\n"
         "    t.commit(before=lambda: signal.raise_signal(signal.SIGTERM))\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, tmp_path / "out"], capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "out"],
+        capture_output=True,
+        check=False,
+    )
     assert done.returncode == -signal.SIGTERM
     assert files(tmp_path) == {"out": "data"}
 
@@ -420,7 +488,9 @@ def test_ignored_signals_stay_ignored():
         signal.signal(signal.SIGHUP, previous)
 
 
-def deliver(reader: list[str], tmp_path: Path, text: str = "x" * (1 << 20)) -> subprocess.CompletedProcess:
+def deliver(
+    reader: list[str], tmp_path: Path, text: str = "x" * (1 << 20)
+) -> subprocess.CompletedProcess:
     program = (
         "import sys; from pathlib import Path\n"
         "from mechdesign.core.errors import InputError\n"
@@ -440,11 +510,15 @@ def deliver(reader: list[str], tmp_path: Path, text: str = "x" * (1 << 20)) -> s
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ) as writer:
-        got = subprocess.run(reader, stdin=writer.stdout, capture_output=True, check=False)
+        got = subprocess.run(
+            reader, stdin=writer.stdout, capture_output=True, check=False
+        )
         writer.stdout.close()
         error = writer.stderr.read().decode()
         writer.wait()
-    return subprocess.CompletedProcess(writer.args, writer.returncode, got.stdout, error)
+    return subprocess.CompletedProcess(
+        writer.args, writer.returncode, got.stdout, error
+    )
 
 
 @posix
@@ -459,13 +533,17 @@ def test_standard_output_gets_all_of_it(tmp_path):
 def test_a_reader_who_leaves_early(tmp_path):
     done = deliver(["head", "-c", "10"], tmp_path)
     assert (done.returncode, done.stdout) == (2, b"x" * 10)
-    assert done.stderr == "standard output was closed by its reader, who has not got all of the release\n"
+    assert (
+        done.stderr
+        == "standard output was closed by its reader, who has not got all of the release\n"
+    )
     assert not (tmp_path / "after").exists()
 
 
 @posix
 @pytest.mark.parametrize(
-    ("signum", "what"), [(signal.SIGTERM, "stopped by SIGTERM"), (signal.SIGINT, "interrupted")]
+    ("signum", "what"),
+    [(signal.SIGTERM, "stopped by SIGTERM"), (signal.SIGINT, "interrupted")],
 )
 def test_a_signal_while_standard_output_is_written(monkeypatch, capfd, signum, what):
     real = os.write
@@ -478,7 +556,8 @@ def test_a_signal_while_standard_output_is_written(monkeypatch, capfd, signum, w
     with monkeypatch.context() as patch, stoppable(), capfd.disabled():
         patch.setattr(os, "write", slow)
         with pytest.raises(
-            CutOff, match=f"^{what}; the reader of standard output has got only a part of the release$"
+            CutOff,
+            match=f"^{what}; the reader of standard output has got only a part of the release$",
         ) as caught:
             attempt("-", lambda target: target.commit())
     assert caught.value.exit_code == 128 + signum
@@ -493,7 +572,9 @@ def test_standard_output_gets_nothing_of_a_failed_job(tmp_path, capfd):
 def test_a_standard_output_that_is_closed(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     with (
-        pytest.raises(InputError, match="standard output is closed; open it, or name a file"),
+        pytest.raises(
+            InputError, match="standard output is closed; open it, or name a file"
+        ),
         Target("-"),
     ):
         pass

@@ -30,7 +30,10 @@ def no_thread_stays():
 
 def release(folder, source, target, **how):
     return sanitise_file(
-        CHANNEL, folder / source, folder / target, **how | {"insecure_seed": 1, "force": True}
+        CHANNEL,
+        folder / source,
+        folder / target,
+        **how | {"insecure_seed": 1, "force": True},
     )
 
 
@@ -41,8 +44,13 @@ def test_any_number_of_jobs_writes_the_same_bytes(tmp_path, kind, how):
     frame.to_csv(tmp_path / "in.csv", index=False)
     frame.to_parquet(tmp_path / "in.parquet", index=False)
     for jobs in (1, 2, 3, 8):
-        assert release(tmp_path, f"in.{kind}", f"{jobs}.{kind}", jobs=jobs, **how).records == 1000
-        assert (tmp_path / f"{jobs}.{kind}").read_bytes() == (tmp_path / f"1.{kind}").read_bytes()
+        assert (
+            release(tmp_path, f"in.{kind}", f"{jobs}.{kind}", jobs=jobs, **how).records
+            == 1000
+        )
+        assert (tmp_path / f"{jobs}.{kind}").read_bytes() == (
+            tmp_path / f"1.{kind}"
+        ).read_bytes()
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])
@@ -50,7 +58,10 @@ def test_the_line_of_a_mistake_is_the_same(tmp_path, jobs):
     lines = people(1000).to_csv(index=False).splitlines()
     lines[600] = "person,1,wrong,2"
     (tmp_path / "in.csv").write_text("\n".join(lines))
-    with pytest.raises(InputError, match=r"in\.csv, line 601: the channel does not know the symbol 'wrong'"):
+    with pytest.raises(
+        InputError,
+        match=r"in\.csv, line 601: the channel does not know the symbol 'wrong'",
+    ):
         release(tmp_path, "in.csv", "out.csv", jobs=jobs)
     lines[600] = "person"
     (tmp_path / "in.csv").write_text("\n".join(lines))
@@ -67,7 +78,9 @@ def test_an_interruption_leaves_no_thread_and_no_file(tmp_path, monkeypatch, aft
         if share > after / 10:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("mechdesign.sanitise.apply.Run._advance", lambda self, share: interrupted(share))
+    monkeypatch.setattr(
+        "mechdesign.sanitise.apply.Run._advance", lambda self, share: interrupted(share)
+    )
     with pytest.raises(KeyboardInterrupt):
         release(tmp_path, "in.csv", "out.csv", jobs=3)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

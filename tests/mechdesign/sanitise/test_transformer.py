@@ -33,9 +33,7 @@ from mechdesign.sanitise import ReleaseTransformer
 
 ROOT = Path(__file__).parents[3]
 
-PLACES = (
-    "a draw belongs to the place of a record: one that hangs on values alone would be a fixed function of X"
-)
+PLACES = "a draw belongs to the place of a record: one that hangs on values alone would be a fixed function of X"
 ANEW = "other data than those of fit get new draws at every call"
 TEXT = "the released labels are text, and the check compares numbers"
 
@@ -65,7 +63,10 @@ EXPECTED_FAILURES = {
     [
         ReleaseTransformer(md.LIP(1.0), insecure_seed=1),
         ReleaseTransformer(
-            md.LIP(1.0), form="posterior-draw", policy=Policy(unknown="marginal"), insecure_seed=1
+            md.LIP(1.0),
+            form="posterior-draw",
+            policy=Policy(unknown="marginal"),
+            insecure_seed=1,
         ),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES[estimator.form],
@@ -95,16 +96,24 @@ def test_fit_designs_the_channel_of_the_table_and_transform_draws(release, frame
     assert md.audit(release.channel_, joint, md.LIP(0.5)).satisfied
     assert list(released.columns) == ["id", "n", "job", "pay"]
     assert set(released["job"]) <= set(release.channel_.outputs)
-    pd.testing.assert_frame_equal(released.drop(columns="job"), frame[["id", "n", "pay"]])
+    pd.testing.assert_frame_equal(
+        released.drop(columns="job"), frame[["id", "n", "pay"]]
+    )
     assert release.get_feature_names_out().tolist() == ["id", "n", "job", "pay"]
 
 
-@pytest.mark.filterwarnings("ignore:these records were released through this channel before in this")
+@pytest.mark.filterwarnings(
+    "ignore:these records were released through this channel before in this"
+)
 def test_identified_records_get_the_draws_of_sanitise(frame):
     for identity in ({"identity": "id"}, {"row_numbers": "n"}):
-        release = ReleaseTransformer(md.LIP(0.5), sensitive="rel", useful="job", key=KEY, **identity)
+        release = ReleaseTransformer(
+            md.LIP(0.5), sensitive="rel", useful="job", key=KEY, **identity
+        )
         released = release.fit(frame).transform(frame[:7])
-        expected = sanitise(frame[:7].drop(columns="rel"), release.channel_, key=KEY, **identity)
+        expected = sanitise(
+            frame[:7].drop(columns="rel"), release.channel_, key=KEY, **identity
+        )
         pd.testing.assert_frame_equal(released, expected)
 
 
@@ -112,12 +121,17 @@ def test_the_same_data_get_the_same_draws_and_other_data_others(release, frame):
     first = release.fit(frame).transform(frame)["job"].tolist()
     assert release.transform(frame)["job"].tolist() == first
     assert clone(release).fit(frame).transform(frame)["job"].tolist() == first
-    with pytest.warns(UserWarning, match="other data than those of fit, and nothing identifies .* identity"):
+    with pytest.warns(
+        UserWarning,
+        match="other data than those of fit, and nothing identifies .* identity",
+    ):
         other = release.transform(frame[:300])["job"].tolist()
     assert other != first[:300]
     with pytest.warns(UserWarning, match="each call draws them anew"):
         assert release.transform(frame[:300])["job"].tolist() != other
-    other = ReleaseTransformer(md.LIP(0.5), sensitive="rel", useful="job", key=Key.insecure(8)).fit(frame)
+    other = ReleaseTransformer(
+        md.LIP(0.5), sensitive="rel", useful="job", key=Key.insecure(8)
+    ).fit(frame)
     assert other.transform(frame)["job"].tolist() != first
 
 
@@ -130,7 +144,10 @@ def test_without_a_key_each_fit_makes_one(frame):
 
 def test_identified_records_are_no_other_data(release, frame):
     release.set_params(identity="id").fit(frame)
-    assert release.transform(frame[3:4])["job"].tolist() == release.transform(frame)["job"][3:4].tolist()
+    assert (
+        release.transform(frame[3:4])["job"].tolist()
+        == release.transform(frame)["job"][3:4].tolist()
+    )
 
 
 def test_a_given_channel_is_used_as_it_is(frame, tmp_path):
@@ -143,13 +160,17 @@ def test_a_given_channel_is_used_as_it_is(frame, tmp_path):
         pd.testing.assert_frame_equal(release.transform(frame), expected)
 
 
-@pytest.mark.parametrize("kind", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "arrow"])
+@pytest.mark.parametrize(
+    "kind", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "arrow"]
+)
 def test_other_kinds_of_frames_come_back_as_they_are(release, frame, kind):
     expected = release.fit(frame).transform(frame)["job"].tolist()
     released = clone(release).fit(kind(frame)).transform(kind(frame))
     assert type(released) is type(kind(frame))
     column = released["job"]
-    assert (column.to_pylist() if isinstance(released, pa.Table) else column.to_list()) == expected
+    assert (
+        column.to_pylist() if isinstance(released, pa.Table) else column.to_list()
+    ) == expected
 
 
 def test_arrays_with_the_sensitive_symbols_in_y(frame):
@@ -161,8 +182,12 @@ def test_arrays_with_the_sensitive_symbols_in_y(frame):
     assert released[:, 1].tolist() == frame["n"].tolist()
     assert set(released[:, 0]) <= set(release.channel_.outputs)
     assert release.channel_.sensitive.columns == ("y",)
-    numbered = ReleaseTransformer(md.LIP(0.5), useful="x0", key=KEY, row_numbers="x1").fit(X, y)
-    expected = sanitise(frame[["job"]], numbered.channel_, key=KEY, columns={"x0": "job"})
+    numbered = ReleaseTransformer(
+        md.LIP(0.5), useful="x0", key=KEY, row_numbers="x1"
+    ).fit(X, y)
+    expected = sanitise(
+        frame[["job"]], numbered.channel_, key=KEY, columns={"x0": "job"}
+    )
     assert numbered.transform(X)[:, 0].tolist() == expected["job"].tolist()
 
 
@@ -182,7 +207,9 @@ def test_a_missing_cell_can_be_a_symbol():
     chance = np.random.default_rng(4)
     X = np.array([[0.0], [1.0], [np.nan]])[chance.integers(0, 3, 300)]
     y = np.where(chance.random(300) < np.where(np.isnan(X[:, 0]), 0.7, 0.3), "w", "h")
-    release = ReleaseTransformer(md.LIP(0.2), missing="symbol", form="posterior-draw", key=KEY).fit(X, y)
+    release = ReleaseTransformer(
+        md.LIP(0.2), missing="symbol", form="posterior-draw", key=KEY
+    ).fit(X, y)
     assert ("",) in release.channel_.useful.symbols
     assert np.isnan(release.transform(X)).any()
     with pytest.raises(ValueError, match="Input X contains NaN"):
@@ -198,7 +225,9 @@ def test_set_output_names_the_columns(frame):
 
 
 def test_a_pipeline_learns_from_what_is_released(release, frame):
-    step = ColumnTransformer([("release", release, ["rel", "job"])], verbose_feature_names_out=False)
+    step = ColumnTransformer(
+        [("release", release, ["rel", "job"])], verbose_feature_names_out=False
+    )
     model = make_pipeline(step, OneHotEncoder(), LogisticRegression())
     model.fit(frame, frame["pay"] > 0)
     assert model.predict(frame).shape == (400,)
@@ -207,7 +236,9 @@ def test_a_pipeline_learns_from_what_is_released(release, frame):
 
 def test_what_is_transformed_need_not_have_the_sensitive_column(release, frame):
     release.set_params(identity="id").fit(frame)
-    pd.testing.assert_frame_equal(release.transform(frame.drop(columns="rel")), release.transform(frame))
+    pd.testing.assert_frame_equal(
+        release.transform(frame.drop(columns="rel")), release.transform(frame)
+    )
     with pytest.raises(ValueError, match="feature names"):
         release.transform(frame.drop(columns="pay"))
     kept = clone(release).set_params(keep_sensitive=True).fit(frame)
@@ -227,11 +258,16 @@ def test_unknown_symbols_follow_the_policy(release, frame):
 def test_a_pickle_keeps_the_draws_and_has_the_key_only_if_it_must(frame, tmp_path):
     create_key(tmp_path / "job.key", KEY)
     for key, inside in ((KEY, True), (tmp_path / "job.key", False)):
-        release = ReleaseTransformer(md.LIP(0.5), sensitive="rel", useful="job", key=key).fit(frame)
+        release = ReleaseTransformer(
+            md.LIP(0.5), sensitive="rel", useful="job", key=key
+        ).fit(frame)
         stored = pickle.dumps(release)
         assert (KEY.secret in stored) == inside
         again = pickle.loads(stored)  # noqa: S301 - our own
-        assert again.transform(frame)["job"].tolist() == release.transform(frame)["job"].tolist()
+        assert (
+            again.transform(frame)["job"].tolist()
+            == release.transform(frame)["job"].tolist()
+        )
         shown = repr(release) + release._repr_html_()
         assert KEY.secret.hex() not in shown
         assert repr(KEY.secret)[2:-1] not in shown
@@ -241,20 +277,53 @@ def test_a_pickle_keeps_the_draws_and_has_the_key_only_if_it_must(frame, tmp_pat
     ("arguments", "message"),
     [
         ({}, r"give a notion, such as ALIP\(eps_l=1, eps_u=1\), or a channel"),
-        ({"notion": md.LIP(1), "useful": "job"}, "requires y to be passed, but the target y is None"),
-        ({"notion": md.LIP(1), "sensitive": "rell", "useful": "job"}, "no column 'rell'; did you mean 'rel'"),
-        ({"notion": md.LIP(1), "sensitive": "rel", "useful": "jobs"}, "no column 'jobs'; did you mean 'job'"),
-        ({"notion": md.LIP(1), "sensitive": "rel", "useful": "job", "mechanism": "best"}, "best"),
         (
-            {"notion": md.LIP(1), "sensitive": "rel", "useful": "job", "identity": "who"},
+            {"notion": md.LIP(1), "useful": "job"},
+            "requires y to be passed, but the target y is None",
+        ),
+        (
+            {"notion": md.LIP(1), "sensitive": "rell", "useful": "job"},
+            "no column 'rell'; did you mean 'rel'",
+        ),
+        (
+            {"notion": md.LIP(1), "sensitive": "rel", "useful": "jobs"},
+            "no column 'jobs'; did you mean 'job'",
+        ),
+        (
+            {
+                "notion": md.LIP(1),
+                "sensitive": "rel",
+                "useful": "job",
+                "mechanism": "best",
+            },
+            "best",
+        ),
+        (
+            {
+                "notion": md.LIP(1),
+                "sensitive": "rel",
+                "useful": "job",
+                "identity": "who",
+            },
             "there is no column 'who'",
         ),
         (
-            {"notion": md.LIP(1), "sensitive": "rel", "useful": "job", "key": "nowhere.key"},
+            {
+                "notion": md.LIP(1),
+                "sensitive": "rel",
+                "useful": "job",
+                "key": "nowhere.key",
+            },
             "the key file nowhere.key: there is no such file",
         ),
         (
-            {"notion": md.LIP(1), "sensitive": "rel", "useful": "job", "key": KEY, "insecure_seed": 1},
+            {
+                "notion": md.LIP(1),
+                "sensitive": "rel",
+                "useful": "job",
+                "key": KEY,
+                "insecure_seed": 1,
+            },
             "give a key or an insecure seed, not both",
         ),
     ],
@@ -268,16 +337,28 @@ def test_other_feature_names_are_refused(release, frame):
     with pytest.raises(NotFittedError):
         release.transform(frame)
     release.fit(frame)
-    with pytest.raises(InputError, match="input_features is not equal to feature_names_in_"):
+    with pytest.raises(
+        InputError, match="input_features is not equal to feature_names_in_"
+    ):
         release.get_feature_names_out(["a", "b", "c", "d", "e"])
-    numbers = ReleaseTransformer(md.LIP(0.5)).fit(frame[["job"]].to_numpy(dtype=object), frame["rel"])
-    with pytest.raises(InputError, match="input_features should have length equal to 1"):
+    numbers = ReleaseTransformer(md.LIP(0.5)).fit(
+        frame[["job"]].to_numpy(dtype=object), frame["rel"]
+    )
+    with pytest.raises(
+        InputError, match="input_features should have length equal to 1"
+    ):
         numbers.get_feature_names_out(["a", "b"])
 
 
 def test_without_scikit_learn_the_import_says_what_to_install():
     code = "import sys; sys.modules['sklearn'] = None; from mechdesign.sanitise import ReleaseTransformer"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 1
     assert "ImportError: ReleaseTransformer needs scikit-learn" in run.stderr
     assert "pip install 'mechdesign[sklearn]'" in run.stderr
@@ -285,7 +366,9 @@ def test_without_scikit_learn_the_import_says_what_to_install():
 
 def test_with_a_ledger_other_rows_are_an_error(tmp_path):
     frame = people(200)
-    step = ReleaseTransformer(channel=mixing_channel(), ledger=str(tmp_path / "ledger.db")).fit(frame)
+    step = ReleaseTransformer(
+        channel=mixing_channel(), ledger=str(tmp_path / "ledger.db")
+    ).fit(frame)
     first = step.transform(frame)["job"].tolist()
     assert step.transform(frame)["job"].tolist() == first
     assert (
@@ -296,24 +379,36 @@ def test_with_a_ledger_other_rows_are_an_error(tmp_path):
         == first
     )
     for other in (frame[50:], frame.sample(frac=1, random_state=1)):
-        with pytest.raises(InputError, match="have been released through this channel before"):
+        with pytest.raises(
+            InputError, match="have been released through this channel before"
+        ):
             step.transform(other)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
 def test_what_else_tells_is_looked_at_as_in_a_frame(kind):
     def given(frame):
-        return {"pandas": frame, "polars": pl.from_pandas(frame), "array": frame.to_numpy()}[kind]
+        return {
+            "pandas": frame,
+            "polars": pl.from_pandas(frame),
+            "array": frame.to_numpy(),
+        }[kind]
 
     frame = people(3000)[["job"]].assign(work=lambda all: all["job"], pay=1)
     channel, twin = mixing_channel(), "x1" if kind == "array" else "work"
     if kind == "array":
-        channel = md.Channel(replace(channel.useful, columns=("x0",)), channel.outputs, channel.rows)
+        channel = md.Channel(
+            replace(channel.useful, columns=("x0",)), channel.outputs, channel.rows
+        )
     step = ReleaseTransformer(channel=channel, insecure_seed=1).fit(given(frame))
-    with pytest.raises(InputError, match=f"'{twin}' stands for the useful column .*drop=.*keep="):
+    with pytest.raises(
+        InputError, match=f"'{twin}' stands for the useful column .*drop=.*keep="
+    ):
         step.transform(given(frame))
     assert step.set_params(keep=[twin]).transform(given(frame)).shape == (3000, 3)
-    step = ReleaseTransformer(channel=channel, insecure_seed=1, drop=twin).fit(given(frame))
+    step = ReleaseTransformer(channel=channel, insecure_seed=1, drop=twin).fit(
+        given(frame)
+    )
     assert step.transform(given(frame)).shape == (3000, 2)
     ordered = given(frame.sort_values("job"))
     with pytest.warns(UserWarning, match="the records stand in an order that tells"):

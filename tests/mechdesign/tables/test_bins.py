@@ -21,11 +21,21 @@ import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.tables.bin_edges import bins_for, least_distance, quantile_splits
-from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins, kind_of, number_of, numbers_of, text_of_number
+from mechdesign.tables.bins import (
+    NO_NUMBER,
+    OUTSIDE,
+    Bins,
+    kind_of,
+    number_of,
+    numbers_of,
+    text_of_number,
+)
 from mechdesign.tables.columns import encode_for
 from mechdesign.tables.variable import Variable
 
-decimals = st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-50, max_value=50)
+decimals = st.decimals(
+    allow_nan=False, allow_infinity=False, places=3, min_value=-50, max_value=50
+)
 edge_lists = st.lists(decimals, min_size=2, max_size=8, unique=True).map(sorted)
 
 
@@ -33,7 +43,9 @@ def by_hand(edges: list[Decimal], value: Decimal) -> int:
     """The bin [low, high) of a value, the last one with its upper edge; -2 outside."""
     last = len(edges) - 2
     pairs = enumerate(itertools.pairwise(edges))
-    hit = [k for k, (lo, hi) in pairs if lo <= value < hi or (k == last and value == hi)]
+    hit = [
+        k for k, (lo, hi) in pairs if lo <= value < hi or (k == last and value == hi)
+    ]
     assert len(hit) <= 1
     return hit[0] if hit else -2
 
@@ -56,7 +68,11 @@ def test_numbers_next_to_an_edge_are_decided_exactly(edge, digits, zeros):
     little = Decimal(1).scaleb(at.as_tuple().exponent - zeros)
     near = [f"{at:f}", f"{_exact(at, -little):f}", f"{_exact(at, little):f}"]
     assert bins.bins_of(near).tolist() == [1, 0, 1]
-    assert bins.bins_of([*near, "+1" + "0" * digits]).tolist()[:3] == [1, 0, 1]  # which arrow cannot read
+    assert bins.bins_of([*near, "+1" + "0" * digits]).tolist()[:3] == [
+        1,
+        0,
+        1,
+    ]  # which arrow cannot read
 
 
 def _exact(one: Decimal, other: Decimal) -> Decimal:
@@ -71,7 +87,8 @@ def test_a_number_is_the_same_however_it_is_written(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "nan", "inf", "-inf", "1,5", "0x1", "1_0", "1/2", "2024-01-01", "1e9999"]
+    "text",
+    ["", "x", "nan", "inf", "-inf", "1,5", "0x1", "1_0", "1/2", "2024-01-01", "1e9999"],
 )
 def test_what_is_no_number_has_no_bin(text):
     bins = Bins(edges=("-inf", "1", "inf"))
@@ -80,7 +97,9 @@ def test_what_is_no_number_has_no_bin(text):
 
 def test_columns_are_sorted_in_with_what_has_no_bin_marked():
     bins = Bins(edges=("0", "10", "20"))
-    column = Encoded(np.array([0, 1, -1, 2, 3, 4, 5]), ("5", "20", "21", "x", "", "05.0"))
+    column = Encoded(
+        np.array([0, 1, -1, 2, 3, 4, 5]), ("5", "20", "21", "x", "", "05.0")
+    )
     found = bins.sorted_in(column)
     shown = [None if code < 0 else found.texts[code] for code in found.codes]
     assert shown == ["[0, 10)", "[10, 20]", None, OUTSIDE, NO_NUMBER, None, "[0, 10)"]
@@ -118,18 +137,30 @@ def test_moments_are_written_so_that_they_are_read_again(moment, kind):
 
 
 def test_moments_with_zones_are_compared_in_utc():
-    assert number_of("2024-01-31 09:00+01:00", "instant") == number_of("2024-01-31T08:00:00Z", "instant")
-    assert number_of("2024-01-31 07:30-0030", "instant") == number_of("2024-01-31 08:00:00+00:00", "instant")
+    assert number_of("2024-01-31 09:00+01:00", "instant") == number_of(
+        "2024-01-31T08:00:00Z", "instant"
+    )
+    assert number_of("2024-01-31 07:30-0030", "instant") == number_of(
+        "2024-01-31 08:00:00+00:00", "instant"
+    )
     assert number_of("2024-01-31 08:00", "instant") is None
     assert number_of("2024-01-31 08:00Z", "time") is None
 
 
-@given(st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)),
+        min_size=1,
+        max_size=20,
+    )
+)
 def test_many_moments_are_in_the_bins_of_each(moments):
     """Arrow's microseconds decide as exact seconds do."""
     low, high = min(moments), max(moments) + timedelta(seconds=1)
     middle = low + (high - low) / 2
-    bins = Bins(kind="time", edges=tuple(str(moment) for moment in sorted({low, middle, high})))
+    bins = Bins(
+        kind="time", edges=tuple(str(moment) for moment in sorted({low, middle, high}))
+    )
     cells = [str(moment) for moment in moments]
     assert bins.bins_of(cells).tolist() == [bins.bin_of(cell) for cell in cells]
     assert (
@@ -139,7 +170,9 @@ def test_many_moments_are_in_the_bins_of_each(moments):
 
 
 EDGES = ("-1.5", "0.1", "0.3", "7", "9007199254740993")
-doubles = st.floats(-2, 8) | st.sampled_from([float(e) for e in EDGES] + [math.nan, math.inf, -0.0, 1e300])
+doubles = st.floats(-2, 8) | st.sampled_from(
+    [float(e) for e in EDGES] + [math.nan, math.inf, -0.0, 1e300]
+)
 whole = st.integers(-3, 9) | st.integers(2**53 - 2, 2**53 + 3)
 
 
@@ -152,43 +185,74 @@ def test_typed_columns_are_in_the_bins_of_their_texts(values, start):
     """What decides without texts decides as the texts do: on edges, beyond 2**53, and for what is missing."""
     variable = Variable(("x",), (("[0.1, 0.3)",),), bins=(Bins(edges=EDGES),))
     whole, part = values, values.slice(start)
-    for column in (whole, part, pa.chunked_array([whole, part]), part.dictionary_encode()):
+    for column in (
+        whole,
+        part,
+        pa.chunked_array([whole, part]),
+        part.dictionary_encode(),
+    ):
         found = encode_for(column, "x", variable, 0)
         by_text = variable.bins[0].sorted_in(encode(column, "x"))
         both = [variable.bins[0].sorted_in(each) for each in (found, by_text)]
-        shown = [[None if c < 0 else each.texts[c] for c in each.codes.tolist()] for each in both]
+        shown = [
+            [None if c < 0 else each.texts[c] for c in each.codes.tolist()]
+            for each in both
+        ]
         assert shown[0] == shown[1]
         cells = column.to_pylist()
-        exact = [None if v is None or math.isnan(v) else variable.bins[0].bin_of(repr(v)) for v in cells]
+        exact = [
+            None if v is None or math.isnan(v) else variable.bins[0].bin_of(repr(v))
+            for v in cells
+        ]
         labels = dict(enumerate(variable.bins[0].labels)) | {-1: NO_NUMBER, -2: OUTSIDE}
         assert shown[0] == [None if k is None else labels[k] for k in exact]
 
 
 @given(
-    st.lists(st.none() | st.datetimes(datetime(2023, 12, 30), datetime(2024, 1, 3)), max_size=20),
-    st.sampled_from([pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.date32()]),
+    st.lists(
+        st.none() | st.datetimes(datetime(2023, 12, 30), datetime(2024, 1, 3)),
+        max_size=20,
+    ),
+    st.sampled_from(
+        [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.date32()]
+    ),
     st.sampled_from(["date", "time", "instant"]),
 )
 def test_typed_moments_are_in_the_bins_of_their_texts(values, kind, cells):
     edges = ("2024-01-01", "2024-01-02", "inf")
     if cells != "date":
-        edges = tuple(e if e == "inf" else f"{e} 00:00:00{'+00:00' * (cells == 'instant')}" for e in edges)
+        edges = tuple(
+            e if e == "inf" else f"{e} 00:00:00{'+00:00' * (cells == 'instant')}"
+            for e in edges
+        )
     bins = Bins(kind=cells, edges=edges)
     variable = Variable(("x",), ((bins.labels[0],),), bins=(bins,))
     values = [*values, datetime(2024, 1, 1), datetime(2024, 1, 2)]
-    column = pa.array(values, pa.timestamp("us")).cast(pa.timestamp(getattr(kind, "unit", "us")), safe=False)
+    column = pa.array(values, pa.timestamp("us")).cast(
+        pa.timestamp(getattr(kind, "unit", "us")), safe=False
+    )
     column = column.cast(kind, safe=False)
-    found, by_text = bins.sorted_in(encode_for(column, "x", variable, 0)), bins.sorted_in(encode(column, "x"))
-    shown = [[None if c < 0 else each.texts[c] for c in each.codes.tolist()] for each in (found, by_text)]
+    found, by_text = (
+        bins.sorted_in(encode_for(column, "x", variable, 0)),
+        bins.sorted_in(encode(column, "x")),
+    )
+    shown = [
+        [None if c < 0 else each.texts[c] for c in each.codes.tolist()]
+        for each in (found, by_text)
+    ]
     assert shown[0] == shown[1]
 
 
-weighted = st.dictionaries(st.integers(0, 30), st.integers(1, 5), min_size=2, max_size=9)
+weighted = st.dictionaries(
+    st.integers(0, 30), st.integers(1, 5), min_size=2, max_size=9
+)
 
 
 def cost_of(part: list[tuple[int, int]]) -> Fraction:
     """Least total distance of these numbers to one of them."""
-    return min(sum((mass * abs(v - m) for v, mass in part), Fraction(0)) for m, _ in part)
+    return min(
+        sum((mass * abs(v - m) for v, mass in part), Fraction(0)) for m, _ in part
+    )
 
 
 @given(weighted, st.integers(1, 6))
@@ -202,9 +266,18 @@ def test_the_dynamic_program_finds_the_least_distance(table, most):
 
         def parted(places):
             ends = [0, *places, len(numbers)]
-            return sum((cost_of(numbers[a:b]) for a, b in itertools.pairwise(ends)), Fraction(0)) / total
+            return (
+                sum(
+                    (cost_of(numbers[a:b]) for a, b in itertools.pairwise(ends)),
+                    Fraction(0),
+                )
+                / total
+            )
 
-        best = min(parted(places) for places in itertools.combinations(range(1, len(numbers)), k - 1))
+        best = min(
+            parted(places)
+            for places in itertools.combinations(range(1, len(numbers)), k - 1)
+        )
         assert distance == pytest.approx(float(best), abs=1e-9)
         assert parted(splits) == best
 
@@ -224,7 +297,9 @@ def test_quantiles_split_into_shares_that_ties_allow(table, bins):
 
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), decimals), min_size=6, max_size=40),
-    st.sampled_from(["7", "0.25", "quantiles:3", "auto:3", "-60,-1,0,0.001,60", "-inf,0,inf"]),
+    st.sampled_from(
+        ["7", "0.25", "quantiles:3", "auto:3", "-60,-1,0,0.001,60", "-inf,0,inf"]
+    ),
 )
 def test_the_binned_table_is_what_counting_by_hand_gives(records, spec):
     """counts[s][bin] is the number of records of s whose number is in the bin; representatives are lower medians."""
@@ -234,7 +309,11 @@ def test_the_binned_table_is_what_counting_by_hand_gives(records, spec):
     joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins=spec)
     (bins,) = joint.useful.bins
     cuts = [
-        Decimal("-Infinity") if e == "-inf" else Decimal("Infinity") if e == "inf" else Decimal(e)
+        Decimal("-Infinity")
+        if e == "-inf"
+        else Decimal("Infinity")
+        if e == "inf"
+        else Decimal(e)
         for e in bins.edges
     ]
     expected = Counter((s, bins.labels[by_hand(cuts, x)]) for s, x in records)
@@ -245,7 +324,9 @@ def test_the_binned_table_is_what_counting_by_hand_gives(records, spec):
         if joint.counts[i][j]
     }
     assert found == expected
-    assert list(joint.useful.names) == [label for label in bins.labels if label in joint.useful.names]
+    assert list(joint.useful.names) == [
+        label for label in bins.labels if label in joint.useful.names
+    ]
     for k, label in enumerate(bins.labels):
         inside = sorted(x for _, x in records if bins.labels[by_hand(cuts, x)] == label)
         shown = bins.representatives[k]
@@ -253,7 +334,8 @@ def test_the_binned_table_is_what_counting_by_hand_gives(records, spec):
         if inside:
             assert Decimal(shown) == inside[(len(inside) - 1) // 2]
     assert numbers_of(joint.useful) == tuple(
-        Fraction(bins.representatives[bins.labels.index(label)]) for label in joint.useful.names
+        Fraction(bins.representatives[bins.labels.index(label)])
+        for label in joint.useful.names
     )
 
 
@@ -262,7 +344,9 @@ def frame_of(values) -> pd.DataFrame:
 
 
 def names(values, bins) -> tuple[str, ...]:
-    return md.Joint.from_table(frame_of(values), sensitive="s", useful="x", bins=bins).useful.names
+    return md.Joint.from_table(
+        frame_of(values), sensitive="s", useful="x", bins=bins
+    ).useful.names
 
 
 @pytest.mark.parametrize(
@@ -312,7 +396,8 @@ def test_labels(values, bins, expected):
 
 
 @pytest.mark.parametrize(
-    "make", [pd.DataFrame, pl.DataFrame, pa.table, lambda d: pd.DataFrame(d).astype(str)]
+    "make",
+    [pd.DataFrame, pl.DataFrame, pa.table, lambda d: pd.DataFrame(d).astype(str)],
 )
 def test_every_kind_of_frame_gives_the_same_bins(make):
     values = {"s": ["a", "b", "a", "b"], "x": [1.5, 2.0, 2.5, 7.0]}
@@ -323,21 +408,45 @@ def test_every_kind_of_frame_gives_the_same_bins(make):
 
 def test_crossed_columns_have_bins_by_name_and_empty_bins_are_noted():
     frame = pd.DataFrame(
-        {"s": list("abab"), "x": [1, 15, 35, 36], "y": list("uvuu"), "z": ["0.1", "0.2", "0.7", "0.9"]}
+        {
+            "s": list("abab"),
+            "x": [1, 15, 35, 36],
+            "y": list("uvuu"),
+            "z": ["0.1", "0.2", "0.7", "0.9"],
+        }
     )
-    joint = md.Joint.from_table(frame, sensitive="s", useful=["x", "y", "z"], bins={"x": 10, "z": "0,0.5,1"})
-    assert joint.useful.names == ("[0, 10), u, [0, 0.5)", "[10, 20), v, [0, 0.5)", "[30, 40], u, [0.5, 1]")
+    joint = md.Joint.from_table(
+        frame, sensitive="s", useful=["x", "y", "z"], bins={"x": 10, "z": "0,0.5,1"}
+    )
+    assert joint.useful.names == (
+        "[0, 10), u, [0, 0.5)",
+        "[10, 20), v, [0, 0.5)",
+        "[30, 40], u, [0.5, 1]",
+    )
     assert [each is None for each in joint.useful.bins] == [False, True, False]
     assert "1 of the 4 bins of 'x' hold no record" in joint.notices[0]
-    assert numbers_of(joint.useful, 2) == (Fraction("0.1"), Fraction("0.1"), Fraction("0.7"))
-    with pytest.raises(InputError, match="the column 'y' holds symbols that are no numbers"):
+    assert numbers_of(joint.useful, 2) == (
+        Fraction("0.1"),
+        Fraction("0.1"),
+        Fraction("0.7"),
+    )
+    with pytest.raises(
+        InputError, match="the column 'y' holds symbols that are no numbers"
+    ):
         numbers_of(joint.useful, 1)
 
 
 def test_missing_cells_stay_a_symbol_and_weights_count():
-    frame = pd.DataFrame({"s": list("abab"), "x": ["1", "", "12", "13"], "w": ["1", "2", "3", "0.5"]})
+    frame = pd.DataFrame(
+        {"s": list("abab"), "x": ["1", "", "12", "13"], "w": ["1", "2", "3", "0.5"]}
+    )
     joint = md.Joint.from_table(
-        frame.replace("", None), sensitive="s", useful="x", weight="w", missing="symbol", bins=10
+        frame.replace("", None),
+        sensitive="s",
+        useful="x",
+        weight="w",
+        missing="symbol",
+        bins=10,
     )
     assert joint.useful.names == ("", "[0, 10)", "[10, 20]")
     assert joint.useful_counts == (4, 2, 7)
@@ -346,7 +455,9 @@ def test_missing_cells_stay_a_symbol_and_weights_count():
 
 
 def test_the_bins_of_one_table_are_taken_for_another():
-    first = md.Joint.from_table(frame_of([1, 5, 12, 19]), sensitive="s", useful="x", bins="auto:2")
+    first = md.Joint.from_table(
+        frame_of([1, 5, 12, 19]), sensitive="s", useful="x", bins="auto:2"
+    )
     second = md.Joint.from_table(
         frame_of([2, 2, 300, 301]), sensitive="s", useful="x", bins=first.useful.bins
     )
@@ -354,9 +465,9 @@ def test_the_bins_of_one_table_are_taken_for_another():
     assert second.useful.bins[0].edges == first.useful.bins[0].edges
     assert second.useful.bins[0].representatives == ("2", "300")
     # a table whose symbols are bins already stays as it is
-    again = md.Joint.from_counts(first.counts, useful_labels=first.useful.names, useful="x").binned(
-        first.useful.bins
-    )
+    again = md.Joint.from_counts(
+        first.counts, useful_labels=first.useful.names, useful="x"
+    ).binned(first.useful.bins)
     assert again.useful == first.useful
 
 
@@ -408,13 +519,18 @@ def test_no_message_shows_a_cell():
 
 
 def test_bins_are_made_once_and_crossed_ones_named():
-    joint = md.Joint.from_table(frame_of([1, 2, 13, 4]), sensitive="s", useful="x", bins=5)
+    joint = md.Joint.from_table(
+        frame_of([1, 2, 13, 4]), sensitive="s", useful="x", bins=5
+    )
     with pytest.raises(InputError, match="the column 'x' is sorted into bins already"):
         joint.binned(5)
     with pytest.raises(
-        InputError, match=r"several columns are crossed: say which one is binned \(bins='x=WIDTH'\)"
+        InputError,
+        match=r"several columns are crossed: say which one is binned \(bins='x=WIDTH'\)",
     ):
-        md.Joint.from_table(frame_of([1, 2, 3, 4]).assign(y=1), sensitive="s", useful=["x", "y"], bins=5)
+        md.Joint.from_table(
+            frame_of([1, 2, 3, 4]).assign(y=1), sensitive="s", useful=["x", "y"], bins=5
+        )
 
 
 def test_a_public_variable_keeps_nothing_that_was_computed_from_the_values() -> None:

@@ -11,7 +11,13 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.tables.bins import Bins
-from mechdesign.tables.columns import own_values, positions_of, rebuild, unknown_at, values_of
+from mechdesign.tables.columns import (
+    own_values,
+    positions_of,
+    rebuild,
+    unknown_at,
+    values_of,
+)
 from mechdesign.tables.variable import Variable
 
 LABELS = ("{a, b}", "c", "")
@@ -29,13 +35,17 @@ def codes_of(columns, variable):
 
 def texts(column) -> list[str | None]:
     encoded = encode(column, "c")
-    return [None if code < 0 else encoded.texts[code] for code in encoded.codes.tolist()]
+    return [
+        None if code < 0 else encoded.texts[code] for code in encoded.codes.tolist()
+    ]
 
 
 def test_a_pandas_series_keeps_index_name_and_text_type():
     column = pd.Series(["x"] * 4, index=[7, 5, 5, 1], name="job")
     released = rebuild(column, CODES, LABELS, "unused")
-    pd.testing.assert_series_equal(released, pd.Series(EXPECTED, index=[7, 5, 5, 1], name="job"))
+    pd.testing.assert_series_equal(
+        released, pd.Series(EXPECTED, index=[7, 5, 5, 1], name="job")
+    )
     string = rebuild(column.astype("string"), CODES, LABELS, "unused")
     assert string.dtype == "string"
     assert string.tolist() == EXPECTED
@@ -46,7 +56,9 @@ def test_a_pandas_series_of_another_type_becomes_text():
     pd.testing.assert_series_equal(released, pd.Series(EXPECTED, name="n"))
 
 
-@pytest.mark.parametrize("dtype", ["str", "string", object, pd.ArrowDtype(pa.string())], ids=str)
+@pytest.mark.parametrize(
+    "dtype", ["str", "string", object, pd.ArrowDtype(pa.string())], ids=str
+)
 def test_a_pandas_series_of_text_keeps_its_type_of_text(dtype):
     released = rebuild(pd.Series([*"abcd"], dtype=dtype), CODES, LABELS, "unused")
     assert released.dtype == dtype
@@ -57,21 +69,28 @@ def test_a_pandas_series_of_text_keeps_its_type_of_text(dtype):
     "column",
     [
         pd.Series([*"abcd"], dtype="category", name="n", index=[3, 3, 2, 1]),
-        pd.Series(pd.Categorical([4, 3, 2, 1], ordered=True), name="n", index=[3, 3, 2, 1]),
+        pd.Series(
+            pd.Categorical([4, 3, 2, 1], ordered=True), name="n", index=[3, 3, 2, 1]
+        ),
     ],
     ids=["texts", "ordered numbers"],
 )
 def test_a_pandas_category_stays_one_with_the_labels_as_categories(column):
     released = rebuild(column, CODES, LABELS, "unused")
     expected = pd.Categorical(EXPECTED, categories=list(LABELS), ordered=False)
-    pd.testing.assert_series_equal(released, pd.Series(expected, index=[3, 3, 2, 1], name="n"))
+    pd.testing.assert_series_equal(
+        released, pd.Series(expected, index=[3, 3, 2, 1], name="n")
+    )
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [(pl.Categorical, pl.Categorical), (pl.Enum([*"dcba"]), pl.Enum(LABELS))]
+    ("before", "after"),
+    [(pl.Categorical, pl.Categorical), (pl.Enum([*"dcba"]), pl.Enum(LABELS))],
 )
 def test_polars_categories_stay_categories(before, after):
-    released = rebuild(pl.Series("job", [*"abcd"], dtype=before), CODES, LABELS, "unused")
+    released = rebuild(
+        pl.Series("job", [*"abcd"], dtype=before), CODES, LABELS, "unused"
+    )
     assert released.name == "job"
     assert released.dtype == after
     assert released.to_list() == EXPECTED
@@ -88,12 +107,19 @@ def test_arrow_dictionaries_stay_dictionaries_of_all_labels(values):
     assert chunked.to_pylist() == EXPECTED
 
 
-@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.string()], ids=str)
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.string()], ids=str
+)
 def test_arrow_texts_keep_their_type_of_text(kind):
     released = rebuild(pa.array([*"abcd"], kind), CODES, LABELS, "unused")
     assert released.type == kind
     assert released.to_pylist() == EXPECTED
-    assert rebuild(pa.array([*"abcd"], kind).dictionary_encode(), CODES, LABELS, "x").type.value_type == kind
+    assert (
+        rebuild(
+            pa.array([*"abcd"], kind).dictionary_encode(), CODES, LABELS, "x"
+        ).type.value_type
+        == kind
+    )
 
 
 def test_a_frame_of_categories_gives_a_column_of_categories():
@@ -104,7 +130,10 @@ def test_a_frame_of_categories_gives_a_column_of_categories():
     mixed = rebuild(frame.astype({"b": str}), CODES, LABELS, "a,b")
     assert mixed.dtype == "str"
     assert rebuild(pl.from_pandas(frame), CODES, LABELS, "a,b").dtype == pl.Categorical
-    assert rebuild(pa.Table.from_pandas(frame), CODES, LABELS, "a,b").type.value_type == pa.large_string()
+    assert (
+        rebuild(pa.Table.from_pandas(frame), CODES, LABELS, "a,b").type.value_type
+        == pa.large_string()
+    )
 
 
 def test_a_polars_series_keeps_its_name():
@@ -166,7 +195,12 @@ def test_a_frame_of_crossed_columns_gives_one_column_of_its_kind(kind):
     assert codes.tolist() == [2, 1, 0]
     released = rebuild(frame, codes, LABELS, "a,b")
     assert [
-        str(v) for v in (released.to_pylist() if isinstance(released, pa.ChunkedArray) else list(released))
+        str(v)
+        for v in (
+            released.to_pylist()
+            if isinstance(released, pa.ChunkedArray)
+            else list(released)
+        )
     ] == [LABELS[c] for c in codes]
     if not isinstance(released, pa.ChunkedArray):
         assert released.name == "a,b"
@@ -178,10 +212,13 @@ def test_tuples_of_crossed_columns():
     assert codes_of(values_of(column, variable), variable).tolist() == [1, 0]
     assert codes_of(values_of([], variable), variable).tolist() == []
     with pytest.raises(
-        InputError, match="entry 1 must be a tuple with one value for each of 'a', 'b', not of type str"
+        InputError,
+        match="entry 1 must be a tuple with one value for each of 'a', 'b', not of type str",
     ):
         values_of([("q", "1"), "p"], variable)
-    with pytest.raises(InputError, match=r"entry 0 must be a tuple .*, not a tuple of 3$"):
+    with pytest.raises(
+        InputError, match=r"entry 0 must be a tuple .*, not a tuple of 3$"
+    ):
         values_of([("p", "q", "r")], Variable(("a", "b"), (("p", "q"),)))
 
 
@@ -226,27 +263,44 @@ def test_a_float_is_an_integer_only_if_the_channel_does_not_know_the_float():
 
 def test_a_missing_cell_is_the_empty_symbol_if_there_is_one():
     variable = Variable(("x",), (("",), ("a",)))
-    for column in (["a", None], pd.Series(["a", None]), pl.Series(["a", None]), pa.array(["a", None])):
+    for column in (
+        ["a", None],
+        pd.Series(["a", None]),
+        pl.Series(["a", None]),
+        pa.array(["a", None]),
+    ):
         assert codes_of(values_of(column, variable), variable).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
     "column",
-    [["a", "a", None], pd.Series(["a", "a", None]), pl.Series(["a", "a", None]), pa.array(["a", "a", None])],
+    [
+        ["a", "a", None],
+        pd.Series(["a", "a", None]),
+        pl.Series(["a", "a", None]),
+        pa.array(["a", "a", None]),
+    ],
 )
 def test_a_missing_cell_is_refused_otherwise(column):
     with pytest.raises(
-        InputError, match="entry 2: the column 'x' has an empty cell, which the channel has no row for"
+        InputError,
+        match="entry 2: the column 'x' has an empty cell, which the channel has no row for",
     ):
         codes_of(values_of(column, VARIABLE), VARIABLE)
 
 
 def test_an_unknown_symbol_is_named_with_the_nearest_one():
     variable = Variable(("x",), (("Sales",), ("Tech",)))
-    with pytest.raises(InputError, match=r"entry 1: .* the symbol 'Sale' of 'x'; did you mean 'Sales'\?"):
+    with pytest.raises(
+        InputError,
+        match=r"entry 1: .* the symbol 'Sale' of 'x'; did you mean 'Sales'\?",
+    ):
         codes_of(values_of(["Tech", "Sale", "Sale"], variable), variable)
     crossed = Variable(("a", "b"), (("p", "1"), ("q", "2")))
-    with pytest.raises(InputError, match="entry 0: the channel does not know the symbol 'p, 2' of 'a,b'"):
+    with pytest.raises(
+        InputError,
+        match="entry 0: the channel does not know the symbol 'p, 2' of 'a,b'",
+    ):
         codes_of(values_of([("p", "2")], crossed), crossed)
     with pytest.raises(InputError, match="entry 0: the column 'b' has an empty cell"):
         codes_of(values_of([("p", None)], crossed), crossed)
@@ -277,9 +331,18 @@ def test_what_is_no_column_of_symbols_is_refused(column, message):
             pd.Series(["a", 1, None, True, 1.5, pd.NA, pd.NaT], dtype=object),
             ["a", "1", None, "True", "1.5", None, None],
         ),
-        (pd.Series(pd.to_datetime(["2024-01-31", None])), ["2024-01-31 00:00:00", None]),
-        (pd.Series(pd.to_datetime(["2024-01-31"]).tz_localize("UTC")), ["2024-01-31 00:00:00+00:00"]),
-        (pd.Series(pd.period_range("2024", periods=2, freq="M")), ["2024-01", "2024-02"]),
+        (
+            pd.Series(pd.to_datetime(["2024-01-31", None])),
+            ["2024-01-31 00:00:00", None],
+        ),
+        (
+            pd.Series(pd.to_datetime(["2024-01-31"]).tz_localize("UTC")),
+            ["2024-01-31 00:00:00+00:00"],
+        ),
+        (
+            pd.Series(pd.period_range("2024", periods=2, freq="M")),
+            ["2024-01", "2024-02"],
+        ),
         (pd.Series([None, None], dtype=object), [None, None]),
         (pl.Series([1.0, float("nan"), None]), ["1.0", None, None]),
         (pl.Series([1.1], dtype=pl.Float32), ["1.1"]),
@@ -292,12 +355,17 @@ def test_what_is_no_column_of_symbols_is_refused(column, message):
         (pa.chunked_array([], pa.null()), []),
         (
             pa.chunked_array(
-                [pa.array(["a", "b"]).dictionary_encode(), pa.array(["b", None]).dictionary_encode()]
+                [
+                    pa.array(["a", "b"]).dictionary_encode(),
+                    pa.array(["b", None]).dictionary_encode(),
+                ]
             ),
             ["a", "b", "b", None],
         ),
         (
-            pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), pa.array(["a", None, "a"])),
+            pa.DictionaryArray.from_arrays(
+                pa.array([0, 1, None, 2]), pa.array(["a", None, "a"])
+            ),
             ["a", None, None, "a"],
         ),
         (np.array(["2024-01-31"], dtype="datetime64[D]"), ["2024-01-31"]),
@@ -327,7 +395,9 @@ def test_texts_of_cells(column, expected):
         (("a", "b"), pa.string(), None),
     ],
 )
-def test_symbols_become_values_where_this_is_how_the_values_are_written(labels, kind, values):
+def test_symbols_become_values_where_this_is_how_the_values_are_written(
+    labels, kind, values
+):
     found = own_values(labels, kind)
     assert (found if found is None else found.to_pylist()) == values
     assert found is None or found.type == kind
@@ -348,13 +418,19 @@ def test_symbols_of_a_column_of_numbers_come_back_as_numbers(column):
     released = rebuild(column, codes, ("1", "2", "3"), "n", own=True)
     kind = "dtype" if hasattr(column, "dtype") else "type"
     assert getattr(released, kind) == getattr(column, kind)
-    values = released.to_pylist() if hasattr(released, "to_pylist") else released.to_list()
+    values = (
+        released.to_pylist() if hasattr(released, "to_pylist") else released.to_list()
+    )
     assert values == [3, 1, 3]
     if isinstance(column, pd.Series):
         assert released.index.equals(column.index)
         assert released.name == "n"
     texts = rebuild(column, codes, ("1", "2", "03"), "n", own=True)
-    assert (texts.to_pylist() if hasattr(texts, "to_pylist") else texts.to_list()) == ["03", "1", "03"]
+    assert (texts.to_pylist() if hasattr(texts, "to_pylist") else texts.to_list()) == [
+        "03",
+        "1",
+        "03",
+    ]
 
 
 def test_of_crossed_bins_the_column_at_fault_is_named():
@@ -362,6 +438,8 @@ def test_of_crossed_bins_the_column_at_fault_is_named():
     each = Bins(kind="number", edges=("0", "10"))
     variable = Variable(("age", "size"), (("[0, 10]", "[0, 10]"),), bins=(each, each))
     error = unknown_at(0, [encode(["12"], "age"), encode(["much"], "size")], variable)
-    assert "the column 'age' has a value outside the channel's bins, 0 to 10" in str(error)
+    assert "the column 'age' has a value outside the channel's bins, 0 to 10" in str(
+        error
+    )
     error = unknown_at(0, [encode(["5"], "age"), encode(["much"], "size")], variable)
     assert "the column 'size' has a cell that is no number" in str(error)

@@ -22,17 +22,25 @@ COUNTS = [[12, 0, 3], [5, 7, 8]]
 def _tail(k: int, count: int, total: int) -> Fraction:
     p = Fraction(k, SCALE)
     return sum(
-        (math.comb(total, i) * p**i * (1 - p) ** (total - i) for i in range(count, total + 1)), Fraction(0)
+        (
+            math.comb(total, i) * p**i * (1 - p) ** (total - i)
+            for i in range(count, total + 1)
+        ),
+        Fraction(0),
     )
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 60), st.data())
-def test_an_end_is_the_last_multiple_with_a_small_enough_tail(total: int, data: st.DataObject) -> None:
+def test_an_end_is_the_last_multiple_with_a_small_enough_tail(
+    total: int, data: st.DataObject
+) -> None:
     """P(Bin(N, k/2^60) >= c) <= alpha < P(Bin(N, (k+1)/2^60) >= c), in rationals."""
     count = data.draw(st.integers(1, total))
     alpha = data.draw(
-        st.sampled_from([Fraction(1, 5), Fraction(1, 40), Fraction(1, 3000), Fraction(1, 10**9)])
+        st.sampled_from(
+            [Fraction(1, 5), Fraction(1, 40), Fraction(1, 3000), Fraction(1, 10**9)]
+        )
     )
     k = lower_end(count, total, alpha)
     assert _tail(k, count, total) <= alpha < _tail(k + 1, count, total)
@@ -41,14 +49,18 @@ def test_an_end_is_the_last_multiple_with_a_small_enough_tail(total: int, data: 
 LARGE = [(1, 10**9), (5 * 10**8, 10**9), (10**9, 10**9), (27580, 31580), (3, 10**6)]
 
 
-def assert_end_agrees_with_arb(count: int, total: int, alpha: Fraction, slope: Fraction) -> None:
+def assert_end_agrees_with_arb(
+    count: int, total: int, alpha: Fraction, slope: Fraction
+) -> None:
     from flint import arb, ctx
 
     k = lower_end(count, total, alpha, slope)
     with ctx.workprec(400):
         for end, within in ((k, True), (k + 1, False)):
             level = alpha + slope * Fraction(end, SCALE)
-            tail = (arb(end) / SCALE).beta_lower(count, total - count + 1, regularized=True)
+            tail = (arb(end) / SCALE).beta_lower(
+                count, total - count + 1, regularized=True
+            )
             bound = arb(level.numerator) / level.denominator
             assert tail <= bound if within else tail > bound
 
@@ -60,8 +72,12 @@ def test_an_end_for_many_records_agrees_with_arb(count: int, total: int) -> None
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(61, 10**7), st.floats(0.0, 1.0), st.integers(-100, 100), st.booleans())
-def test_an_end_of_one_newton_step_agrees_with_arb(total: int, rare: float, part: int, many: bool) -> None:
+@given(
+    st.integers(61, 10**7), st.floats(0.0, 1.0), st.integers(-100, 100), st.booleans()
+)
+def test_an_end_of_one_newton_step_agrees_with_arb(
+    total: int, rare: float, part: int, many: bool
+) -> None:
     """P(Bin(N, k/2^60) >= c) <= a + b k/2^60 and the reverse at k + 1, from one record to all of them."""
     count = max(1, int(total**rare))
     count, alpha = (total + 1 - count if many else count), Fraction(1, 10**5)
@@ -73,10 +89,14 @@ def test_an_end_of_one_newton_step_agrees_with_arb(total: int, rare: float, part
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 40), st.booleans(), st.data())
-def test_an_end_at_a_level_that_depends_on_p(total: int, falling: bool, data: st.DataObject) -> None:
+def test_an_end_at_a_level_that_depends_on_p(
+    total: int, falling: bool, data: st.DataObject
+) -> None:
     """P(Bin(N, p) >= c) <= a + b p up to the end, and at no later point of a grid."""
     count = data.draw(st.integers(1, total))
-    whole = data.draw(st.sampled_from([Fraction(1, 8), Fraction(1, 100), Fraction(1, 10**6)]))
+    whole = data.draw(
+        st.sampled_from([Fraction(1, 8), Fraction(1, 100), Fraction(1, 10**6)])
+    )
     part = whole / data.draw(st.sampled_from([2, 10, 1000]))
     alpha, slope = (whole, part - whole) if falling else (part, whole - part)
     k = lower_end(count, total, alpha, slope)
@@ -109,7 +129,10 @@ def test_the_level_is_split_over_all_ends() -> None:
         ends = _row_ends(COUNTS[s], 3, part * spent)
         assert list(zip(chosen.lower[s], chosen.upper[s], strict=True)) == ends
     (low, high), _ = _row_ends([15, 20], 2, Fraction(1, 40))
-    assert (chosen.share_lower[0], chosen.share_upper[0]) == (Fraction(low, SCALE), Fraction(high, SCALE))
+    assert (chosen.share_lower[0], chosen.share_upper[0]) == (
+        Fraction(low, SCALE),
+        Fraction(high, SCALE),
+    )
     assert chosen.lower[0][1] == 0
     assert chosen.upper[0][1] > 0
     assert not chosen.shares_are_known
@@ -117,12 +140,18 @@ def test_the_level_is_split_over_all_ends() -> None:
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
 @pytest.mark.parametrize("totals", [(4, 7), (2, 6)])
-def test_rows_hold_the_truth_as_often_as_they_say(level: float, totals: tuple[int, int]) -> None:
+def test_rows_hold_the_truth_as_often_as_they_say(
+    level: float, totals: tuple[int, int]
+) -> None:
     """For every truth of a grid the rows hold it with probability `level` or more, summed over all samples exactly."""
     n = 3
 
     def samples(total: int) -> list[tuple[int, ...]]:
-        return [(a, b, total - a - b) for a in range(total + 1) for b in range(total + 1 - a)]
+        return [
+            (a, b, total - a - b)
+            for a in range(total + 1)
+            for b in range(total + 1 - a)
+        ]
 
     # The set of each row depends on the other row through its total alone, so rows may be looked at one by one.
     rows: list[dict[tuple[int, ...], tuple[tuple[int, ...], tuple[int, ...]]]] = []
@@ -133,9 +162,15 @@ def test_rows_hold_the_truth_as_often_as_they_say(level: float, totals: tuple[in
             seen = [x for x in range(n) if counts[x] or other[x]]
             table = [[row[x] for x in seen] for row in (counts, other)]
             chosen = confidence_set(
-                Joint.from_counts(table), level, estimate_shares=False, unseen=n - len(seen)
+                Joint.from_counts(table),
+                level,
+                estimate_shares=False,
+                unseen=n - len(seen),
             )
-            lower, upper = [0] * n, [chosen.rest[0] // (n - len(seen)) if chosen.rest else 0] * n
+            lower, upper = (
+                [0] * n,
+                [chosen.rest[0] // (n - len(seen)) if chosen.rest else 0] * n,
+            )
             for i, x in enumerate(seen):
                 lower[x], upper[x] = chosen.lower[0][i], chosen.upper[0][i]
             found[counts] = tuple(lower), tuple(upper)
@@ -145,9 +180,16 @@ def test_rows_hold_the_truth_as_often_as_they_say(level: float, totals: tuple[in
         missed = Fraction(0)
         for found, total in zip(rows, totals, strict=True):
             for counts, (lower, upper) in found.items():
-                if not all(a <= p * SCALE <= b for a, p, b in zip(lower, truth, upper, strict=True)):
-                    ways = math.factorial(total) // math.prod(map(math.factorial, counts))
-                    missed += ways * math.prod(p**c for p, c in zip(truth, counts, strict=True))
+                if not all(
+                    a <= p * SCALE <= b
+                    for a, p, b in zip(lower, truth, upper, strict=True)
+                ):
+                    ways = math.factorial(total) // math.prod(
+                        map(math.factorial, counts)
+                    )
+                    missed += ways * math.prod(
+                        p**c for p, c in zip(truth, counts, strict=True)
+                    )
         assert missed <= 1 - Fraction(repr(level))
 
 
@@ -155,7 +197,9 @@ def test_shares_that_are_known_or_not_needed_cost_nothing() -> None:
     joint = Joint.from_counts(COUNTS)
     free = confidence_set(joint, 0.9, estimate_shares=False)
     known = confidence_set(joint, 0.9, shares={"s0": "0.25", "s1": Decimal("0.75")})
-    ends = _row_ends(COUNTS[0], 3, Fraction(1, 10) * (Fraction(1, 2) + Fraction(20, 35)) / 2)
+    ends = _row_ends(
+        COUNTS[0], 3, Fraction(1, 10) * (Fraction(1, 2) + Fraction(20, 35)) / 2
+    )
     assert free.lower == known.lower
     assert list(zip(free.lower[0], free.upper[0], strict=True)) == ends
     assert free.stated["shares"] == "free"
@@ -169,12 +213,18 @@ def test_more_records_and_lower_levels_give_smaller_sets() -> None:
 
     few = Joint.from_counts(COUNTS)
     many = Joint.from_counts([[100 * c for c in row] for row in COUNTS])
-    assert widths(confidence_set(many)) < widths(confidence_set(few, 0.6)) < widths(confidence_set(few))
+    assert (
+        widths(confidence_set(many))
+        < widths(confidence_set(few, 0.6))
+        < widths(confidence_set(few))
+    )
 
 
 @pytest.mark.parametrize("level", [0.4, 1.0, 1.5, -1, float("nan"), True, "0.95", None])
 def test_levels_out_of_range_are_refused(level: object) -> None:
-    with pytest.raises(InputError, match=r"confidence level .* must be a number from 0.5"):
+    with pytest.raises(
+        InputError, match=r"confidence level .* must be a number from 0.5"
+    ):
         check_level(level)
 
 
@@ -212,6 +262,8 @@ def test_shares_matter_to_lifts_only() -> None:
         ((0, 0), (SCALE // 3, SCALE // 3), "no distribution at all"),
     ],
 )
-def test_impossible_sets_are_refused(lower: tuple[int, int], upper: tuple[int, int], message: str) -> None:
+def test_impossible_sets_are_refused(
+    lower: tuple[int, int], upper: tuple[int, int], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         ConfidenceSet(0.9, (lower,), (upper,), (Fraction(1),), (Fraction(1),))

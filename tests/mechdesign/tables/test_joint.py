@@ -24,7 +24,9 @@ def exact_lift(counts, s, x) -> Fraction:
 positive_tables = st.tuples(st.integers(1, 5), st.integers(2, 6)).flatmap(
     lambda shape: st.lists(
         st.lists(
-            st.one_of(st.integers(1, 50), st.integers(1, 2**60), st.integers(1, 2**255)),
+            st.one_of(
+                st.integers(1, 50), st.integers(1, 2**60), st.integers(1, 2**255)
+            ),
             min_size=shape[1],
             max_size=shape[1],
         ),
@@ -113,7 +115,10 @@ def test_every_container_of_counts_gives_the_same_joint(array):
 
 def test_default_labels_and_the_labels_of_a_pandas_frame():
     assert Joint.from_counts([[1, 2], [3, 4]]).sensitive.names == ("s0", "s1")
-    assert Joint.from_counts(pd.DataFrame([[1, 2], [3, 4]])).useful.names == ("x0", "x1")
+    assert Joint.from_counts(pd.DataFrame([[1, 2], [3, 4]])).useful.names == (
+        "x0",
+        "x1",
+    )
     frame = pd.crosstab(pd.Series(["b", "a", "a"]), pd.Series([10, 20, 10]))
     joint = Joint.from_counts(frame)
     assert joint.sensitive.names == ("a", "b")
@@ -127,7 +132,9 @@ def test_counts_of_any_size_stay_exact():
 
 
 def test_rows_and_columns_without_mass_are_dropped_with_a_notice():
-    joint = Joint.from_counts([[0, 0, 0], [1, 0, 2], [3, 0, 0]], sensitive_labels=["p", "q", "r"])
+    joint = Joint.from_counts(
+        [[0, 0, 0], [1, 0, 2], [3, 0, 0]], sensitive_labels=["p", "q", "r"]
+    )
     assert joint.counts == ((1, 2), (3, 0))
     assert joint.sensitive.names == ("q", "r")
     assert joint.useful.names == ("x0", "x2")
@@ -143,7 +150,9 @@ def test_a_single_sensitive_symbol_is_fine():
 
 def test_probabilities_that_need_normalising_say_so():
     joint = Joint.from_probabilities([["0.25", "0.25"], ["0.25", "0.2500005"]])
-    assert joint.notices == ("the probabilities summed to 1.0000005; they were normalised",)
+    assert joint.notices == (
+        "the probabilities summed to 1.0000005; they were normalised",
+    )
     assert sum(map(sum, joint.counts)) == joint.total
 
 
@@ -162,14 +171,23 @@ def test_a_large_table():
             [[1, 2], [float("nan"), 4]],
             "count at row 's1', column 'x0' is not usable: 'nan' is not a finite number",
         ),
-        ([[1, float("inf")], [3, 4]], "row 's0', column 'x1' is not usable: 'inf' is not a finite number"),
+        (
+            [[1, float("inf")], [3, 4]],
+            "row 's0', column 'x1' is not usable: 'inf' is not a finite number",
+        ),
         ([[1, 0.5], [3, 4]], "row 's0', column 'x1' is fractional"),
-        ([[1, "two"], [3, 4]], "row 's0', column 'x1' is not usable: 'two' is not a number"),
+        (
+            [[1, "two"], [3, 4]],
+            "row 's0', column 'x1' is not usable: 'two' is not a number",
+        ),
         ([[1, ""], [3, 4]], "row 's0', column 'x1' is not usable: the cell is empty"),
         ([[1, "-inf"], [3, 4]], "'-inf' is not a finite number"),
         ([[1, "1_000"], [3, 4]], "'1_000' is not a number"),
         ([[1, "1e999999999"], [3, 4]], "is too large or too small"),
-        ([[1, None], [3, 4]], "row 's0', column 'x1' is not usable: 'None' is not a number"),
+        (
+            [[1, None], [3, 4]],
+            "row 's0', column 'x1' is not usable: 'None' is not a number",
+        ),
         ([[1, True], [3, 4]], "is a truth value, not a number"),
         ([[1, 2**256], [3, 4]], r"row 's0', column 'x1' is 2\^256 or more"),
         ([[1, 2], [3]], "row 1 of the table has 1 entries, row 0 has 2"),
@@ -179,7 +197,10 @@ def test_a_large_table():
         (np.array([1, 2]), "must have two dimensions"),
         (7, "must be rows of numbers, not int"),
         ([[0, 0], [0, 0]], "the table has no mass"),
-        ([[1], [2]], "useful column 'useful' has a single symbol .'x0'.; there is nothing to release"),
+        (
+            [[1], [2]],
+            "useful column 'useful' has a single symbol .'x0'.; there is nothing to release",
+        ),
         ([[1, 0], [2, 0]], "single symbol .'x0'.; there is nothing to release"),
     ],
 )
@@ -194,7 +215,10 @@ def test_bad_counts_are_refused(array, message):
         ([[0.5, 0.4]], "the probabilities sum to 0.9 and not to 1"),
         ([["0.5", "0.500002"]], "the probabilities sum to 1.000002 and not to 1"),
         ([[1.5, -0.5]], "the probability at row 's0', column 'x1' is negative"),
-        ([[1.0, float("nan")]], "the probability at row 's0', column 'x1' is not usable"),
+        (
+            [[1.0, float("nan")]],
+            "the probability at row 's0', column 'x1' is not usable",
+        ),
         (
             [[1.0 - 1e-90, 1e-90]],
             "2.256 or more once the table is scaled .*smallest entry is 1e-90.*fewer digits",
@@ -209,14 +233,32 @@ def test_bad_probabilities_are_refused(table, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sensitive_labels": ["a", "a"]}, "the symbol 'a' of 'sensitive' occurs twice"),
-        ({"useful_labels": ["a", "b", "c"]}, r"the table has 2 column\(s\) but 3 column label\(s\)"),
-        ({"useful_labels": "ab"}, "column labels must be a sequence of texts, not one text"),
+        (
+            {"sensitive_labels": ["a", "a"]},
+            "the symbol 'a' of 'sensitive' occurs twice",
+        ),
+        (
+            {"useful_labels": ["a", "b", "c"]},
+            r"the table has 2 column\(s\) but 3 column label\(s\)",
+        ),
+        (
+            {"useful_labels": "ab"},
+            "column labels must be a sequence of texts, not one text",
+        ),
         ({"useful_labels": ["a", None]}, "a label of column is missing"),
         ({"useful_labels": ["a", "\ud800"]}, "is not valid Unicode text"),
-        ({"useful_labels": [("a", "b"), ("c", "d")]}, r"has 2 part\(s\) but the columns 'useful' are 1"),
-        ({"useful": ["u", "u"], "useful_labels": [("a", "b"), ("c", "d")]}, "columns with different names"),
-        ({"useful": "sensitive"}, "the column 'sensitive' cannot be sensitive and useful at once"),
+        (
+            {"useful_labels": [("a", "b"), ("c", "d")]},
+            r"has 2 part\(s\) but the columns 'useful' are 1",
+        ),
+        (
+            {"useful": ["u", "u"], "useful_labels": [("a", "b"), ("c", "d")]},
+            "columns with different names",
+        ),
+        (
+            {"useful": "sensitive"},
+            "the column 'sensitive' cannot be sensitive and useful at once",
+        ),
         ({"useful": (3,)}, "a column name must be text, not int"),
     ],
 )
@@ -229,7 +271,9 @@ def test_the_constructor_itself_takes_only_a_clean_table():
     s, x = Variable(("s",), (("a",), ("b",))), Variable(("x",), (("u",), ("v",)))
     with pytest.raises(InputError, match="2 rows of 2 entries"):
         Joint(s, x, ((1, 2),))
-    with pytest.raises(InputError, match=r"row 'b', column 'u' \('1\.5'\) must be an integer"):
+    with pytest.raises(
+        InputError, match=r"row 'b', column 'u' \('1\.5'\) must be an integer"
+    ):
         Joint(s, x, ((1, 2), (1.5, 1)))
     with pytest.raises(InputError, match="the useful symbol 'v' has no mass"):
         Joint(s, x, ((1, 0), (1, 0)))
@@ -246,7 +290,14 @@ def test_labels_are_kept_verbatim(labels):
 
 
 @settings(max_examples=200)
-@given(st.lists(st.tuples(*[st.text('a,b" ', max_size=4)] * 2), min_size=1, max_size=8, unique=True))
+@given(
+    st.lists(
+        st.tuples(*[st.text('a,b" ', max_size=4)] * 2),
+        min_size=1,
+        max_size=8,
+        unique=True,
+    )
+)
 def test_names_of_crossed_symbols_are_all_different(symbols):
     names = Variable(("a", "b"), tuple(symbols)).names
     assert len(set(names)) == len(symbols)
@@ -254,7 +305,10 @@ def test_names_of_crossed_symbols_are_all_different(symbols):
 
 def test_names_of_crossed_symbols_are_plain_unless_they_clash():
     assert Variable(("a", "b"), (("x", "y"), ("x", "z"))).names == ("x, y", "x, z")
-    assert Variable(("a", "b"), (("x, y", "z"), ("x", "y, z"))).names == ('"x, y", "z"', '"x", "y, z"')
+    assert Variable(("a", "b"), (("x, y", "z"), ("x", "y, z"))).names == (
+        '"x, y", "z"',
+        '"x", "y, z"',
+    )
 
 
 def test_long_labels_are_cut_in_messages():

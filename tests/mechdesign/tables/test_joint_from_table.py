@@ -20,7 +20,9 @@ from mechdesign.tables.tally import Roles, Tally
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
-cells = st.sampled_from(["a", "A", "01234", "1234", "NA", "nan", "?", " b", "b ", "é", "", "x, y"])
+cells = st.sampled_from(
+    ["a", "A", "01234", "1234", "NA", "nan", "?", " b", "b ", "é", "", "x, y"]
+)
 
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
@@ -42,7 +44,14 @@ def test_every_frame_is_counted_as_a_counter_would(frame, records):
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 def test_crossed_columns_give_the_combinations_that_occur(frame):
-    table = frame({"s": ["a", "b", "a"], "t": ["1", "1", "2"], "x": ["u", "v", "u"], "y": ["p", "p", "q"]})
+    table = frame(
+        {
+            "s": ["a", "b", "a"],
+            "t": ["1", "1", "2"],
+            "x": ["u", "v", "u"],
+            "y": ["p", "p", "q"],
+        }
+    )
     joint = Joint.from_table(table, sensitive=["s", "t"], useful=("x", "y"))
     assert joint.sensitive.columns == ("s", "t")
     assert joint.sensitive.symbols == (("a", "1"), ("a", "2"), ("b", "1"))
@@ -57,16 +66,29 @@ def test_crossed_columns_give_the_combinations_that_occur(frame):
         ([1, 20, 3], {"1", "20", "3"}),
         ([1.0, 2.5, 1e-5], {"1.0", "2.5", "1e-05"}),
         ([True, False, True], {"True", "False"}),
-        ([dt.date(2024, 1, 31), dt.date(2024, 2, 1), dt.date(2024, 2, 1)], {"2024-01-31", "2024-02-01"}),
         (
-            [dt.datetime(2024, 1, 31, 8), dt.datetime(2024, 1, 31, 8, 0, 0, 500000), dt.datetime(2024, 2, 1)],
-            {"2024-01-31 08:00:00", "2024-01-31 08:00:00.500000", "2024-02-01 00:00:00"},
+            [dt.date(2024, 1, 31), dt.date(2024, 2, 1), dt.date(2024, 2, 1)],
+            {"2024-01-31", "2024-02-01"},
+        ),
+        (
+            [
+                dt.datetime(2024, 1, 31, 8),
+                dt.datetime(2024, 1, 31, 8, 0, 0, 500000),
+                dt.datetime(2024, 2, 1),
+            ],
+            {
+                "2024-01-31 08:00:00",
+                "2024-01-31 08:00:00.500000",
+                "2024-02-01 00:00:00",
+            },
         ),
         ([Decimal("1.50"), Decimal("2.00"), Decimal("2.00")], {"1.50", "2.00"}),
     ],
 )
 def test_other_cells_have_the_same_text_in_every_frame(frame, values, expected):
-    joint = Joint.from_table(frame({"s": ["a", "b", "a"], "x": values}), sensitive="s", useful="x")
+    joint = Joint.from_table(
+        frame({"s": ["a", "b", "a"], "x": values}), sensitive="s", useful="x"
+    )
     assert set(joint.useful.names) == expected
 
 
@@ -79,13 +101,17 @@ def test_other_cells_have_the_same_text_in_every_frame(frame, values, expected):
     ],
 )
 def test_pandas_text_and_categories(column):
-    joint = Joint.from_table(pd.DataFrame({"s": ["a", "b", "b"], "x": column}), sensitive="s", useful="x")
+    joint = Joint.from_table(
+        pd.DataFrame({"s": ["a", "b", "b"], "x": column}), sensitive="s", useful="x"
+    )
     assert joint.useful.names == ("u", "v")
     assert joint.counts == ((1, 0), (1, 1))
 
 
 def test_categories_of_numbers_and_intervals_and_unused_ones():
-    frame = pd.DataFrame({"s": ["a", "b", "b"], "x": pd.cut([1, 5, 9], [0, 4, 8, 12, 16])})
+    frame = pd.DataFrame(
+        {"s": ["a", "b", "b"], "x": pd.cut([1, 5, 9], [0, 4, 8, 12, 16])}
+    )
     joint = Joint.from_table(frame, sensitive="s", useful="x")
     assert joint.useful.names == ("(0, 4]", "(4, 8]", "(8, 12]")
 
@@ -99,9 +125,15 @@ def test_integers_with_gaps_stay_integers_in_pandas():
     whole = Joint.from_table(frame.dropna(), sensitive="s", useful="x")
     assert whole.useful.names == ("1.0", "2.0")
     mixed = pd.DataFrame({"s": ["a", "b", "a"], "x": [1, None, 2.5]})
-    assert Joint.from_table(mixed, sensitive="s", useful="x", missing="drop").useful.names == ("1.0", "2.5")
-    nullable = pd.DataFrame({"s": ["a", "b", "a"], "x": pd.array([1, None, 2], dtype="Int64")})
-    assert Joint.from_table(nullable, sensitive="s", useful="x", missing="drop").useful.names == ("1", "2")
+    assert Joint.from_table(
+        mixed, sensitive="s", useful="x", missing="drop"
+    ).useful.names == ("1.0", "2.5")
+    nullable = pd.DataFrame(
+        {"s": ["a", "b", "a"], "x": pd.array([1, None, 2], dtype="Int64")}
+    )
+    assert Joint.from_table(
+        nullable, sensitive="s", useful="x", missing="drop"
+    ).useful.names == ("1", "2")
 
 
 GAPS = {
@@ -113,7 +145,10 @@ GAPS = {
 
 @pytest.mark.parametrize("frame", GAPS.values(), ids=GAPS)
 def test_missing_cells(frame):
-    with pytest.raises(InputError, match=r"column '[sx]' has an empty cell; fill it.*'symbol' or 'drop'"):
+    with pytest.raises(
+        InputError,
+        match=r"column '[sx]' has an empty cell; fill it.*'symbol' or 'drop'",
+    ):
         Joint.from_table(frame, sensitive="s", useful="x")
     symbol = Joint.from_table(frame, sensitive="s", useful="x", missing="symbol")
     assert symbol.sensitive.names == ("", "a", "b")
@@ -127,7 +162,9 @@ def test_missing_cells(frame):
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 @given(
     records=st.lists(
-        st.tuples(st.sampled_from("ab"), st.sampled_from("uv"), st.decimals(0, 1000, places=3)),
+        st.tuples(
+            st.sampled_from("ab"), st.sampled_from("uv"), st.decimals(0, 1000, places=3)
+        ),
         min_size=1,
         max_size=30,
     )
@@ -135,7 +172,11 @@ def test_missing_cells(frame):
 def test_decimal_weights_are_summed_exactly(frame, records):
     records = [*records, ("a", "u", Decimal("0.1")), ("b", "v", Decimal("0.2"))]
     table = frame(
-        {"s": [r[0] for r in records], "x": [r[1] for r in records], "w": [float(r[2]) for r in records]}
+        {
+            "s": [r[0] for r in records],
+            "x": [r[1] for r in records],
+            "w": [float(r[2]) for r in records],
+        }
     )
     joint = Joint.from_table(table, sensitive="s", useful="x", weight="w")
     mass: dict[tuple[str, str], Fraction] = {}
@@ -158,30 +199,54 @@ def test_whole_weights_are_counts(weights):
 
 
 def test_fractional_weights_are_scaled_to_the_smallest_integers():
-    frame = pd.DataFrame({"s": ["a", "b", "a"], "x": ["u", "v", "v"], "w": [1.5, 3.0, 4.5]})
-    assert Joint.from_table(frame, sensitive="s", useful="x", weight="w").counts == ((1, 3), (0, 2))
+    frame = pd.DataFrame(
+        {"s": ["a", "b", "a"], "x": ["u", "v", "v"], "w": [1.5, 3.0, 4.5]}
+    )
+    assert Joint.from_table(frame, sensitive="s", useful="x", weight="w").counts == (
+        (1, 3),
+        (0, 2),
+    )
 
 
 def test_symbols_whose_weights_are_all_zero_are_dropped():
-    frame = pd.DataFrame({"s": ["a", "b", "a", "c"], "x": ["u", "v", "v", "u"], "w": [2, 3, 5, 0]})
+    frame = pd.DataFrame(
+        {"s": ["a", "b", "a", "c"], "x": ["u", "v", "v", "u"], "w": [2, 3, 5, 0]}
+    )
     joint = Joint.from_table(frame, sensitive="s", useful="x", weight="w")
     assert joint.sensitive.names == ("a", "b")
     assert joint.notices == ("dropped 1 sensitive symbol(s) of zero mass: 'c'",)
 
 
 BASE = pd.DataFrame(
-    {"s": ["a", "b", "a"], "x": ["u", "v", "v"], "w": [1.0, -2.0, np.nan], "t": ["1", "2", "x"]}
+    {
+        "s": ["a", "b", "a"],
+        "x": ["u", "v", "v"],
+        "w": [1.0, -2.0, np.nan],
+        "t": ["1", "2", "x"],
+    }
 )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sensitive": "S", "useful": "x"}, r"there is no column 'S' \(columns: 's', 'x', 'w', 't'\)"),
-        ({"sensitive": "s", "useful": "xx"}, r"there is no column 'xx'; did you mean 'x'\?"),
+        (
+            {"sensitive": "S", "useful": "x"},
+            r"there is no column 'S' \(columns: 's', 'x', 'w', 't'\)",
+        ),
+        (
+            {"sensitive": "s", "useful": "xx"},
+            r"there is no column 'xx'; did you mean 'x'\?",
+        ),
         ({"sensitive": "s", "useful": "s"}, "the column 's' is asked for 2 times"),
-        ({"sensitive": "s", "useful": "x", "weight": "x"}, "the column 'x' is asked for 2 times"),
-        ({"sensitive": [], "useful": "x"}, "at least one sensitive and one useful column"),
+        (
+            {"sensitive": "s", "useful": "x", "weight": "x"},
+            "the column 'x' is asked for 2 times",
+        ),
+        (
+            {"sensitive": [], "useful": "x"},
+            "at least one sensitive and one useful column",
+        ),
         (
             {"sensitive": "s", "useful": "x", "missing": "ignore"},
             "missing .'ignore'. must be one of refuse, symbol, drop",
@@ -194,7 +259,10 @@ BASE = pd.DataFrame(
             {"sensitive": "s", "useful": "x", "weight": "w", "missing": "drop"},
             "'w' has the negative weight -2.0",
         ),
-        ({"sensitive": "s", "useful": "x", "weight": "t"}, "weight column 't': 'x' is not a number"),
+        (
+            {"sensitive": "s", "useful": "x", "weight": "t"},
+            "weight column 't': 'x' is not a number",
+        ),
     ],
 )
 def test_bad_requests_are_refused(options, message):
@@ -204,7 +272,9 @@ def test_bad_requests_are_refused(options, message):
 
 def test_a_missing_weight_cannot_be_a_symbol():
     frame = pd.DataFrame({"s": ["a", "b"], "x": ["u", "v"], "w": [1.0, None]})
-    with pytest.raises(InputError, match="weight column 'w' has an empty cell; give a number"):
+    with pytest.raises(
+        InputError, match="weight column 'w' has an empty cell; give a number"
+    ):
         Joint.from_table(frame, sensitive="s", useful="x", weight="w", missing="symbol")
 
 
@@ -215,7 +285,10 @@ def test_no_records_and_no_mass(frame):
         Joint.from_table(empty, sensitive="s", useful="x")
     with pytest.raises(InputError, match="the table has no mass"):
         Joint.from_table(
-            frame({"s": ["a", "b"], "x": ["u", "v"], "w": [0, 0]}), sensitive="s", useful="x", weight="w"
+            frame({"s": ["a", "b"], "x": ["u", "v"], "w": [0, 0]}),
+            sensitive="s",
+            useful="x",
+            weight="w",
         )
 
 
@@ -228,11 +301,26 @@ def test_nothing_left_after_dropping():
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ({"s": ["a"], "x": ["u"]}, "must be a pandas, polars or pyarrow table; not dict"),
-        (pd.DataFrame([["a", "u", "v"]], columns=["s", "x", "x"]), "two columns have the same name"),
-        (pd.DataFrame({"s": ["a"], "x": [b"u"]}), "the column 'x' holds bytes, which is no symbol"),
-        (pl.DataFrame({"s": ["a"], "x": [["u"]]}), "the column 'x' holds .*list.*, which is no symbol"),
-        (pa.table({"s": ["a"], "x": [b"u"]}), "the column 'x' holds binary, which is no symbol"),
+        (
+            {"s": ["a"], "x": ["u"]},
+            "must be a pandas, polars or pyarrow table; not dict",
+        ),
+        (
+            pd.DataFrame([["a", "u", "v"]], columns=["s", "x", "x"]),
+            "two columns have the same name",
+        ),
+        (
+            pd.DataFrame({"s": ["a"], "x": [b"u"]}),
+            "the column 'x' holds bytes, which is no symbol",
+        ),
+        (
+            pl.DataFrame({"s": ["a"], "x": [["u"]]}),
+            "the column 'x' holds .*list.*, which is no symbol",
+        ),
+        (
+            pa.table({"s": ["a"], "x": [b"u"]}),
+            "the column 'x' holds binary, which is no symbol",
+        ),
     ],
 )
 def test_bad_frames_are_refused(frame, message):
@@ -241,14 +329,21 @@ def test_bad_frames_are_refused(frame, message):
 
 
 @pytest.mark.parametrize(
-    ("unused", "repeated"), [(0, 1), (3000, 1), (3000, 6)], ids=["dense", "sorted", "wide"]
+    ("unused", "repeated"),
+    [(0, 1), (3000, 1), (3000, 6)],
+    ids=["dense", "sorted", "wide"],
 )
 def test_every_way_of_counting_gives_the_same(unused, repeated):
     """Unused texts make the possible combinations exceed the dense array, and then 64 bits."""
     rng = np.random.default_rng(5)
-    first, second = rng.integers(0, 3, 500).astype(str), rng.integers(0, 4, 500).astype(str)
+    first, second = (
+        rng.integers(0, 3, 500).astype(str),
+        rng.integers(0, 4, 500).astype(str),
+    )
     columns = [encode(values, "c") for values in (first, second)]
-    padded = [Encoded(c.codes, c.texts + ("unused",) * unused) for c in columns] * repeated
+    padded = [
+        Encoded(c.codes, c.texts + ("unused",) * unused) for c in columns
+    ] * repeated
     records = list(zip(first.tolist(), second.tolist(), strict=True))
     numbering = Numbering()
     numbers = numbering.number(padded)
@@ -257,23 +352,39 @@ def test_every_way_of_counting_gives_the_same(unused, repeated):
     names = tuple(f"c{i}" for i in range(len(padded)))
     tally = Tally(Roles(names[:-1], names[-1:]))
     tally.add_columns([*padded[:-1], columns[1]])
-    counts = Counter(zip([key[:-1] for key in map(tuple, _symbols(padded))], second.tolist(), strict=True))
+    counts = Counter(
+        zip(
+            [key[:-1] for key in map(tuple, _symbols(padded))],
+            second.tolist(),
+            strict=True,
+        )
+    )
     joint = Joint.from_tally(tally)
     assert {
         (s, x): joint.counts[i][j]
         for s, i in joint.sensitive.index.items()
         for (x,), j in joint.useful.index.items()
-    } == {(s, x): counts[s, x] for s in joint.sensitive.symbols for (x,) in joint.useful.symbols}
+    } == {
+        (s, x): counts[s, x]
+        for s in joint.sensitive.symbols
+        for (x,) in joint.useful.symbols
+    }
 
 
 def _symbols(columns):
-    return zip(*([column.texts[code] for code in column.codes.tolist()] for column in columns), strict=True)
+    return zip(
+        *([column.texts[code] for code in column.codes.tolist()] for column in columns),
+        strict=True,
+    )
 
 
 def test_lazy_frames_are_collected_and_cross_tables_keep_their_names():
     frame = pd.DataFrame({"s": list("aabbb"), "x": list("uvuvv"), "z": 1})
     expected = Joint.from_table(frame, sensitive="s", useful="x")
-    assert Joint.from_table(pl.from_pandas(frame).lazy(), sensitive="s", useful="x") == expected
+    assert (
+        Joint.from_table(pl.from_pandas(frame).lazy(), sensitive="s", useful="x")
+        == expected
+    )
     assert Joint.from_counts(pd.crosstab(frame.s, frame.x)) == expected
     named = Joint.from_counts(pd.crosstab(frame.s, frame.x), sensitive="group")
     assert (named.sensitive.columns, named.useful.columns) == (("group",), ("x",))

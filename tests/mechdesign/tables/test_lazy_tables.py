@@ -26,7 +26,9 @@ DATABASE = duckdb.connect()
 
 def in_dask(table: pa.Table):
     with dask.config.set({"dataframe.convert-string": False}):
-        return dd.from_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=3)
+        return dd.from_pandas(
+            table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=3
+        )
 
 
 LAZY = {
@@ -44,10 +46,14 @@ def in_one_thread():
         yield
 
 
-texts = st.sampled_from(["a", "A", "01234", "1234", "NA", "nan", "?", " b", "é", "", "x, y", None])
+texts = st.sampled_from(
+    ["a", "A", "01234", "1234", "NA", "nan", "?", " b", "é", "", "x, y", None]
+)
 numbers = st.sampled_from([1.0, 2.5, 0.1, 1e-5, -3.0, math.inf, math.nan, None])
 days = st.sampled_from([dt.date(2024, 1, 31), dt.date(1969, 2, 1), None])
-weights = st.sampled_from([Decimal("0.10"), Decimal("2.00"), Decimal("12.34"), Decimal("0.00")])
+weights = st.sampled_from(
+    [Decimal("0.10"), Decimal("2.00"), Decimal("12.34"), Decimal("0.00")]
+)
 
 
 def outcome(table, **options):
@@ -62,7 +68,9 @@ def outcome(table, **options):
 @pytest.mark.parametrize("missing", ["refuse", "symbol", "drop"])
 @settings(max_examples=12, deadline=None)
 @given(
-    records=st.lists(st.tuples(texts, st.booleans(), texts, numbers, days, weights), max_size=30),
+    records=st.lists(
+        st.tuples(texts, st.booleans(), texts, numbers, days, weights), max_size=30
+    ),
     useful=st.sampled_from(["text", "number", "day", ("text", "number")]),
     weight=st.sampled_from([None, "weight"]),
 )
@@ -74,9 +82,16 @@ def test_the_table_is_the_one_from_memory(lazy, missing, records, useful, weight
     })  # fmt: skip
     columns = zip(*records, strict=True) if records else [[]] * len(schema)
     table = pa.table([list(column) for column in columns], schema=schema)
-    options = {"sensitive": ["group", "flag"], "useful": useful, "weight": weight, "missing": missing}
+    options = {
+        "sensitive": ["group", "flag"],
+        "useful": useful,
+        "weight": weight,
+        "missing": missing,
+    }
     expected, found = outcome(table, **options), outcome(lazy(table), **options)
-    if isinstance(expected, str) and "has an empty cell" in expected:  # of several columns, in any order
+    if (
+        isinstance(expected, str) and "has an empty cell" in expected
+    ):  # of several columns, in any order
         assert found.partition("' ")[2] == expected.partition("' ")[2]
     else:
         assert found == expected
@@ -96,7 +111,10 @@ def test_integers_are_whole_in_every_engine_and_many_weights_are_exact():
     expected = Joint.from_table(frame, sensitive="s", useful="x", weight="w")
     assert expected.total == sum(frame["w"].tolist())
     for lazy in LAZY.values():
-        assert Joint.from_table(lazy(table), sensitive="s", useful="x", weight="w") == expected
+        assert (
+            Joint.from_table(lazy(table), sensitive="s", useful="x", weight="w")
+            == expected
+        )
 
 
 def test_counts_alone_are_fetched():
@@ -130,26 +148,42 @@ def test_both_zeros_are_one_where_an_engine_groups(lazy):
 
 
 def test_categories_and_odd_names_and_bins():
-    frame = pd.DataFrame({'a "q"': pd.Categorical([*"uvuv"]), "x_": [1, 2, 3, 4], "X": 0})
-    expected = Joint.from_table(frame, sensitive='a "q"', useful="x_", bins=2, missing="drop")
-    for table in (DATABASE.from_arrow(pa.Table.from_pandas(frame.drop(columns="X"))), dd.from_pandas(frame)):
-        assert Joint.from_table(table, sensitive='a "q"', useful="x_", bins=2, missing="drop") == expected
+    frame = pd.DataFrame(
+        {'a "q"': pd.Categorical([*"uvuv"]), "x_": [1, 2, 3, 4], "X": 0}
+    )
+    expected = Joint.from_table(
+        frame, sensitive='a "q"', useful="x_", bins=2, missing="drop"
+    )
+    for table in (
+        DATABASE.from_arrow(pa.Table.from_pandas(frame.drop(columns="X"))),
+        dd.from_pandas(frame),
+    ):
+        assert (
+            Joint.from_table(
+                table, sensitive='a "q"', useful="x_", bins=2, missing="drop"
+            )
+            == expected
+        )
 
 
 @every
 def test_a_missing_column_is_named(lazy):
     table = lazy(pa.table({"s": ["a"], "x": ["u"]}))
     with pytest.raises(
-        InputError, match=r"there is no column 'xx'; did you mean 'x'\? \(columns: 's', 'x'\)"
+        InputError,
+        match=r"there is no column 'xx'; did you mean 'x'\? \(columns: 's', 'x'\)",
     ):
         Joint.from_table(table, sensitive="s", useful="xx")
 
 
 def test_parts_of_several_types_are_refused():
     """Integers in one part and, for its gaps, floats in another would count one number as two symbols."""
-    parts = [pd.DataFrame({"s": [*"ab"], "x": values}) for values in ([1, 2], [1.0, None])]
+    parts = [
+        pd.DataFrame({"s": [*"ab"], "x": values}) for values in ([1, 2], [1.0, None])
+    ]
     frame = dd.from_delayed([dask.delayed(part) for part in parts], verify_meta=False)
     with pytest.raises(
-        InputError, match="the column 'x' holds floats in one part of the table and other cells"
+        InputError,
+        match="the column 'x' holds floats in one part of the table and other cells",
     ):
         Joint.from_table(frame, sensitive="s", useful="x", missing="drop")

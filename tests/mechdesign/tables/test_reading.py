@@ -35,13 +35,18 @@ def as_csv(header, records) -> str:
 
 
 nasty = st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\0") | st.sampled_from('",\r\n ;\t'),
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+    | st.sampled_from('",\r\n ;\t'),
     min_size=1,
     max_size=4,
 )
 
 
-@given(records=st.lists(st.tuples(nasty, nasty, st.text("xy,", max_size=2)), min_size=1, max_size=25))
+@given(
+    records=st.lists(
+        st.tuples(nasty, nasty, st.text("xy,", max_size=2)), min_size=1, max_size=25
+    )
+)
 def test_microdata_keep_every_text_verbatim(tmp_path_factory, records):
     records = [*records, ("01234", "NA", ""), ("1234", " NA", "")]
     path = tmp_path_factory.mktemp("csv") / "table.csv"
@@ -89,7 +94,9 @@ def test_crossed_columns_as_sequence_or_text(write):
 
 def test_a_column_whose_name_has_a_comma_is_one_column(write):
     path = write('s,"Hiphop, Rap",Hiphop\na,1,x\nb,2,y\n')
-    assert read_joint(path, sensitive="s", useful="Hiphop, Rap").useful.columns == ("Hiphop, Rap",)
+    assert read_joint(path, sensitive="s", useful="Hiphop, Rap").useful.columns == (
+        "Hiphop, Rap",
+    )
 
 
 @pytest.mark.parametrize("missing", ["symbol", "drop"])
@@ -135,7 +142,10 @@ def test_whole_weights_are_taken_for_counts_unless_it_is_said_what_they_are(writ
     assert weights.counts == counts.counts
     assert weights.notices == ()
     assert (
-        read_joint(write("s,x,w\na,u,3\na,v,1\nb,v,2\n"), sensitive="s", useful="x", weight="w").notices == ()
+        read_joint(
+            write("s,x,w\na,u,3\na,v,1\nb,v,2\n"), sensitive="s", useful="x", weight="w"
+        ).notices
+        == ()
     )
 
 
@@ -148,7 +158,9 @@ def test_weights_add_up_over_batches(write, monkeypatch):
         exact["ab"[i % 2], "uvw"[i % 3]] += Fraction(i, 100)
     total = sum(exact.values())
     for s, row in zip(joint.sensitive.names, joint.counts, strict=True):
-        assert [Fraction(c, joint.total) for c in row] == [exact[s, x] / total for x in joint.useful.names]
+        assert [Fraction(c, joint.total) for c in row] == [
+            exact[s, x] / total for x in joint.useful.names
+        ]
 
 
 def test_wide_counts_keep_the_order_of_the_file(write):
@@ -166,7 +178,9 @@ def test_names_of_a_wide_table(write):
     assert read_joint(path, contingency=True).sensitive.columns == ("sensitive",)
     named = read_joint(path, contingency=True, sensitive="rel", useful=["job"])
     assert (named.sensitive.columns, named.useful.columns) == (("rel",), ("job",))
-    assert read_joint(write("u,u,v\na,1,2\nb,3,4\n"), contingency=True).sensitive.columns == ("u",)
+    assert read_joint(
+        write("u,u,v\na,1,2\nb,3,4\n"), contingency=True
+    ).sensitive.columns == ("u",)
 
 
 def test_an_empty_label_of_a_wide_table_can_be_a_symbol(write):
@@ -209,33 +223,57 @@ def test_parquet_microdata_whatever_the_name(tmp_path, name):
 
 def test_parquet_in_batches_is_parquet_at_once(tmp_path, monkeypatch):
     frame = pd.DataFrame({"s": [*"abcab"] * 20, "x": [1.0, 2.0, None, 1.0, 3.0] * 20})
-    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet", row_group_size=30)
-    whole = read_joint(tmp_path / "t.parquet", sensitive="s", useful="x", missing="drop")
+    pq.write_table(
+        pa.Table.from_pandas(frame), tmp_path / "t.parquet", row_group_size=30
+    )
+    whole = read_joint(
+        tmp_path / "t.parquet", sensitive="s", useful="x", missing="drop"
+    )
     monkeypatch.setattr(parquet, "ROWS_PER_BATCH", 7)
-    assert read_joint(tmp_path / "t.parquet", sensitive="s", useful="x", missing="drop") == whole
+    assert (
+        read_joint(tmp_path / "t.parquet", sensitive="s", useful="x", missing="drop")
+        == whole
+    )
     assert whole == Joint.from_table(frame, sensitive="s", useful="x", missing="drop")
     assert whole.useful.names == ("1", "2", "3")
 
 
 def test_wide_parquet(tmp_path):
-    pq.write_table(pa.table({"s": ["a", "b"], "u": [1, 2], "v": [3, 4]}), tmp_path / "t.parquet")
+    pq.write_table(
+        pa.table({"s": ["a", "b"], "u": [1, 2], "v": [3, 4]}), tmp_path / "t.parquet"
+    )
     joint = read_joint(tmp_path / "t.parquet", contingency=True, useful="x")
     assert joint == Joint.from_counts(
-        [[1, 3], [2, 4]], sensitive_labels=["a", "b"], useful_labels=["u", "v"], sensitive="s", useful="x"
+        [[1, 3], [2, 4]],
+        sensitive_labels=["a", "b"],
+        useful_labels=["u", "v"],
+        sensitive="s",
+        useful="x",
     )
-    pq.write_table(pa.table({"s": ["a", "b"], "u": [0.1, 0.2], "v": [0.3, 0.4]}), tmp_path / "p.parquet")
-    assert read_joint(tmp_path / "p.parquet", probabilities=True).counts == ((1, 3), (2, 4))
+    pq.write_table(
+        pa.table({"s": ["a", "b"], "u": [0.1, 0.2], "v": [0.3, 0.4]}),
+        tmp_path / "p.parquet",
+    )
+    assert read_joint(tmp_path / "p.parquet", probabilities=True).counts == (
+        (1, 3),
+        (2, 4),
+    )
 
 
 def test_csv_and_frame_agree(write):
     frame = pd.DataFrame({"s": [*"abcab"], "x": [1, 2, 2, 1, 3]})
     path = write(frame.to_csv(index=False))
-    assert read_joint(path, sensitive="s", useful="x") == Joint.from_table(frame, sensitive="s", useful="x")
+    assert read_joint(path, sensitive="s", useful="x") == Joint.from_table(
+        frame, sensitive="s", useful="x"
+    )
 
 
 @pytest.mark.parametrize("relationships", [5, 6])
 def test_the_adult_count_tables(data, relationships):
-    joint = read_joint(data / "adult" / f"relationship{relationships}_by_occupation15.csv", contingency=True)
+    joint = read_joint(
+        data / "adult" / f"relationship{relationships}_by_occupation15.csv",
+        contingency=True,
+    )
     assert joint.records == {5: 31580, 6: 32561}[relationships]
     assert (len(joint.sensitive), len(joint.useful)) == (relationships, 15)
 
@@ -243,9 +281,13 @@ def test_the_adult_count_tables(data, relationships):
 def test_adult_microdata_give_the_published_count_table(data, write):
     header = "age,class,n,education,years,marital,occupation,relationship,race,sex,gain,loss,hours,country,income\n"
     body = (data / "adult" / "adult.data").read_text().replace(", ", ",")
-    joint = read_joint(write(header + body), sensitive="relationship", useful="occupation")
+    joint = read_joint(
+        write(header + body), sensitive="relationship", useful="occupation"
+    )
     wide = read_joint(
-        data / "adult" / "relationship6_by_occupation15.csv", contingency=True, useful="occupation"
+        data / "adult" / "relationship6_by_occupation15.csv",
+        contingency=True,
+        useful="occupation",
     )
     assert joint == wide
 
@@ -255,4 +297,6 @@ def test_a_survey_with_quoted_headers_and_gaps(data):
     joint = read_joint(path, sensitive="Gender", useful="Hiphop, Rap", missing="drop")
     assert joint.useful.names == ("1", "2", "3", "4", "5")
     assert joint.sensitive.names == ("female", "male")
-    assert joint.notices == (f"dropped {1010 - joint.records} of 1010 record(s) with an empty cell",)
+    assert joint.notices == (
+        f"dropped {1010 - joint.records} of 1010 record(s) with an empty cell",
+    )

@@ -56,9 +56,14 @@ def test_wide_counts(tmp_path, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_columns_of_text(tmp_path, way):
     path, text = written(tmp_path, way, [*RECORDS, ("", "u", "")])
-    cells, roles = read_text_columns(path, {"both": "s,x", "one": ("s",)}, "symbol", text=text)
+    cells, roles = read_text_columns(
+        path, {"both": "s,x", "one": ("s",)}, "symbol", text=text
+    )
     assert roles == {"both": ("s", "x"), "one": ("s",)}
-    assert cells == {"s": ["hé", "b", "hé", "b", "b", ""], "x": ["u", "v", "v", "u", "v", "u"]}
+    assert cells == {
+        "s": ["hé", "b", "hé", "b", "b", ""],
+        "x": ["u", "v", "v", "u", "v", "u"],
+    }
     dropped, _ = read_text_columns(path, {"s": "s"}, "drop", text=text)
     assert dropped == {"s": ["hé", "b", "hé", "b", "b"]}
     with pytest.raises(InputError, match="the column 's' is empty there"):
@@ -68,9 +73,13 @@ def test_columns_of_text(tmp_path, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_matrix_to_audit(tmp_path, way):
     joint = Joint.from_counts([[1, 2], [3, 4]], useful_labels=["u", "é"])
-    path, text = written(tmp_path, way, [("x", "y0", "y1"), ("é", "0.5", "0.5"), ("u", "0.5", "0.5")])
+    path, text = written(
+        tmp_path, way, [("x", "y0", "y1"), ("é", "0.5", "0.5"), ("u", "0.5", "0.5")]
+    )
     assert audit_file(path, joint, ALIP(0.1, 0.1), text=text)[0].satisfied
-    path, text = written(tmp_path, way, [("x", "y0", "y1"), ("é", "1", "0"), ("u", "0", "1")])
+    path, text = written(
+        tmp_path, way, [("x", "y0", "y1"), ("é", "1", "0"), ("u", "0", "1")]
+    )
     assert not audit_file(path, joint, ALIP(0.1, 0.1), text=text)[0].satisfied
 
 
@@ -78,18 +87,25 @@ def test_a_matrix_to_audit(tmp_path, way):
 def test_standard_input(tmp_path, monkeypatch, way):
     path, text = written(tmp_path, way, RECORDS)
     monkeypatch.setattr("sys.stdin", StandardInput(path.read_bytes()))
-    assert read_joint("-", sensitive="s", useful="x", text=text).counts == ((1, 2), (1, 1))
+    assert read_joint("-", sensitive="s", useful="x", text=text).counts == (
+        (1, 2),
+        (1, 1),
+    )
 
 
 def test_standard_input_in_messages(monkeypatch):
     monkeypatch.setattr("sys.stdin", StandardInput(b"s,x\na,u\nb\n"))
-    with pytest.raises(InputError, match=r"^standard input, line 3: the row has 1 cell\(s\)"):
+    with pytest.raises(
+        InputError, match=r"^standard input, line 3: the row has 1 cell\(s\)"
+    ):
         read_joint("-", sensitive="s", useful="x")
     monkeypatch.setattr("sys.stdin", StandardInput(b""))
     with pytest.raises(InputError, match=r"^standard input is empty"):
         read_joint("-", sensitive="s", useful="x")
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(InputError, match=r"^standard input is closed; open it, or name a file to read"):
+    with pytest.raises(
+        InputError, match=r"^standard input is closed; open it, or name a file to read"
+    ):
         read_joint("-", sensitive="s", useful="x")
 
 
@@ -111,30 +127,40 @@ def test_no_room_for_a_copy_of_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", StandardInput(b"s,x\na,u\n"))
     monkeypatch.setattr("mechdesign.formats.inputs.write_all", full)
     with pytest.raises(
-        InputError, match=r"standard input cannot be copied to .* files: no space left on device"
+        InputError,
+        match=r"standard input cannot be copied to .* files: no space left on device",
     ):
         read_joint("-", sensitive="s", useful="x")
 
 
 @pytest.mark.parametrize(
-    ("delimiter", "hint"), [(";", "';'"), ("\t", "'tab'"), ("|", r"'\|'")], ids=["semicolons", "tabs", "bars"]
+    ("delimiter", "hint"),
+    [(";", "';'"), ("\t", "'tab'"), ("|", r"'\|'")],
+    ids=["semicolons", "tabs", "bars"],
 )
 def test_another_delimiter_is_named(tmp_path, delimiter, hint):
-    path, _ = written(tmp_path, "plain", [(delimiter.join("sx"),), (delimiter.join("au"),)])
-    with pytest.raises(InputError, match=rf"there is no column 's' .*: say so \(delimiter={hint}\)"):
+    path, _ = written(
+        tmp_path, "plain", [(delimiter.join("sx"),), (delimiter.join("au"),)]
+    )
+    with pytest.raises(
+        InputError, match=rf"there is no column 's' .*: say so \(delimiter={hint}\)"
+    ):
         read_joint(path, sensitive="s", useful="x")
 
 
 def test_commas_where_tabs_were_promised(tmp_path):
     path, _ = written(tmp_path, "plain", RECORDS)
-    with pytest.raises(InputError, match=r"separated by commas: say so \(delimiter=','\)"):
+    with pytest.raises(
+        InputError, match=r"separated by commas: say so \(delimiter=','\)"
+    ):
         read_joint(path, sensitive="s", useful="x", text=TextOptions(delimiter="\t"))
 
 
 def test_the_wrong_encoding_is_named_with_its_line(tmp_path):
     path, _ = written(tmp_path, "Latin-1", RECORDS)
     with pytest.raises(
-        InputError, match=r"t\.csv, line 2: not UTF-8 text; .* name its encoding \(encoding=\)"
+        InputError,
+        match=r"t\.csv, line 2: not UTF-8 text; .* name its encoding \(encoding=\)",
     ):
         read_joint(path, sensitive="s", useful="x")
 
@@ -151,9 +177,14 @@ def test_files_of_a_folder_or_glob_are_one_table(tmp_path, monkeypatch, source):
         folder.mkdir(parents=True)
         if k == 1:
             columns = dict(zip(part[0], zip(*part[1:], strict=True), strict=True))
-            pq.write_table(pa.table({name: list(cells) for name, cells in columns.items()}), folder / "a")
+            pq.write_table(
+                pa.table({name: list(cells) for name, cells in columns.items()}),
+                folder / "a",
+            )
         else:
-            (folder / "a.csv").write_text("\n".join(map(",".join, part)), encoding="utf-8")
+            (folder / "a.csv").write_text(
+                "\n".join(map(",".join, part)), encoding="utf-8"
+            )
             (folder / "_SUCCESS").write_text("")
     whole = tmp_path / "whole.csv"
     whole.write_text("\n".join(map(",".join, RECORDS)), encoding="utf-8")
@@ -182,7 +213,9 @@ def test_a_bad_file_of_a_folder_is_named(tmp_path, monkeypatch, second, message)
     (tmp_path / "in" / "b.csv").write_text("s,x\n")
     with pytest.raises(InputError, match=r"^in: the files have headers but no records"):
         read_joint("in", sensitive="s", useful="x")
-    with pytest.raises(InputError, match="a wide table is one file; leave the others out"):
+    with pytest.raises(
+        InputError, match="a wide table is one file; leave the others out"
+    ):
         read_joint("in", contingency=True)
 
 
@@ -190,5 +223,7 @@ def test_parquet_files_of_a_folder_agree_on_floats(tmp_path):
     """pandas writes integers with gaps as floats: 1 in one file and 1.0 in the other are one number."""
     for name, values in (("a", [1, 2]), ("b", [1.0, None])):
         pq.write_table(pa.table({"s": ["a", "b"], "x": values}), tmp_path / name)
-    with pytest.raises(InputError, match="the column 'x' holds floats in one part of the table"):
+    with pytest.raises(
+        InputError, match="the column 'x' holds floats in one part of the table"
+    ):
         read_joint(tmp_path, sensitive="s", useful="x", missing="drop")

@@ -35,11 +35,31 @@ def write(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("g,x,y\na,1,2\nb,3,9\nTotal,4,11\n", WIDE, "the row 'Total' is the sum of the other rows, a margin"),
-        ("g,x,y, all \na,1,2,3\nb,3,9,12\n", WIDE, "the column ' all ' is the sum of the other columns"),
-        ("g,x,y\na,101,299\nb,300,900\nSUM,400,1200\n", WIDE, "the row 'SUM' .* needs another"),
-        ("g,x,y\na,1,2\nb,3,9\nboth,4,11\n", WIDE, r"the row 'both' .* long form, --weight"),
-        ("g,x,y,z\na,1,2,3\nb,3,9,12\n", WIDE, "the column 'z' is the sum of the other columns"),
+        (
+            "g,x,y\na,1,2\nb,3,9\nTotal,4,11\n",
+            WIDE,
+            "the row 'Total' is the sum of the other rows, a margin",
+        ),
+        (
+            "g,x,y, all \na,1,2,3\nb,3,9,12\n",
+            WIDE,
+            "the column ' all ' is the sum of the other columns",
+        ),
+        (
+            "g,x,y\na,101,299\nb,300,900\nSUM,400,1200\n",
+            WIDE,
+            "the row 'SUM' .* needs another",
+        ),
+        (
+            "g,x,y\na,1,2\nb,3,9\nboth,4,11\n",
+            WIDE,
+            r"the row 'both' .* long form, --weight",
+        ),
+        (
+            "g,x,y,z\na,1,2,3\nb,3,9,12\n",
+            WIDE,
+            "the column 'z' is the sum of the other columns",
+        ),
         (
             "g,x,n\na,u,1\na,v,2\nb,u,3\nb,v,9\nAll,u,4\nAll,v,11\n",
             {"sensitive": "g", "useful": "x", "weight": "n"},
@@ -51,7 +71,11 @@ def write(tmp_path):
             r"say so if these are survey weights \(--weighted\) or probabilities",
         ),
         ("g,x,y\na,1,2\na,3,4\n", WIDE, "occurs twice.*leave --contingency out"),
-        ("id,g,x\n1,a,u\n2,b,v\n", WIDE, "'a' is not a number; for one record a row leave --contingency out"),
+        (
+            "id,g,x\n1,a,u\n2,b,v\n",
+            WIDE,
+            "'a' is not a number; for one record a row leave --contingency out",
+        ),
         (
             "g,x,y\na,1,2\nb,3,4\n",
             {"sensitive": "g", "useful": "decile"},
@@ -68,7 +92,11 @@ def write(tmp_path):
             r"is a spreadsheet or an archive; export the sheet as CSV: +ssconvert",
         ),
         (b"\xd0\xcf\x11\xe0....", WIDE, "is a spreadsheet or an archive"),
-        ("g,income,y\na,1,2\n", {"sensitive": "g", "useful": "nope"}, r"no column 'nope' \(columns"),
+        (
+            "g,income,y\na,1,2\n",
+            {"sensitive": "g", "useful": "nope"},
+            r"no column 'nope' \(columns",
+        ),
     ],
 )
 def test_refused(write, text, options, message):
@@ -84,7 +112,11 @@ def test_refused(write, text, options, message):
             {"sensitive": "g", "useful": "x"},
             "no two rows have the same symbols: if a column says how many records each row stands for, name it",
         ),
-        ("g, x\na, u\nb, v\n", {"sensitive": "g", "useful": " x"}, "' x': every symbol begins with a blank"),
+        (
+            "g, x\na, u\nb, v\n",
+            {"sensitive": "g", "useful": " x"},
+            "' x': every symbol begins with a blank",
+        ),
         (
             "a,u\na,u\nb,v\n",
             {"sensitive": "a", "useful": "u"},
@@ -95,7 +127,11 @@ def test_refused(write, text, options, message):
             {"sensitive": "g", "useful": "id"},
             "'id': every record has another symbol",
         ),
-        ("3,1,2\n4,5,6\n", WIDE, "the first cell of the header is a number: if the first row is data"),
+        (
+            "3,1,2\n4,5,6\n",
+            WIDE,
+            "the first cell of the header is a number: if the first row is data",
+        ),
     ],
 )
 def test_noted(write, text, options, message):
@@ -117,12 +153,20 @@ def test_what_only_looks_like_a_trap_is_read(write, text):
 
 def test_a_crosstab_with_margins_is_refused():
     frame = pd.DataFrame({"g": list("aabbc"), "x": list("uvuvu")})
-    with pytest.raises(md.InputError, match="the row 'All' is the sum of the other rows"):
+    with pytest.raises(
+        md.InputError, match="the row 'All' is the sum of the other rows"
+    ):
         md.Joint.from_counts(pd.crosstab(frame.g, frame.x, margins=True))
 
 
-@given(st.lists(st.lists(st.integers(1, 9), min_size=3, max_size=3), min_size=3, max_size=3))
-def test_margins_of_every_table_are_found_and_no_table_is_refused_for_its_numbers_in_python(counts):
+@given(
+    st.lists(
+        st.lists(st.integers(1, 9), min_size=3, max_size=3), min_size=3, max_size=3
+    )
+)
+def test_margins_of_every_table_are_found_and_no_table_is_refused_for_its_numbers_in_python(
+    counts,
+):
     """A row that sums the others is refused under the name of a margin, in from_counts under no other."""
     sums = [sum(column) for column in zip(*counts, strict=True)]
     md.Joint.from_counts([*counts, sums])
