@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 import mechdesign as md
-from mechdesign.sanitise import sanitise
+from mechdesign import sanitise
 
 joint = adult.load()
 channel = md.design(joint, md.LIP(0.5)).channel
@@ -33,7 +33,7 @@ except md.InputError as error:
     print(f"refused: {error}")
 frame = frame.drop(columns="relationship")
 
-# Who has the key can undo the release: keep it in a key file (mechdesign.sanitise.create_key).
+# Who has the key can undo the release: keep it in a key file (mechdesign.create_key).
 key = md.Key.fresh()
 released = sanitise(frame, channel, key=key, identity="person")
 print(released.head(3))

@@ -16,9 +16,20 @@ from .channel.channel import Channel
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
+from .frames.streams import (
+    engine_errors,
+    sanitise,
+    sanitise_dask,
+    sanitise_spark,
+    spark_errors,
+)
+from .frames.transformer import ReleaseTransformer
+from .jobs.keys import create_key, read_key
+from .jobs.release_file import Applied, sanitise_file
 from .mechanisms import design
 from .mechanisms.budget import budget_for
 from .mechanisms.result import Certificate, Design
+from .nonstochastic.group_answers import answer_groups
 from .notions import (
     ALIP,
     LDP,
@@ -32,8 +43,6 @@ from .notions import (
 )
 from .release.draws import Key
 from .release.policies import Policy
-from .sanitise.apply import sanitise_file
-from .sanitise.streams import sanitise_frame
 from .tables.joint import Joint
 
 __version__: str
@@ -52,6 +61,7 @@ __all__ = [
     "LDP",
     "LIP",
     "AlphaLift",
+    "Applied",
     "Audit",
     "Certificate",
     "Channel",
@@ -72,22 +82,30 @@ __all__ = [
     "NotPrivate",
     "Notion",
     "Policy",
+    "ReleaseTransformer",
     "SolverFailure",
     "__version__",
+    "answer_groups",
     "audit",
     "budget_for",
     "check_release",
     "compare",
     "compose",
     "corrected_regression",
+    "create_key",
     "design",
+    "engine_errors",
     "estimate_frequencies",
     "estimate_joint",
     "expand_records",
     "identifiability",
     "posterior_table",
+    "read_key",
     "record_weights",
     "report",
+    "sanitise",
+    "sanitise_dask",
     "sanitise_file",
-    "sanitise_frame",
+    "sanitise_spark",
+    "spark_errors",
 ]

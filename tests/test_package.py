@@ -19,6 +19,7 @@ PUBLIC = [
     "LDP",
     "LIP",
     "AlphaLift",
+    "Applied",
     "Audit",
     "Certificate",
     "Channel",
@@ -39,44 +40,33 @@ PUBLIC = [
     "NotPrivate",
     "Notion",
     "Policy",
+    "ReleaseTransformer",
     "SolverFailure",
     "__version__",
+    "answer_groups",
     "audit",
     "budget_for",
     "check_release",
     "compare",
     "compose",
     "corrected_regression",
+    "create_key",
     "design",
+    "engine_errors",
     "estimate_frequencies",
     "estimate_joint",
     "expand_records",
     "identifiability",
     "posterior_table",
+    "read_key",
     "record_weights",
     "report",
-    "sanitise_file",
-    "sanitise_frame",
-]
-
-SANITISE = [
-    "Applied",
-    "Key",
-    "Policy",
-    "ReleaseTransformer",
-    "answer_groups",
-    "create_key",
-    "engine_errors",
-    "read_key",
     "sanitise",
     "sanitise_dask",
     "sanitise_file",
     "sanitise_spark",
     "spark_errors",
 ]
-
-NEED_EXTRAS = {"ReleaseTransformer"}
-"""Public names whose import needs a package that is not always there."""
 
 
 def project() -> dict:
@@ -112,25 +102,6 @@ def test_public_names_are_the_objects_of_their_modules():
     assert md.Channel is import_module("mechdesign.channel.channel").Channel
 
 
-def test_the_package_sanitise_bears_its_name_whatever_is_used_first():
-    from mechdesign import sanitise
-
-    assert md.sanitise_frame is sanitise.sanitise
-    assert md.sanitise is sanitise
-    assert md.sanitise_file is sanitise.sanitise_file
-
-
-def test_public_names_of_sanitise_are_pinned():
-    from mechdesign import sanitise
-
-    assert sorted(sanitise.__all__) == sorted(SANITISE)
-    for name in {*SANITISE} - NEED_EXTRAS:
-        assert getattr(sanitise, name) is not None
-        assert name in dir(sanitise)
-    with pytest.raises(AttributeError, match=r"mechdesign\.sanitise.*nothing"):
-        sanitise.nothing  # noqa: B018
-
-
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"mechdesign.*nothing"):
         md.nothing  # noqa: B018
@@ -157,7 +128,7 @@ def test_import_is_light():
     assert not (HEAVY | {"typer", "rich"}) & loaded_by("import mechdesign")
 
 
-def test_the_sanitise_package_loads_no_engine_before_it_is_used():
+def test_releases_load_no_engine_before_it_is_used():
     engines = {
         "sklearn",
         "pyspark",
@@ -167,9 +138,8 @@ def test_the_sanitise_package_loads_no_engine_before_it_is_used():
         "polars",
         "pyarrow",
     }
-    assert not engines & loaded_by("import mechdesign.sanitise")
     assert not engines & loaded_by(
-        "from mechdesign.sanitise import sanitise, sanitise_spark, sanitise_dask"
+        "from mechdesign import sanitise, sanitise_spark, sanitise_dask"
     )
 
 

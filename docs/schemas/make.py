@@ -13,9 +13,9 @@ from mechdesign.channel.file import ChannelDocument
 from mechdesign.cli.run import job_model
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
+from mechdesign.jobs.folders import ReleasedFolder
+from mechdesign.jobs.manifest import InternalManifest, PublicManifest
 from mechdesign.nonstochastic.mechanism_file import MechanismDocument
-from mechdesign.sanitise.folders import ReleasedFolder
-from mechdesign.sanitise.manifest import InternalManifest, PublicManifest
 
 FOLDER = Path(__file__).parent
 

@@ -16,9 +16,9 @@ from typing import Any
 from experiment import data_folder, options, show, write_csv
 
 from mechdesign.nonstochastic.claims import verify_file
-from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
-from mechdesign.sanitise.quantized import apply_mechanism
-from mechdesign.sanitise.quantized_check import check_quantised
+from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.released_check import check_quantised
 
 DAYS = 24
 """Two periods that do not overlap within the 49 days of data."""

@@ -17,8 +17,8 @@ from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.jobs.release_file import Applied
     from mechdesign.release.draws import Key
-    from mechdesign.sanitise.apply import Applied
 
 EXAMPLE = (
     "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
@@ -100,7 +100,7 @@ class LedgerOption:
     @property
     def key(self) -> Key | None:
         """The key of the ledger, where it is kept elsewhere."""
-        from mechdesign.sanitise.keys import key_from
+        from mechdesign.jobs.keys import key_from
 
         return None if self.key_from is None else key_from(self.key_from)
 
@@ -192,9 +192,9 @@ def apply(
     """
     from mechdesign.formats.inputs import STANDARD
     from mechdesign.formats.urls import is_url, local
-    from mechdesign.sanitise.folders import is_folder
-    from mechdesign.sanitise.ledger import default_path
-    from mechdesign.sanitise.target import Stopped, stoppable
+    from mechdesign.jobs.folders import is_folder
+    from mechdesign.jobs.ledger import default_path
+    from mechdesign.jobs.target import Stopped, stoppable
 
     target, numeric = os.fspath(local(files.target)), m.is_mechanism(channel)
     if common.as_json and target == STANDARD:
@@ -285,8 +285,8 @@ def _release_of(
     paths: list[str], source: str, target: str, how: dict[str, Any]
 ) -> Callable[..., Any]:
     from mechdesign.channel.channel import Channel
-    from mechdesign.sanitise.apply import keep_apart
-    from mechdesign.sanitise.folders import sanitise_path
+    from mechdesign.jobs.folders import sanitise_path
+    from mechdesign.jobs.release_file import keep_apart
 
     channels = [Channel.load(path) for path in paths]
     written = (target, how["manifest"], how["internal_manifest"], how["codebook"])

@@ -57,8 +57,8 @@ def check(
     where = "standard input" if released == "-" else released
     level, policy = number("--false-alarm", compared.false_alarm), published.arguments()
     if m.is_mechanism(channel):
+        from mechdesign.nonstochastic.released_check import check_quantised
         from mechdesign.report.ranges import text_of
-        from mechdesign.sanitise.quantized_check import check_quantised
 
         column = next(iter(columns.renamed.values()), None)
         how: dict[str, Any] = {

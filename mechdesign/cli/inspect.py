@@ -19,8 +19,8 @@ from mechdesign.cli.parsing import names
 from mechdesign.core.numbers import listed
 
 if TYPE_CHECKING:
+    from mechdesign.leaks.inspection import Inspection
     from mechdesign.report.blocks import Document
-    from mechdesign.sanitise.inspecting import Inspection
 
 HEADER = (
     "column",
@@ -72,8 +72,8 @@ def inspect(
     Of every column the largest lift, the share of records that it pins down (their value comes again, and always with
     the same symbol), and how often the symbol is guessed right with it and without it.
     """
+    from mechdesign.leaks.inspection import inspect_file
     from mechdesign.report.writing import check_report, document_text, save_text
-    from mechdesign.sanitise.inspecting import inspect_file
 
     if (path := asked.report) is not None:
         check_report(path, force=force, sources=(asked.source, channel), pictures=False)

@@ -48,7 +48,7 @@ def release_of(
     who: tuple[str, ...],
 ) -> Callable[..., Any]:
     """The release of the numbers of a table through the mechanism; it takes a `progress`."""
-    from mechdesign.sanitise.quantized import apply_mechanism
+    from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 
     renamed = how["records"].pop("columns")
     if len(who) > 1 or len(renamed) > 1:

@@ -15,7 +15,7 @@ from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.sanitise.quantise import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
 
 EXAMPLE = (
     "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean --group-by day "
@@ -148,9 +148,9 @@ def quantize(
         raise InputError("--plot draws what --compare computes: give it too")
     from mechdesign.comparison.grid import numbers
     from mechdesign.formats.opening import is_folder
+    from mechdesign.jobs.ledger import default_path
+    from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
     from mechdesign.report.ranges import quantize_record, text_of
-    from mechdesign.sanitise.ledger import default_path
-    from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
     total = typed.pop("total_epsilon")
@@ -232,9 +232,9 @@ def _compare(
     from mechdesign.comparison.grid import numbers
     from mechdesign.core.files import check_target, replacing
     from mechdesign.formats.inputs import STANDARD
+    from mechdesign.nonstochastic.quantize_table import compare_budgets
     from mechdesign.report.plots import check_plot
     from mechdesign.report.ranges import curve_csv, save_curve, text_of
-    from mechdesign.sanitise.quantise import compare_budgets
 
     if files.target == STANDARD:
         raise InputError(

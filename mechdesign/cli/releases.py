@@ -15,7 +15,7 @@ from mechdesign.cli.line import argument, option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.sanitise.ledger import Entry
+    from mechdesign.jobs.ledger import Entry
 
 EXAMPLE = "Example:  mechdesign releases        Of one file:  mechdesign releases total people.csv"
 
@@ -45,8 +45,8 @@ def releases(
     A data set is known by the content of its records, wherever it lies now and however it is sorted or packed. Releases
     of several columns are added up over a --table that has all of them.
     """
-    from mechdesign.sanitise.history import history_of
-    from mechdesign.sanitise.ledger import Ledger, default_path
+    from mechdesign.jobs.ledger import Ledger, default_path
+    from mechdesign.jobs.past_releases import history_of
 
     if table.table is not None and asked.data is None:
         raise InputError(

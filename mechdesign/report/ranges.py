@@ -12,10 +12,10 @@ from typing import Any
 from mechdesign.nonstochastic.claims import VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
+from mechdesign.nonstochastic.mechanism_jobs import Quantised
 from mechdesign.nonstochastic.sizes import released_number
 from mechdesign.report import wording as w
 from mechdesign.report.plots import new_figure, save_figure, settings
-from mechdesign.sanitise.quantized import Quantised
 
 
 def text_of(report: str, *given: Any, **how: Any) -> str:

@@ -85,7 +85,7 @@ def apply(channel: str, source: str, target: str, **how: Any) -> dict[str, Any]:
         "ARROW_DEFAULT_MEMORY_POOL", "system"
     )  # before pyarrow is loaded
     from mechdesign.channel.channel import Channel
-    from mechdesign.sanitise.apply import sanitise_file
+    from mechdesign.jobs.release_file import sanitise_file
 
     loaded = Channel.load(channel)
 

@@ -81,9 +81,9 @@ def lazy(kind: str, how: str, folder: str, runs: int = 5) -> dict[str, Any]:
 
 
 def _release(how: str) -> Callable[[Any], Any]:
+    from mechdesign import sanitise
     from mechdesign.channel.channel import Channel
     from mechdesign.release.draws import Key
-    from mechdesign.sanitise import sanitise
     from mechdesign.tables.joint import Joint
 
     names = [f"job {k}" for k in range(4)]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechdesign.channel.channel import Channel
-from mechdesign.sanitise.ledger import Drawn, Entry, Ledger, Use
+from mechdesign.jobs.ledger import Drawn, Entry, Ledger, Use
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

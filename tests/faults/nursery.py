@@ -65,11 +65,18 @@ PRELOADED = (
 def preload() -> None:
     """Import what a command imports, and run nothing of it, because threads do not survive a fork."""
     import mechdesign.formats
-    import mechdesign.sanitise
+    import mechdesign.frames
+    import mechdesign.jobs
+    import mechdesign.leaks
 
     inside = [
         f"{package.__name__}.{module.name}"
-        for package in (mechdesign.formats, mechdesign.sanitise)
+        for package in (
+            mechdesign.formats,
+            mechdesign.frames,
+            mechdesign.jobs,
+            mechdesign.leaks,
+        )
         for module in pkgutil.iter_modules(package.__path__)
     ]
     for name in (*PRELOADED, *inside):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.sanitise.ledger import Ledger
+from mechdesign.jobs.ledger import Ledger
 from tests.faults.job_cases import (
     APPLY,
     CHANNEL,

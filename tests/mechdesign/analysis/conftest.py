@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign.sanitise.apply import sanitise_file
+from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.check_files import RECORDS, ROWS, write_csv
 from tests.cases.releases import channel_of
 

@@ -12,11 +12,11 @@ import pytest
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
+from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.release.policies import Policy
-from mechdesign.sanitise.apply import sanitise_file
+from tests.cases import released_records as records
 from tests.cases.check_files import HEADER, RECORDS, kinds, read_csv, write_csv
 from tests.cases.releases import channel_of
-from tests.mechdesign.sanitise import records
 
 
 def test_a_faithful_release_is_plausible(files, channel):

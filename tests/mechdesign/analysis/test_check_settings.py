@@ -13,8 +13,8 @@ from pyarrow import csv as pacsv
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.formats.inputs import TextOptions
+from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.release.policies import Policy
-from mechdesign.sanitise.apply import sanitise_file
 from tests.cases.check_files import HEADER, RECORDS, ROWS, kinds, read_csv, write_csv
 from tests.cases.releases import channel_of
 

@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign.sanitise.ledger import Ledger
+from mechdesign.jobs.ledger import Ledger
 
 SEED = ("--insecure-seed", "1")
 

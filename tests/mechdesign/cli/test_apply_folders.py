@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from mechdesign.cli import main
-from mechdesign.sanitise import folders
-from mechdesign.sanitise.ledger import Ledger
+from mechdesign.jobs import folders
+from mechdesign.jobs.ledger import Ledger
 from tests.mechdesign.cli.conftest import contents
 
 

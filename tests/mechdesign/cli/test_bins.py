@@ -410,8 +410,8 @@ def test_smart_meters_and_taxi_trips(data, folder):
     with pytest.warns(
         UserWarning, match="stand in an order that tells of 'kwh'"
     ):  # household by household
-        md.sanitise_frame(long[["kwh"]], result.channel, insecure_seed=1)
-    released = md.sanitise_frame(
+        md.sanitise(long[["kwh"]], result.channel, insecure_seed=1)
+    released = md.sanitise(
         long[["kwh"]], result.channel, form="representative", keep_order=True
     )
     assert released.kwh.dtype == float
@@ -433,7 +433,7 @@ def test_smart_meters_and_taxi_trips(data, folder):
     assert grid.records == len(taxi)
     assert grid.useful.names[0].startswith("[-74.")
     channel = md.design(grid, md.LIP(1.0), mechanism="subset-merging").channel
-    inside = md.sanitise_frame(
+    inside = md.sanitise(
         taxi[["pickup_longitude", "pickup_latitude"]], channel, form="within"
     )
     assert inside.pickup_longitude.between(-74.1, -73.7).all()

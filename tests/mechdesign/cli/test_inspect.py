@@ -79,7 +79,7 @@ def test_the_text_is_a_table_without_values(people, channel, run):
 def test_columns_of_other_names_and_of_too_many_values(
     people, channel, run, monkeypatch
 ):
-    monkeypatch.setattr("mechdesign.sanitise.inspecting.VALUES", 100)
+    monkeypatch.setattr("mechdesign.leaks.inspection.VALUES", 100)
     people.rename(columns={"job": "work", "group": "family"}).to_csv(
         "other.csv", index=False
     )

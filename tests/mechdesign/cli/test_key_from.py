@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from mechdesign import create_key
 from mechdesign.release.draws import Key
-from mechdesign.sanitise import create_key
 
 SECRET, OTHER = "5f" * 32, "a0" * 32
 

@@ -19,7 +19,7 @@ import pytest
 
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.sanitise.ledger import Ledger
+from mechdesign.jobs.ledger import Ledger
 
 ROOT = Path(__file__).parents[3]
 MICRO = ("--sensitive", "group", "--useful", "job")

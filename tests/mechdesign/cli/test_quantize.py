@@ -12,7 +12,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.meters import BASIC
 from tests.cases.tables import rows_of
 

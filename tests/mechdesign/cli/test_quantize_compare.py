@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.sanitise.quantise import QuantizeOptions, compare_budgets
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, compare_budgets
 
 ASKED = (
     "quantize",

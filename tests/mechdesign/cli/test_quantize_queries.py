@@ -20,8 +20,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.answering import Groups
 from mechdesign.nonstochastic.claims import verify_file
 from mechdesign.nonstochastic.mechanism_file import ranks_of
-from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
-from mechdesign.sanitise.quantized_check import check_quantised
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.released_check import check_quantised
 from tests.cases.tables import rows_of
 
 METERS = "house,day,kwh,note\na,1,1.5,x\nb,1,9.75,x\nc,1,0.1,x\na,2,2.5,x\nb,2,10,x\nc,2,0,x\n"

@@ -15,7 +15,7 @@ from mechdesign.cli import main
 from mechdesign.cli import run as r
 from mechdesign.cli.line import declared
 from mechdesign.cli.run import job_model, line_of
-from mechdesign.sanitise.ledger import Ledger
+from mechdesign.jobs.ledger import Ledger
 from tests.mechdesign.cli.conftest import contents
 
 JOB = """\

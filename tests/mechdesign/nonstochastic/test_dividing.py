@@ -18,9 +18,9 @@ from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.nonstochastic.dividing import largest_product, least_error, worst_errors
 from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import build_query
+from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 from mechdesign.nonstochastic.noiseless import lay_out
-from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
-from mechdesign.sanitise.quantized import apply_mechanism
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.documents import rewrite
 
 

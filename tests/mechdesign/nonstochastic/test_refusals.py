@@ -25,7 +25,7 @@ from mechdesign.nonstochastic import (
 )
 from mechdesign.nonstochastic.levels import promises
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
-from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign import sanitise
 from mechdesign.analysis.files import check_release
 from mechdesign.core.errors import InputError
 from mechdesign.release.binned import moved, numbers_released, symbols_released
 from mechdesign.release.policies import Policy
-from mechdesign.sanitise import sanitise
 
 
 def plain(channel: md.Channel) -> md.Channel:

@@ -9,8 +9,8 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.formats.digests import RowHasher
+from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.release.drawing import Seen
-from mechdesign.sanitise.apply import sanitise_file
 from mechdesign.tables.joint import Joint
 
 D = 2**53

@@ -294,7 +294,7 @@ def test_a_command_leaves_the_messages_of_python_as_they_were(capsys):
 
 
 def test_a_transformer_of_a_channel():
-    sklearn = pytest.importorskip("mechdesign.sanitise.sklearn")
+    sklearn = pytest.importorskip("mechdesign.frames.transformer")
     frame = pd.DataFrame({"useful": list(JOINT.useful.names) * 4})
     step = sklearn.ReleaseTransformer(CHANNEL, insecure_seed=1)
     assert set(step.fit(frame).transform(frame)["useful"]) <= set(CHANNEL.outputs)

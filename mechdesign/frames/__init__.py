@@ -1,0 +1,1 @@
+"""Releases of data frames and lazy tables, one module an engine."""

@@ -1,0 +1,153 @@
+"""Before a release: what each other column of a file says about the useful and the sensitive ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechdesign.core.errors import InputError, naming
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import encode, require_column
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import open_source
+from mechdesign.jobs.column_plan import sensitive_of
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.leaks.evidence import Crossing
+from mechdesign.release.sampling import Releasable
+
+VALUES = 1 << 16
+"""Different values from which on a column is not looked at any more: it names individuals, or has to be coarser."""
+
+
+@dataclass(frozen=True)
+class Tells:
+    """What a column says about another one, in the records of the file.
+
+    `lift` is the largest P(symbol | value) / P(symbol), among values of at least two records (None where there is
+    none). `pinned` is the share of records whose value comes again and has one symbol alone; `guessed` that of the
+    records whose symbol is right when it is guessed from the others with their value, `alone` without it.
+    `stands_for` says whether `apply` would refuse to keep the column.
+    """
+
+    lift: float | None
+    pinned: float
+    guessed: float
+    alone: float
+    stands_for: bool
+
+    @classmethod
+    def of(cls, crossing: Crossing) -> Tells:
+        """From the counts of both."""
+        values, symbols, counts = crossing.table()
+        whole, each = np.bincount(values, counts), np.bincount(symbols, counts)
+        again = whole[values] > 1
+        lifts = counts * counts.sum() / (whole[values] * each[symbols])
+        only = counts[again & (counts == whole[values])].sum() / max(1, counts.sum())
+        known, alone = crossing.guessed()
+        lift = float(lifts[again].max()) if again.any() else None
+        return cls(lift, float(only), known, alone, crossing.stands_for())
+
+
+@dataclass(frozen=True)
+class ColumnTells:
+    """A column, how many different values it has (None: too many to look at), and what it says of others."""
+
+    column: str
+    values: int | None
+    about: Mapping[str, Tells]
+
+    @property
+    def severity(self) -> tuple[float, ...]:
+        """By which columns are sorted, worst last."""
+        told = self.about.values()
+        gained = [
+            (each.guessed - each.alone) / (1 - each.alone)
+            for each in told
+            if each.alone < 1
+        ]
+        worst = (
+            [each.pinned for each in told],
+            gained,
+            [each.lift or 0.0 for each in told],
+        )
+        return (
+            any(each.stands_for for each in told),
+            *(max(one, default=0.0) for one in worst),
+        )
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What the other columns of a file say, worst first."""
+
+    records: int
+    useful: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    columns: tuple[ColumnTells, ...]
+
+
+def inspect_file(
+    channel: Releasable,
+    source: PathLike,
+    *,
+    sensitive: Sequence[str] = (),
+    columns: Mapping[str, str] | None = None,
+    text: TextOptions | None = None,
+) -> Inspection:
+    """Measure what each other column of a file says about the useful columns of a channel, and the `sensitive` ones.
+
+    These are by default those of the channel that the file has; `columns` maps the channel's names to the file's.
+    Raises InputError if the file cannot be read, or has no such column.
+    """
+    asked = ReleaseOptions(columns=columns)
+    with open_source(source, text) as table:
+        with naming(table.name):
+            useful = tuple(
+                asked.renamed.get(name, name) for name in channel.useful.columns
+            )
+            for name in (*useful, *sensitive):
+                require_column(name, table.header)
+            if both := set(useful) & set(sensitive):
+                raise InputError(
+                    f"the column {quoted(min(both))} cannot be sensitive and useful at once"
+                )
+        found = sensitive or sensitive_of(channel, asked) or ()
+        hidden = tuple(
+            dict.fromkeys((*useful, *(name for name in found if name in table.header)))
+        )
+        crossings = {
+            name: {other: Crossing(VALUES) for other in hidden}
+            for name in table.header
+            if name not in hidden
+        }
+        records = 0
+        for batch in table.batches():
+            records += batch.num_rows
+            symbols = {name: encode(batch.column(name), name) for name in hidden}
+            for name, pairs in crossings.items():
+                if all(each.full for each in pairs.values()):
+                    continue
+                with suppress(InputError):  # lists, records and the like are no symbols
+                    values = encode(batch.column(name), name)
+                    for other, crossing in pairs.items():
+                        crossing.add(values, symbols[other])
+    told = [_told(name, pairs) for name, pairs in crossings.items()]
+    told.sort(key=lambda each: each.severity, reverse=True)
+    return Inspection(records, useful, hidden[len(useful) :], tuple(told))
+
+
+def _told(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:
+    """Of a column with too many values nothing is known, unless it is a copy."""
+    about = {
+        other: Tells.of(each)
+        for other, each in pairs.items()
+        if not each.full or each.same
+    }
+    many = any(each.full for each in pairs.values())
+    return ColumnTells(
+        name, None if many else max(each.size for each in pairs.values()), about
+    )

@@ -1,0 +1,365 @@
+"""LazyFrames and DuckDB relations: released batch by batch, with the draws of frames and files."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mechdesign import create_key, engine_errors, sanitise, sanitise_file
+from mechdesign.core.errors import InputError
+from mechdesign.release.policies import Policy
+from tests.cases.released_records import (
+    KEY,
+    NAMED,
+    crossed_channel,
+    drawn_by_hand,
+    mixing_channel,
+    people,
+)
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+IDENTITIES = [{}, *NAMED]
+
+KINDS = {
+    "duckdb": lambda table: duckdb.connect().from_arrow(table),
+    "polars": lambda table: pl.from_arrow(table).lazy(),
+}
+
+every = pytest.mark.parametrize("lazy", KINDS.values(), ids=KINDS)
+
+
+@pytest.fixture
+def channel():
+    return mixing_channel()
+
+
+def arrow(frame: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def collected(released) -> pa.Table:
+    with engine_errors():
+        if isinstance(released, pl.LazyFrame):
+            return released.collect(engine="streaming").to_arrow()
+        return released.to_arrow_table()
+
+
+@every
+@pytest.mark.parametrize(
+    "identity", IDENTITIES, ids=lambda identity: "-".join(identity) or "place"
+)
+def test_the_draws_are_those_of_one_machine(lazy, channel, identity):
+    frame = people(500)
+    source = lazy(arrow(frame))
+    released = sanitise(source, channel, key=KEY, **identity)
+    assert type(released) is type(source)
+    expected = sanitise(frame, channel, key=KEY, **identity)["job"].tolist()
+    for _ in range(2):
+        table = collected(released)
+        assert table.column_names == list(frame.columns)
+        assert table["job"].to_pylist() == expected
+        assert table["id"].to_pylist() == frame["id"].tolist()
+    if not identity:
+        assert expected == drawn_by_hand(channel, frame["job"])
+
+
+def test_many_batches_are_numbered_through(channel, tmp_path):
+    """Files of several row groups, read by several threads, and written from the lazy result."""
+    size = 200_000
+    frame = people(size)
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(arrow(frame), source, row_group_size=10_000)
+    sanitise_file(channel, source, target, insecure_seed=3)
+    by_file = pq.read_table(target)
+    connection = duckdb.connect(config={"threads": 3})
+    relation = sanitise(connection.read_parquet(str(source)), channel, insecure_seed=3)
+    relation.write_parquet(str(tmp_path / "duckdb.parquet"))
+    sanitise(pl.scan_parquet(source), channel, insecure_seed=3).sink_parquet(
+        tmp_path / "polars.parquet"
+    )
+    for name in ("duckdb", "polars"):
+        found = pq.read_table(tmp_path / f"{name}.parquet")
+        assert found["job"].to_pylist() == by_file["job"].to_pylist()
+        assert found["n"].to_pylist() == list(range(size))
+    head = sanitise(pl.scan_parquet(source), channel, insecure_seed=3, first_row=7)
+    again = sanitise(frame.head(90), channel, insecure_seed=3, first_row=7)
+    assert head.head(90).collect()["job"].to_list() == again["job"].tolist()
+
+
+def test_a_ledger_gives_the_draws_of_the_file(channel, tmp_path):
+    frame = people(300)
+    pq.write_table(arrow(frame), tmp_path / "in.parquet")
+    ledger = tmp_path / "ledger.db"
+    sanitise_file(
+        channel,
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        ledger=ledger,
+        identity="id",
+    )
+    expected = pq.read_table(tmp_path / "out.parquet")["job"].to_pylist()
+    for lazy in KINDS.values():
+        released = sanitise(lazy(arrow(frame)), channel, ledger=ledger, identity="id")
+        assert collected(released)["job"].to_pylist() == expected
+        with pytest.raises(
+            InputError, match="knows records of a lazy table by identifiers alone"
+        ):
+            sanitise(lazy(arrow(frame)), channel, ledger=ledger)
+
+
+@every
+def test_other_columns_keep_their_types_values_and_nulls(lazy, channel):
+    table = pa.table(
+        {
+            "job": pa.array(["a", "b", None]).dictionary_encode(),
+            "price": pa.array(
+                [Decimal("1.50"), None, Decimal("-2.00")], pa.decimal128(12, 2)
+            ),
+            "day": pa.array([dt.date(2024, 1, 31), None, dt.date(1969, 1, 1)]),
+            "at": pa.array(
+                [dt.datetime(2024, 1, 31, 8), None, dt.datetime(1969, 1, 1)],
+                pa.timestamp("us"),
+            ),
+            "tags": pa.array([[1, 2], None, []], pa.list_(pa.int64())),
+            "big": pa.array([2**62, None, -1]),
+            "wet": pa.array([True, None, False]),
+        }
+    )
+    source = lazy(table)
+    released = sanitise(source, channel, key=KEY, policy=Policy(null="output:p"))
+    before, after = collected(source.limit(3)), collected(released)
+    assert after.drop_columns("job").equals(before.drop_columns("job"))
+    expected = sanitise(table, channel, key=KEY, policy=Policy(null="output:p"))
+    assert after["job"].to_pylist() == expected["job"].to_pylist()
+
+
+def test_types_of_duckdb_that_arrow_has_not_stay(channel):
+    made = 'select \'a\' as job, uuid() as "a ""b""", 5::hugeint as h, interval 3 days as i'
+    connection = duckdb.connect()
+    connection.execute(
+        f"create table people as {made}, 'x'::enum('x', 'y') as e, time '08:00' as t, '{{}}'::json as j, [1] as l"
+    )
+    source = connection.table("people")
+    released = sanitise(source, channel, key=KEY)
+    assert released.columns == source.columns
+    assert released.types == source.types
+    assert released.fetchall()[0][1:] == source.fetchall()[0][1:]
+
+
+@every
+def test_forms_policies_and_several_channels_are_those_of_frames(lazy, channels):
+    frame = people(400).assign(city=np.random.default_rng(1).choice([*"stt?"], 400))
+    arguments = {"key": KEY, "policy": Policy(unknown="marginal")}
+    for wishes in (
+        {},
+        {"into": ["y", "z"]},
+        {"form": "posterior-draw"},
+        {"drop": ["pay"]},
+    ):
+        expected = arrow(sanitise(frame, channels, **arguments, **wishes)).to_pydict()
+        assert (
+            collected(
+                sanitise(lazy(arrow(frame)), channels, **arguments, **wishes)
+            ).to_pydict()
+            == expected
+        )
+    crossed = pd.DataFrame({"city": [*"sst"] * 4, "k": range(12), "job": [*"aba"] * 4})
+    released = collected(sanitise(lazy(arrow(crossed)), crossed_channel(), key=KEY))
+    assert (
+        released["city,job"].to_pylist()
+        == sanitise(crossed, crossed_channel(), key=KEY)["city,job"].tolist()
+    )
+
+
+def test_what_is_asked_for_later_changes_no_draw(channel):
+    frame = people(300)
+    expected = sanitise(frame, channel, key=KEY)
+    lazy = sanitise(pl.from_pandas(frame).lazy(), channel, key=KEY)
+    chosen = expected[(expected["job"] == "p") & (expected["pay"] > 0)]
+    found = (
+        lazy.filter((pl.col("job") == "p") & (pl.col("pay") > 0))
+        .select("n", "job")
+        .collect()
+    )
+    assert found["n"].to_list() == chosen["n"].tolist()
+    assert (
+        lazy.select("job").tail(5).collect()["job"].to_list()
+        == expected["job"].tolist()[-5:]
+    )
+    assert (
+        lazy.slice(10, 20).collect()["job"].to_list() == expected["job"].tolist()[10:30]
+    )
+    relation = sanitise(duckdb.connect().from_arrow(arrow(frame)), channel, key=KEY)
+    found = relation.filter("job = 'p' and pay > 0").project("n").fetchall()
+    assert [n for (n,) in found] == chosen["n"].tolist()
+    assert [
+        row[0] for row in relation.project("job").limit(20, offset=10).fetchall()
+    ] == expected["job"].tolist()[10:30]
+
+
+def test_a_relation_can_be_written_into_its_own_database(channel):
+    """The connection that reads answers one query at a time, so a cursor reads."""
+    connection = duckdb.connect()
+    connection.register("view", arrow(people(5000)))
+    connection.execute("create table people as from view")
+    released = sanitise(connection.cursor().table("people"), channel, key=KEY)
+    connection.from_arrow(released.to_arrow_reader()).create("released")
+    found = [
+        row[0]
+        for row in connection.execute("select job from released order by n").fetchall()
+    ]
+    assert found == drawn_by_hand(channel, people(5000)["job"])
+    assert (
+        released.limit(3).fetchall() == released.limit(3).fetchall()
+    )  # and it can be left half read
+
+
+@every
+@pytest.mark.parametrize(
+    ("identity", "message"),
+    [
+        (
+            {},
+            "^row number 17 .counted from 0.: the channel does not know the symbol 'z' of 'job'$",
+        ),
+        (
+            {"row_numbers": "n"},
+            "^row number 17: the channel does not know the symbol 'z' of 'job'$",
+        ),
+        (
+            {"identity": "id"},
+            "^the record 'person 0017': the channel does not know the symbol 'z' of 'job'$",
+        ),
+    ],
+)
+def test_a_bad_record_is_one_clear_line(lazy, channel, identity, message):
+    frame = people(200)
+    frame.loc[17, "job"] = "z"
+    released = sanitise(lazy(arrow(frame)), channel, key=KEY, **identity)
+    with pytest.raises(InputError, match=message):
+        collected(released)
+
+
+@every
+def test_what_gives_the_column_away_is_an_error_at_the_end(lazy, channel):
+    frame = people(3000)
+    for told, options, message in (
+        (
+            frame.sort_values("job"),
+            {"keep_order": True},
+            "the records stand in an order that tells of 'job'",
+        ),
+        (
+            frame.assign(work=frame["job"]),
+            {"keep": ["work"]},
+            "the column 'work' stands for the useful column",
+        ),
+    ):
+        source = lazy(arrow(told))
+        with pytest.raises(InputError, match=message):
+            collected(sanitise(source, channel, key=KEY))
+        assert len(collected(sanitise(source, channel, key=KEY, **options))) == 3000
+
+
+@every
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "must draw the same: give a key"),
+        (
+            {"key": KEY, "shuffle": True},
+            "the order of a lazy table is that of its engine",
+        ),
+        ({"key": KEY, "identity": "who"}, "there is no column 'who'"),
+        ({"key": KEY, "columns": {"job": "work"}}, "there is no column 'work'"),
+        ({"key": KEY, "correlated": "pay"}, "the correlated column 'pay' would stay"),
+        (
+            {"key": KEY, "row_numbers": "pay"},
+            "'pay' must hold an integer for every record",
+        ),
+        (
+            {"key": KEY, "identity": "id", "first_row": 3},
+            "first_row numbers records by their place",
+        ),
+    ],
+)
+def test_what_the_header_tells_is_refused_at_once(lazy, channel, arguments, message):
+    with pytest.raises(InputError, match=message):
+        sanitise(lazy(arrow(people(10))), channel, **arguments)
+
+
+def test_rows_whose_order_does_not_stay_need_an_identity(channel, tmp_path):
+    """Known by their place they would be drawn a second time in another order."""
+    create_key(tmp_path / "release.key", KEY)
+    frame = people(100)
+    lazy, connection = pl.from_pandas(frame).lazy(), duckdb.connect()
+    connection.register("view", arrow(frame))
+    connection.execute("create table people as from view")
+    sql = connection.sql
+    lazy.collect().write_parquet(tmp_path / "people.parquet")
+    lazy.collect().write_csv(tmp_path / "people.csv")
+    mixed = [
+        lazy.join(lazy.select("n"), on="n"),
+        lazy.group_by("id").first(),
+        lazy.unique(),
+        lazy.select(pl.all().sample(100, seed=1)),
+        lazy.select(pl.all().shuffle(seed=1)),
+        lazy.sort("n").merge_sorted(lazy.sort("n").head(0), key="n"),
+        lazy.map_batches(lambda part: part),
+        pl.concat([lazy.join(lazy.select("n"), on="n"), lazy.head(0)]),
+        sql("select a.* from people a join people b using (n)"),
+        sql("select id, n, any_value(job) as job from people group by id, n"),
+        sql("select distinct * from people"),
+        sql("from people using sample 50%"),
+    ]
+    for table in mixed:
+        with pytest.raises(
+            InputError,
+            match="the rows of this table have no order that stays: name what",
+        ):
+            sanitise(table, channel, key=tmp_path / "release.key")
+        by_name = dict(
+            zip(
+                frame["id"],
+                sanitise(frame, channel, key=KEY, identity="id")["job"],
+                strict=True,
+            )
+        )
+        found = collected(
+            sanitise(table, channel, key=tmp_path / "release.key", identity="id")
+        ).to_pydict()
+        assert found["job"] == [by_name[name] for name in found["id"]]
+    ordered = [
+        lazy.with_columns(pay=pl.col("pay") * 2).filter(pl.col("n") < 50),
+        lazy.sort("n").with_row_index().drop("index").cache(),
+        pl.concat([lazy.slice(0, 60), lazy.slice(60, 40)]),
+        pl.concat([lazy.drop("pay"), lazy.select("pay")], how="horizontal").select(
+            frame.columns
+        ),
+        lazy.drop_nulls()
+        .unique(maintain_order=True)
+        .set_sorted("n")
+        .rename({"pay": "p"})
+        .rename({"p": "pay"}),
+        pl.scan_parquet(tmp_path / "people.parquet"),
+        pl.scan_csv(tmp_path / "people.csv").head(80),
+        sql("select * from people where n < 50"),
+        sql("select a.* from people a join people b using (n) order by a.n"),
+        sql("from people limit 40"),
+        sql("from people union all from people"),
+    ]
+    for table in ordered:
+        found = collected(sanitise(table, channel, key=KEY))
+        jobs = (frame["job"].tolist() * 2)[: len(found)]
+        assert found["job"].to_pylist() == drawn_by_hand(channel, jobs)
+    connection.execute("set preserve_insertion_order = false")
+    with pytest.raises(InputError, match="no order that stays"):
+        sanitise(sql("from people"), channel, key=KEY)

@@ -1,0 +1,123 @@
+"""Options of a release: declared once, and the same for files, frames, clusters and pipelines."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+
+import pandas as pd
+import pytest
+
+import mechdesign as md
+from mechdesign import sanitise, sanitise_dask, sanitise_file, sanitise_spark
+from mechdesign.core.errors import InputError
+from mechdesign.jobs.options import (
+    FileKeywords,
+    ReleaseKeywords,
+    ReleaseOptions,
+    StepKeywords,
+)
+from tests.cases.released_records import KEY, mixing_channel
+
+ALL = [each.name for each in fields(ReleaseOptions)]
+JOBS = pd.DataFrame({"job": ["a", "b", "c"]})
+
+
+FILES = ("columns", "into", "correlated", "shuffle")
+"""What a step of a pipeline has no use for, which keeps its rows and the names of its columns."""
+
+
+def test_type_checkers_are_told_the_same_as_the_dataclass():
+    assert set(ReleaseKeywords.__annotations__) == set(ALL)
+    assert set(FileKeywords.__annotations__) == set(ALL) - {
+        "key",
+        "ledger",
+        "row_numbers",
+    }
+    assert set(StepKeywords.__annotations__) == set(ALL) - set(FILES)
+    for keywords in (ReleaseKeywords, FileKeywords, StepKeywords):
+        for name, hint in keywords.__annotations__.items():
+            assert (
+                getattr(hint, "__forward_arg__", hint)
+                == ReleaseOptions.__annotations__[name]
+            )
+
+
+@pytest.mark.parametrize(
+    ("function", "keywords"),
+    [
+        (sanitise, ReleaseKeywords),
+        (md.sanitise, ReleaseKeywords),
+        (sanitise_dask, ReleaseKeywords),
+        (sanitise_spark, ReleaseKeywords),
+        (sanitise_file, FileKeywords),
+    ],
+)
+def test_help_names_and_explains_every_option(function, keywords):
+    signature, doc = inspect.signature(function), function.__doc__
+    for name in keywords.__annotations__:
+        parameter = signature.parameters[name]
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameter.default == getattr(ReleaseOptions, name)
+        assert doc.count(f"\n{name} : ") == 1
+    assert "options" not in signature.parameters
+    assert doc.index("\nform : ") < doc.index("\nRaises\n")
+
+
+@pytest.mark.parametrize("function", [sanitise, sanitise_dask, sanitise_spark])
+def test_an_option_that_there_is_not_is_named(function):
+    name = f"{function.__name__}[(][)] got an unexpected keyword argument 'identiy'; did you mean 'identity'"
+    with pytest.raises(TypeError, match=name):
+        function(JOBS, mixing_channel(), identiy="job")
+
+
+def test_a_file_has_no_key_of_its_own(tmp_path):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'key'"):
+        sanitise_file(mixing_channel(), tmp_path / "a.csv", tmp_path / "b.csv", key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"columns": "job"},
+            "columns [(]'job'[)] must be a mapping from the channel's names",
+        ),
+        (
+            {"identity": 3},
+            "identity .* must be the name of a column, or a sequence of them",
+        ),
+        ({"row_numbers": ["n"]}, r"row_numbers .* must be the name of a column"),
+        ({"form": "code"}, r"the form [(]'code'[)] must be one of"),
+        ({"policy": "refuse"}, "policy [(]'refuse'[)] must be a Policy"),
+        ({"keep_sensitive": "no"}, "keep_sensitive [(]'no'[)] must be True or False"),
+        ({"fresh_draw": "no"}, "fresh_draw [(]'no'[)] must be True or False"),
+        ({"insecure_seed": True}, "insecure_seed .* must be a whole number"),
+        ({"insecure_seed": "1"}, "insecure_seed [(]'1'[)] must be a whole number"),
+        (
+            {"identity": "id", "row_numbers": "n"},
+            "identity and row_numbers both say what identifies a record",
+        ),
+    ],
+)
+def test_values_of_the_wrong_kind_are_refused_before_anything_is_read(options, message):
+    with pytest.raises(InputError, match=message):
+        ReleaseOptions(**options)
+    with pytest.raises(InputError, match=message):
+        sanitise(JOBS, mixing_channel(), **options)
+
+
+def test_no_text_shows_the_key():
+    assert KEY.secret.hex() not in repr(ReleaseOptions(key=KEY))
+
+
+def test_a_pipeline_step_has_its_options_as_parameters():
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from mechdesign import ReleaseTransformer
+
+    step = ReleaseTransformer(md.LIP(1.0), identity="id")
+    assert set(StepKeywords.__annotations__) < set(step.get_params())
+    assert step.get_params()["identity"] == "id"
+    assert step.get_params()["form"] == "label"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'into'"):
+        ReleaseTransformer(md.LIP(1.0), into="new")
