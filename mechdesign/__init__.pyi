@@ -26,6 +26,7 @@ from .frames.streams import (
 from .frames.transformer import ReleaseTransformer
 from .jobs.keys import create_key, read_key
 from .jobs.release_file import Applied, sanitise_file
+from .leaks.assessment import Assessment, assess
 from .mechanisms import design
 from .mechanisms.budget import budget_for
 from .mechanisms.result import Certificate, Design
@@ -62,6 +63,7 @@ __all__ = [
     "LIP",
     "AlphaLift",
     "Applied",
+    "Assessment",
     "Audit",
     "Certificate",
     "Channel",
@@ -86,6 +88,7 @@ __all__ = [
     "SolverFailure",
     "__version__",
     "answer_groups",
+    "assess",
     "audit",
     "budget_for",
     "check_release",

@@ -11,8 +11,8 @@ from mechdesign.cli.line import PlainCommand, PlainGroup, command
 from mechdesign.cli.options import ConsoleOptions
 
 COMMANDS = (
-    "design", "audit", "compose", "inspect", "apply", "check", "estimate", "compare", "measure", "releases", "show",
-    "report", "quantize", "run",
+    "assess", "design", "audit", "compose", "inspect", "apply", "check", "estimate", "compare",
+    "measure", "releases", "show", "report", "quantize", "run",
 )  # fmt: skip
 """Modules of this folder, each with a function of its name, in the order of the help."""
 

@@ -1,0 +1,91 @@
+"""`mechdesign assess TABLE --sensitive S`: what the columns of a table say about S, before any design."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mechdesign.cli import options as o
+from mechdesign.cli import parsing
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import argument, command_line, option
+from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.leaks.assessment import Assessment
+
+EXAMPLE = (
+    "Example:  mechdesign assess people.csv --sensitive income --report assessment.html"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssessOptions:
+    """What is assessed"""
+
+    table: str = argument(
+        "TABLE", "CSV or Parquet file, one record a row.", public=o.PUBLIC_TABLE
+    )
+    sensitive: str | None = option(
+        "COL[,COL..]", "Column(s) to protect; several are crossed."
+    )
+    columns: str | None = option(
+        "COL[,COL..]", "Columns to look at; default: all others."
+    )
+    report: str | None = option(
+        "FILE",
+        "The same as a report for those who may see the data: .html, .md or .json.",
+        again=False,
+    )
+
+
+def assess(
+    reporter: Reporter,
+    asked: AssessOptions,
+    text: o.TextFormat,
+    common: o.CommonOptions,
+    force: o.Force = False,
+) -> None:
+    """Measure what each column, each pair and whole rows say about a sensitive column, worst first.
+
+    For every column: exact lifts, the share of the records that it pins down, rare values, and whether it
+    identifies records. For all columns together: a cross-validated guess of the sensitive column.
+    """
+    from mechdesign.leaks.assessment import assess as measure
+    from mechdesign.report.writing import check_report
+
+    sensitive = parsing.columns("--sensitive", asked.sensitive)
+    if sensitive is None:
+        raise InputError("--sensitive COL is missing: which column is to be protected?")
+    if asked.report is not None:
+        check_report(asked.report, force=force, sources=(asked.table,), pictures=False)
+    with reporter.work("assessing"):
+        assessment = measure(
+            asked.table,
+            sensitive=sensitive,
+            columns=parsing.columns("--columns", asked.columns),
+            text=text.text(),
+        )
+    if asked.report is not None:
+        again = command_line("assess", asked, text)
+        _save(assessment, asked.report, asked.table, again, force=force)
+    reporter.done("assessed", f"{asked.table} is assessed", records=assessment.records)
+    common.answer(lambda: _record(assessment), assessment.summary)
+
+
+def _record(assessment: Assessment) -> dict[str, Any]:
+    return {"format": "mechdesign.assessment", "version": 1, **asdict(assessment)}
+
+
+def _save(
+    assessment: Assessment, path: str, table: str, again: str, *, force: bool
+) -> None:
+    from mechdesign.report.assessment import assessment_page
+    from mechdesign.report.writing import document_text, save_text
+
+    page = partial(assessment_page, assessment, os.path.basename(table), again)
+    ending = Path(path).suffix.lower()
+    save_text(path, document_text(_record(assessment), page, ending), overwrite=force)
