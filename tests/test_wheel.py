@@ -90,7 +90,7 @@ def test_the_sdist_is_complete(distributions):
         "pyproject.toml",
     }
     wanted |= {
-        "docs/guarantee.md",
+        "docs/explanation/guarantee.md",
         "examples/adult_relationship_by_occupation.csv",
         ".ci/run",
         ".mkdocs.yml",

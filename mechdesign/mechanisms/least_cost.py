@@ -2,7 +2,7 @@
 
 The linear program over W(y|x) with one output for every symbol (`solvers.assignment`), bounded from below, rounded to
 integers and audited exactly. Frequencies can be kept in expectation (invariant PRAM), shares W(x|x) bounded from below,
-pairs forbidden: docs/least-cost.md has the mathematics.
+pairs forbidden: docs/how-to/least-cost.md has the mathematics.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Zero-error communication through a channel that is known by its joint range alone (bits).
 
 C0 is the largest number of bits per use that no adversary can confuse: at least what codes carry, at most a fractional
-cover (Shannon 1956) and the theta number (Lovász 1979). Proofs are in docs/ranges-theory.md.
+cover (Shannon 1956) and the theta number (Lovász 1979). Proofs are in docs/explanation/ranges-theory.md.
 """
 
 # Python-flint has no complete types.

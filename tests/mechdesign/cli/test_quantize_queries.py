@@ -179,7 +179,7 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
 def test_two_columns_of_one_individual_have_the_product_of_their_outputs(
     tmp_path, query
 ):
-    """docs/ranges.md: as (start, end) sweeps the product of its ranges, K1 K2 pairs of outputs occur, and no more."""
+    """docs/how-to/ranges.md: as (start, end) sweeps the product of its ranges, K1 K2 pairs of outputs occur, and no more."""
     others, outputs = [(0.1, 3.9), (1.7, 2.2)] if query == "mean" else [], set()
     source, target = tmp_path / "in.csv", tmp_path / "o.csv"
     for own in itertools.product(np.linspace(0, 4, 9).tolist(), (0.0, 2.0, 4.0)):

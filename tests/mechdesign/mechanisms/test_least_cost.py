@@ -332,7 +332,7 @@ def test_a_time_limit_leaves_a_verified_channel_with_its_gap() -> None:
 
 
 def test_against_the_default_matrix_of_sdcmicro(adult: md.Joint) -> None:
-    """The figures of docs/from-sdcmicro.md: 91.2 % true at LDP 2.03 (medians of 200 draws); optimum 1.15, or 99.0 %.
+    """The figures of docs/how-to/from-sdcmicro.md: 91.2 % true at LDP 2.03 (medians of 200 draws); optimum 1.15, or 99.0 %.
 
     `pram(x)`, pd 0.8 and alpha 0.5: P has a diagonal that is uniform in [pd, 1] and equal entries beside it, Q is its
     reversal by Bayes' rule, and alpha P Q + (1 - alpha) I is used, which keeps the frequencies.

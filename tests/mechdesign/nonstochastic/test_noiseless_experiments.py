@@ -109,7 +109,7 @@ def test_membership_on_real_data(script, real, tmp_path, capsys):
         assert len(list(csv.reader(stream))) == len(rows) + 1 == 46
     out = capsys.readouterr().out
     assert "516 households" in out
-    # As docs/ranges-theory.md says: at four times the range the paper's 'almost zero' appears.
+    # As docs/explanation/ranges-theory.md says: at four times the range the paper's 'almost zero' appears.
     assert (
         "n = 4, epsilon = 2, range 0 to 500 kWh: correlation 0.33, square_error 0.18, peaks 0.21"
         in out
@@ -126,7 +126,7 @@ def test_disaggregation_on_real_data(script, real, capsys):
     assert learned[0] > 0.5  # without protection
     assert learned[1] < 0.1  # one bit a reading
     found = {row["epsilon"]: (row["combinatorial"], row["alone"]) for row in rows}
-    # As docs/ranges-theory.md says: the rise at 5 bits is the rest of the house, and is not there without it.
+    # As docs/explanation/ranges-theory.md says: the rise at 5 bits is the rest of the house, and is not there without it.
     assert found[5][0] > found["none"][0] + 0.25
     assert all(alone <= found["none"][1] + 0.02 for _, alone in found.values())
     assert max(found[epsilon][1] for epsilon in (1, 2, 3, 4, 5)) < found["none"][1] / 2
