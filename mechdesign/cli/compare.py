@@ -171,7 +171,7 @@ def compare(
     places = {"output": files.output, "plot": files.plot}
     said = f"{len(result.rows)} rows are compared"
     reporter.done("compared", said, rows=len(result.rows), kept=result.kept, **places)
-    from mechdesign.report.terminal import comparison_record, comparison_text
+    from mechdesign.report.comparing import comparison_record, comparison_text
 
     took = time.perf_counter() - started
     common.answer(

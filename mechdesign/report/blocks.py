@@ -1,10 +1,12 @@
-"""The parts that a report is laid out in, for whatever renderer, and how much of a table or label has room in one."""
+"""The parts of a laid-out report, independent of any renderer, and the limits on tables and labels."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from mechdesign.comparison.curve import Curve
 from mechdesign.report.record import Lifts
@@ -17,13 +19,17 @@ MOST_ROWS = 200
 """Rows of a table on a page."""
 
 MOST_SHARES = 6
-"""Outputs of a symbol, or symbols of an output, that a page lists before it puts the rest together."""
+"""Outputs of a symbol, or symbols of an output, that a page lists; the rest are summed up."""
 
 ALL_IN_JSON = "A report that ends in .json has all of it."
 
 MOST_MAP_ROWS = 50
 MOST_MAP_COLUMNS = 16
 """Rows and columns of a heat map that can be told apart, on a page and on a telephone."""
+
+
+SMALLEST_LIFT = 1e-3
+"""Lifts below count as this one when rows of a map are ordered; a zero has no logarithm."""
 
 
 class Text(NamedTuple):
@@ -33,7 +39,7 @@ class Text(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """A paragraph about the report itself: what was left out, shortened or put together."""
+    """A paragraph about the report itself: parts left out, shortened or joined."""
 
     text: str
 
@@ -45,7 +51,7 @@ class Bullets(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Names and what is said of them, one a line."""
+    """Names with a text each, one a line."""
 
     items: tuple[tuple[str, str], ...]
 
@@ -64,7 +70,11 @@ def cells(*texts: str) -> tuple[Cell, ...]:
 
 
 class Grid(NamedTuple):
-    """A table: `heads` cells of each row name it, those in `left` are words; `folded` if a picture shows the same."""
+    """A table.
+
+    The first `heads` cells of a row name it; columns in `left` hold words. It is `folded` if a picture shows the
+    same.
+    """
 
     caption: str
     header: tuple[str, ...]
@@ -82,16 +92,21 @@ class CurveChart(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """Tables of tinted cells that stand side by side; `scale` are the steps of their colours, from pale to dark."""
+    """Tables of tinted cells side by side; `scale` has the steps of their colours, from pale to dark."""
 
     maps: tuple[Grid, ...]
     scale: tuple[Cell, ...]
 
 
 class Picture(NamedTuple):
-    """An SVG for a page, which says what it shows; a table has the same numbers."""
+    """A picture for a page, as SVG, with its alternative text and its width in pixels.
+
+    A table has the same numbers.
+    """
 
     svg: str
+    words: str
+    width: float
 
 
 class Lines(NamedTuple):
@@ -106,7 +121,7 @@ Block: TypeAlias = (
 
 
 class Section(NamedTuple):
-    """A heading with an anchor, and what stands under it."""
+    """A heading with an anchor, and the blocks under it."""
 
     anchor: str
     title: str
@@ -114,7 +129,7 @@ class Section(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A laid out report; `banner` says who may read it, `highlights` are its few main facts."""
+    """A laid-out report; `banner` names its readers, `highlights` are its few main facts."""
 
     title: str
     banner: str
@@ -134,9 +149,11 @@ def short(text: str) -> str:
 
 
 def label_remarks(labels: Sequence[str]) -> list[Block]:
-    """What is said where `short` changes one of the labels."""
-    said = f"Labels longer than {LONGEST_LABEL} characters are shown without their middle. {ALL_IN_JSON}"
-    return [Remark(said)] * any(len(label(text)) > LONGEST_LABEL for text in labels)
+    """A remark if `short` changes one of the labels."""
+    if all(len(label(text)) <= LONGEST_LABEL for text in labels):
+        return []
+    text = f"Labels longer than {LONGEST_LABEL} characters are shown without their middle. {ALL_IN_JSON}"
+    return [Remark(text)]
 
 
 def grid(
@@ -146,14 +163,18 @@ def grid(
     what: str,
     left: tuple[int, ...] = (),
 ) -> list[Block]:
-    """A table of the rows that a page has room for, and what is said where these are not all; nothing for none."""
-    said = f"The first {MOST_ROWS:,} of {len(rows):,} ({what}) are shown. {ALL_IN_JSON}"
-    table = Grid(caption, header, tuple(rows[:MOST_ROWS]), left=left)
-    return [*[table] * bool(rows), *[Remark(said)] * (len(rows) > MOST_ROWS)]
+    """A table of as many rows as a page has room for, with a remark if some are left out; nothing without rows."""
+    if not rows:
+        return []
+    blocks: list[Block] = [Grid(caption, header, tuple(rows[:MOST_ROWS]), left=left)]
+    if len(rows) > MOST_ROWS:
+        text = f"The first {MOST_ROWS:,} of {len(rows):,} ({what}) are shown. {ALL_IN_JSON}"
+        blocks.append(Remark(text))
+    return blocks
 
 
 class Blocked(NamedTuple):
-    """Lifts with X or Y down and S along, neighbours put together; `note` says so, empty if none are."""
+    """Lifts with X or Y down and S along; neighbours are joined where `note` says so."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -164,45 +185,63 @@ class Blocked(NamedTuple):
 def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
     """At most `MOST_MAP_ROWS` x `MOST_MAP_COLUMNS` blocks, each with its lift that is farthest from 1.
 
-    Never more favourable than the single lifts, where both sides have one bound.
+    Symbols with similar lifts are neighbours (`by_likeness`). A block is never more favourable than its single
+    lifts, where both sides have one bound.
     """
-    rows, columns = len(lifts.columns), len(lifts.sensitive)
-    high, wide = -(-rows // MOST_MAP_ROWS), -(-columns // MOST_MAP_COLUMNS)
-    down_at, across_at = range(0, rows, high), range(0, columns, wide)
-
-    def farthest(x: int, s: int) -> float:
-        found = (
-            lift for line in lifts.values[s : s + wide] for lift in line[x : x + high]
-        )
-        return max(
-            found, key=lambda lift: abs(math.log(lift)) if lift > 0.0 else math.inf
-        )
-
-    values = tuple(tuple(farthest(x, s) for s in across_at) for x in down_at)
+    height = -(-len(lifts.columns) // MOST_MAP_ROWS)
+    width = -(-len(lifts.sensitive) // MOST_MAP_COLUMNS)
+    lines = list(zip(*lifts.values, strict=True))  # one line of lifts for each row
+    order = by_likeness(lines) if height > 1 else list(range(len(lines)))
+    values: list[tuple[float, ...]] = []
+    names: list[str] = []
+    for start in range(0, len(order), height):
+        members = order[start : start + height]
+        row: list[float] = []
+        for first in range(0, len(lifts.sensitive), width):
+            block = [lines[x][first : first + width] for x in members]
+            row.append(_farthest([lift for part in block for lift in part]))
+        values.append(tuple(row))
+        names.append(_joined([lifts.columns[x] for x in members]))
+    columns: list[str] = []
+    for first in range(0, len(lifts.sensitive), width):
+        columns.append(_joined(lifts.sensitive[first : first + width]))
     note = ""
-    if high > 1 or wide > 1:
-        sizes = [
-            f"{size} neighbours of {what}"
-            for size, what in ((high, down), (wide, across))
-            if size > 1
-        ]
-        note = (
-            f"There is no room for {rows:,} x {columns:,} lifts: up to {' and '.join(sizes)} are put together, and "
-            "each cell shows the one lift among them that is farthest from 1."
-        )
-    names = tuple(_span(lifts.columns, row, high) for row in down_at)
-    return Blocked(
-        names,
-        tuple(_span(lifts.sensitive, column, wide) for column in across_at),
-        values,
-        note,
-    )
+    if height > 1 or width > 1:
+        note = _note(lifts, height, width, down, across)
+    return Blocked(tuple(names), tuple(columns), tuple(values), note)
 
 
-def _span(names: Sequence[str], start: int, size: int) -> str:
-    members = names[start : start + size]
+def _farthest(lifts: Sequence[float]) -> float:
+    """The lift that is farthest from 1 in the logarithm."""
+
+    def distance(lift: float) -> float:
+        return abs(math.log(lift)) if lift > 0.0 else math.inf
+
+    return max(lifts, key=distance)
+
+
+def by_likeness(lines: Sequence[Sequence[float]]) -> list[int]:
+    """An order in which lines of similar lifts are neighbours: by the first principal axis of their logarithms."""
+    logarithms = np.log(np.maximum(np.asarray(lines, dtype=float), SMALLEST_LIFT))
+    centred = logarithms - logarithms.mean(axis=0)
+    axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+    return np.argsort(centred @ axis, kind="stable").tolist()
+
+
+def _note(lifts: Lifts, height: int, width: int, down: str, across: str) -> str:
+    sizes: list[str] = []
+    for size, name in ((height, down), (width, across)):
+        if size > 1:
+            sizes.append(f"{size} neighbours of {name}")
     return (
-        short(members[0])
-        if len(members) == 1
-        else f"{short(members[0])} – {short(members[-1])}"
+        f"There is no room for {len(lifts.columns):,} x {len(lifts.sensitive):,} lifts: up to "
+        f"{' and '.join(sizes)} are joined, ordered by the likeness of their lifts, and each cell shows the one "
+        "lift among them that is farthest from 1."
     )
+
+
+def _joined(names: Sequence[str]) -> str:
+    """The name of a block: its member, or the first one and the number of the others."""
+    if len(names) == 1:
+        return short(names[0])
+    return f"{short(names[0])} and {len(names) - 1} more"

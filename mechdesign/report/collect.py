@@ -1,4 +1,4 @@
-"""What a report is built from: the exact audit, the measures, the curve, and where everything comes from."""
+"""Collects the content of a report: the exact audit, the measures, the curve, and the provenance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit, set_behind
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.curve import axis_of, curve_through
+from mechdesign.comparison.curve import Curve, axis_of, curve_through
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.core.numbers import number
@@ -38,16 +38,20 @@ from mechdesign.report.wording import label
 from mechdesign.tables.joint import Joint
 
 Watch: TypeAlias = Callable[..., AbstractContextManager[Any]]
-"""``watch(text, unit=..)`` shows work for as long as it is entered; its `at` is a `core.progress.Progress`."""
+"""``watch(text, unit=..)`` is a context that shows progress; its `at` is a `core.progress.Progress`."""
 
-NOT_AGAIN = "The bound is the one that the channel file has kept since the channel was designed."
+NOT_AGAIN = "The bound was computed at design time."
 
 LIBRARIES = ("numpy", "highspy", "python-flint")
-"""Those that numbers of a report come from."""
+"""Libraries that compute the figures of a report."""
 
 NO_AXIS = "No curve: with these budgets (a side free, or beyond what a curve can reach) there is no axis."
-NO_EARLIER = "No curve: it would be that of channels which leave the earlier releases out of account."
-NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it, given the same shares and symbols."
+NO_EARLIER = "No curve: it would belong to channels that ignore the earlier releases."
+NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
+
+
+LEAST_FIGURES = 4
+"""Figures of a least-cost design: cost, its bound, truth, and the deviation of frequencies."""
 
 
 def promise_of(channel: Channel, name: str = "the channel") -> Notion:
@@ -62,39 +66,43 @@ def promise_of(channel: Channel, name: str = "the channel") -> Notion:
 
 
 def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
-    """The design of a channel from a file, audited again; its bound is the one that the file has kept."""
-    chosen = set_behind(channel, joint)
-    verdict = audit(channel, joint, notion, population=chosen)
-    kept, figures = None, channel.record.certificate or {}
-    match [figures.get(key) for key in ("upper_bound_nmi", "gap_nmi", "scope")]:
-        case [float() | int() as bound, float() | int() as gap, str() as scope]:
-            kept = Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
-        case _:
-            pass
-    mechanism, method = (
-        origin_of(channel, "mechanism") or OPTIMAL,
-        origin_of(channel, "method") or "",
-    )
-    told = () if kept is None else (NOT_AGAIN,)
-    made = finish(
+    """The design of a channel from a file, audited again; its bound comes from the file."""
+    confidence = set_behind(channel, joint)
+    verdict = audit(channel, joint, notion, population=confidence)
+    certificate = _certificate(channel)
+    design = finish(
         Rounded(channel, verdict),
         joint,
-        mechanism,
-        method,
-        certificate=kept,
-        messages=told,
+        origin_of(channel, "mechanism") or OPTIMAL,
+        origin_of(channel, "method") or "",
+        certificate=certificate,
+        messages=() if certificate is None else (NOT_AGAIN,),
     )
-    asked, known = channel.record.objective, channel.record.least
-    least = (
-        None if asked is None or len(known) < 4 else LeastCost(objective=asked, **known)
-    )
+    objective = channel.record.objective
+    figures = channel.record.least
+    least: LeastCost | None = None
+    if objective is not None and len(figures) >= LEAST_FIGURES:
+        least = LeastCost(objective=objective, **figures)
     return replace(
-        made,
+        design,
         channel=channel,
         verified=verdict.satisfied,
-        confidence=chosen,
+        confidence=confidence,
         least=least,
     )
+
+
+def _certificate(channel: Channel) -> Certificate | None:
+    """The certificate in the channel file, if it has all of one."""
+    figures = channel.record.certificate or {}
+    bound = figures.get("upper_bound_nmi")
+    gap = figures.get("gap_nmi")
+    scope = figures.get("scope")
+    if not isinstance(bound, float | int) or not isinstance(gap, float | int):
+        return None
+    if not isinstance(scope, str):
+        return None
+    return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
 
 
 def internal_report(
@@ -105,29 +113,38 @@ def internal_report(
     table: str | None = None,
     seconds: float | None = None,
 ) -> Report:
-    """Audit, measure, and compute the curve in so many seconds: everything that those may know who see the table."""
-    channel, curve, why = design.channel, None, NO_AXIS
+    """Audit, measure, and compute the trade-off curve in `seconds`: for readers who may see the table."""
+    channel = design.channel
     with watch("measuring the channel"):
         measures = measure(channel, joint)
-        remarks, known = (*remarks_of(design), *design.messages), measures.leakage
         verdict = audit(channel, joint, design.notion, population=design.confidence)
         summary = summary_report(
-            design, joint, attained=known, remarks=remarks, verdict=verdict, table=table
+            design,
+            joint,
+            attained=measures.leakage,
+            remarks=(*remarks_of(design), *design.messages),
+            verdict=verdict,
+            table=table,
         )
-    axis, sample = axis_of(design.notion), design.confidence
-    if sample is not None and (sample.unseen or sample.shares_are_known):
-        axis, why = None, NO_SAMPLE
-    if channel.record.after:
-        axis, why = None, NO_EARLIER
+    axis, reason = _curve_axis(design)
+    curve: Curve | None = None
     if axis is not None:
         with watch("computing the curve", unit="budgets") as work:
-            curve, why = curve_through(
-                joint, design, axis, None if work is None else work.at, seconds
-            )
+            progress = None if work is None else work.at
+            curve, reason = curve_through(joint, design, axis, progress, seconds)
     report = full_report(summary, channel, joint, measures)
-    return replace(
-        report, curve=curve, absent={} if curve is not None else {"curve": why}
-    )
+    absent = {} if curve is not None else {"curve": reason}
+    return replace(report, curve=curve, absent=absent)
+
+
+def _curve_axis(design: Design) -> tuple[Any, str]:
+    """The axis of the trade-off curve, or None with the reason why there is none."""
+    if design.channel.record.after:
+        return None, NO_EARLIER
+    sample = design.confidence
+    if sample is not None and (sample.unseen or sample.shares_are_known):
+        return None, NO_SAMPLE
+    return axis_of(design.notion), NO_AXIS
 
 
 def write_report(
@@ -138,39 +155,48 @@ def write_report(
     curve: float | None,
     overwrite: bool,
 ) -> None:
-    """As `mechdesign.report`, which is this function."""
+    """Write the report of `mechdesign.report`, which has the parameters and errors."""
     from mechdesign.report.writing import check_report, save_report
 
-    made = design if isinstance(design, Design) else None
-    channel = (
-        expected("design", design, Channel, "; and no Design")
-        if made is None
-        else made.channel
-    )
-    seconds = None if curve is None else number("curve", curve, "of seconds")
-    if seconds is not None and not 0.0 <= seconds < math.inf:
-        raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
+    result: Design | None = None
+    if isinstance(design, Design):
+        result = design
+        channel = design.channel
+    else:
+        channel = expected("design", design, Channel, "; and no Design")
+    seconds = _curve_seconds(curve)
     check_report(path, force=overwrite, pictures=not public)
-    notion, joint = promise_of(channel), channel.joint
-    if made is None and joint is not None:
-        made = design_behind(channel, joint, notion)
-    if made is not None and not made.verified:
+    notion = promise_of(channel)
+    joint = channel.joint
+    if result is None and joint is not None:
+        result = design_behind(channel, joint, notion)
+    if result is not None and not result.verified:
         raise InputError(
             "a channel that breaks its promise has no report; mechdesign.audit says where"
         )
     if public:
-        found = public_report(channel, notion, satisfied=None if made is None else True)
-    elif made is None or joint is None:
+        satisfied = None if result is None else True
+        report = public_report(channel, notion, satisfied=satisfied)
+    elif result is None or joint is None:
         raise InputError(
-            "the channel is public: nothing internal can be said of it; give public=True"
+            "the channel is public and has no internal report; give public=True"
         )
     else:
-        found = internal_report(made, joint, seconds=seconds)
-    save_report(attributed(found, channel, ()), path, overwrite=overwrite)
+        report = internal_report(result, joint, seconds=seconds)
+    save_report(attributed(report, channel, ()), path, overwrite=overwrite)
+
+
+def _curve_seconds(curve: float | None) -> float | None:
+    if curve is None:
+        return None
+    seconds = number("curve", curve, "of seconds")
+    if not 0.0 <= seconds < math.inf:
+        raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
+    return seconds
 
 
 def remarks_of(design: Design) -> list[str]:
-    """How the channel came about where that was not the straight way."""
+    """Repairs, earlier releases and fallbacks that a reader should know of."""
     texts: list[str] = []
     if design.as_published:
         texts.append("This is the procedure as published, without repair.")
@@ -195,16 +221,15 @@ def attributed(
     commands: Sequence[Command],
     files: Mapping[str, str] | None = None,
 ) -> Report:
-    """The report with its date, its provenance and how to do it again."""
+    """The report with its date, its provenance and the commands that repeat it."""
     from mechdesign import __version__
 
     written = _date(datetime.now(UTC))
-    tool, made_by = origin_of(channel, "tool"), origin_of(channel, "version")
-    facts = (
-        []
-        if tool is None or made_by is None
-        else [Fact("Channel made by", f"{tool} {made_by}")]
-    )
+    facts: list[Fact] = []
+    tool = origin_of(channel, "tool")
+    tool_version = origin_of(channel, "version")
+    if tool is not None and tool_version is not None:
+        facts.append(Fact("Channel made by", f"{tool} {tool_version}"))
     facts.append(Fact("SHA-256 of what the channel does", channel_digest(channel)))
     facts.append(Fact("Report written", f"{written}, by mechdesign {__version__}"))
     if report.audience == "internal":
@@ -213,22 +238,28 @@ def attributed(
             Fact("Computed with", f"Python {platform.python_version()}, {libraries}")
         )
         for name, path in (files or {}).items():
-            base = os.path.basename(path)
-            if is_folder(path):
-                folder, names = files_of(path)
-                lines = "".join(
-                    f"{sha256_of(folder / each)}  {each}\n" for each in names
-                )
-                facts.append(Fact(name, f"{path}, {len(names)} files"))
-                digest = hashlib.sha256(lines.encode()).hexdigest()
-                facts.append(Fact("SHA-256 of what `sha256sum` prints of them", digest))
-                continue
-            changed = _date(datetime.fromtimestamp(os.path.getmtime(path), UTC))
-            facts.append(Fact(name, f"{base}, last changed {changed}"))
-            facts.append(Fact(f"SHA-256 of {base}", sha256_of(path)))
+            facts += _file_facts(name, path)
     return replace(
         report, written=written, provenance=tuple(facts), commands=tuple(commands)
     )
+
+
+def _file_facts(name: str, path: str) -> list[Fact]:
+    """The date and the hash of a file, or of all files of a folder."""
+    if is_folder(path):
+        folder, names = files_of(path)
+        lines = [f"{sha256_of(folder / member)}  {member}\n" for member in names]
+        digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+        return [
+            Fact(name, f"{path}, {len(names)} files"),
+            Fact("SHA-256 of what `sha256sum` prints of them", digest),
+        ]
+    base = os.path.basename(path)
+    changed = _date(datetime.fromtimestamp(os.path.getmtime(path), UTC))
+    return [
+        Fact(name, f"{base}, last changed {changed}"),
+        Fact(f"SHA-256 of {base}", sha256_of(path)),
+    ]
 
 
 def _date(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""What a report says, as a record: picks, names and words; it computes nothing."""
+"""The content of a report as a record: chosen figures, names and words; nothing is computed here."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mechdesign.auditing.measures import ChannelMeasures, guarantees
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
+from mechdesign.core.numbers import factor_at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.binned import moved
@@ -36,38 +37,36 @@ COVERS = (
     "It covers the released column alone, against an observer who knows this table and the channel and nothing "
     "else about the record."
 )
-POPULATION = (
-    "there the leakage is usually larger, and the more so the fewer records there are."
-)
+POPULATION = "there the leakage is usually larger, and it grows as the number of records shrinks."
 PUBLIC_SAMPLE = (
-    "The promise is about the table that the channel was designed for, not about the population that its records "
-    f"come from: {POPULATION} The table and its size are not shown here."
+    "The promise is about the table that the channel was designed for, not about the population "
+    f"behind its records: {POPULATION} The table and its size are not shown here."
 )
 OTHER_PRIOR = (
-    "Whoever starts from other probabilities of {sensitive}, with {useful} given {sensitive} as in the table, finds "
-    "them multiplied or divided by at most exp({eps_ldp})."
+    "For an observer with a different prior over {sensitive}, and {useful} given {sensitive} as in the "
+    "table, the factor is at most {factor}."
 )
 AFTER = (
-    "The channel was designed after {} of the same records, drawn independently: that all together keep the promise is "
-    "checked by `mechdesign audit` with --after for each of them."
+    "The channel was designed after {} of the same records, drawn independently. `mechdesign audit` "
+    "with --after for each of them checks that all together keep the promise."
 )
 ZERO_CELLS = (
-    "A zero cell says that this {sensitive} and this {useful} do not occur together in the table; it does not "
-    "say that they cannot."
+    "A zero cell means that this {sensitive} and this {useful} do not occur together in the table, not "
+    "that they cannot."
 )
-FREE_SIDE = "One side is free: a released value may make a {sensitive} {how}."
+FREE_SIDE = "One side is free: a released value may make a {sensitive} {effect}."
 FREE = {
     "lower": "much less likely, or rule it out",
     "upper": "much more likely, or give it away",
 }
 WITHHELD = (
-    "Not shown in this version, because it is computed from the table: what is kept of {useful}, the trade-off curve, "
-    "the lifts, the codebook and the budgets that are really used."
+    "Not shown in this version, because it is computed from the table: the information kept of {useful}, "
+    "the trade-off curve, the lifts, the codebook and the budgets actually used."
 )
 VOIDS = (
-    "Other columns left in the file, or other knowledge of {useful}.",
-    "Releasing the same record twice, independently: each record gets one draw, and two can leak more than both "
-    "budgets together.",
+    "Other columns stay in the file, or the observer has other knowledge of {useful}.",
+    "The same record is released twice, independently. Each record gets one draw: two can leak more than "
+    "both budgets together.",
 )
 
 MEASURES = {
@@ -89,40 +88,42 @@ MEASURES = {
         "every_alpha_lift_inverse",
     ),
 }
-"""Of each of `auditing.measures.guarantees`: its words, its unit, and its name in `auditing.measures`.
+"""For each entry of `auditing.measures.guarantees`: its words, its unit, and its name in `auditing.measures`.
 
-The suprema over alpha are not there: they are the extreme lifts, so `guarantees` of the achieved budgets attains them.
+`auditing.measures` has no suprema over alpha. They are the extreme lifts, so `guarantees` of the achieved
+budgets attains them.
 """
 
 VERDICTS = {
     True: "Verified in exact arithmetic on the integers of the channel",
     False: "VIOLATED, decided in exact arithmetic on the integers of the channel",
-    None: "Not checked here, for want of the table; whoever holds it can check it exactly.",
+    None: "Not checked here, because the table is missing; its holder can check it exactly.",
 }
 
 
 def public_report(
     channel: Channel, notion: Notion, *, satisfied: bool | None
 ) -> r.Report:
-    """The report without the table: it holds what a public channel file holds, and the exact verdict if known."""
-    # From here on nobody can look at the table, not even by mistake.
+    """The report without the table: the content of a public channel file, and the exact verdict if known."""
+    # From here on the table is out of reach, so nothing below can disclose it by mistake.
     origin = {
         key: channel.record.provenance.get(key) for key in ("mechanism", "method")
     }
     record = ChannelRecord(provenance=origin, objective=channel.record.objective)
     bare = replace(channel, joint=None, record=record)
-    asked, confidence = _asked(bare, notion), channel.record.confidence
+    asked = _asked(bare, notion)
     sensitive, useful = names_of(asked)
-    verdict = VERDICTS[satisfied] + (
-        "" if satisfied is None else ", with the table that is not shown here."
-    )
-    about_whom = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
+    verdict = VERDICTS[satisfied]
+    if satisfied is not None:
+        verdict += ", with the table that is not shown here."
+    confidence = channel.record.confidence
+    scope = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
     covers = _covers(notion, sensitive, useful, _promised(notion).eps_ldp)
     return r.Report(
         audience="public",
         asked=asked,
         promise=_promise(notion, sensitive, verdict, satisfied, {}),
-        holds_for=(*about_whom, *covers, WITHHELD.format(useful=useful)),
+        holds_for=(*scope, *covers, WITHHELD.format(useful=useful)),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         least=_least(bare),
         channel=_channel_table(bare),
@@ -138,58 +139,21 @@ def summary_report(
     remarks: Sequence[str],
     table: str | None = None,
 ) -> r.Report:
-    """The report with the table, of what matters first; `verdict`, of the table alone, knows the worst cell."""
-    channel, notion, population = design.channel, design.notion, design.population
+    """The report with the table, most important facts first.
+
+    `verdict` is the audit against the table alone, which knows the worst cell.
+    """
+    channel = design.channel
+    notion = design.notion
     asked = _asked(channel, notion, joint, table)
-    sensitive, useful = names_of(asked)
-    found, after = verdict or design, channel.record.after
-    said = [
-        f"{VERDICTS[design.verified]}.",
-        *achieved_texts(found.achieved, found.used),
-    ]
-    said += [] if verdict is None else [worst_text(verdict.worst)]
-    shares = [float(share) for secret in joint.secrets for share in secret.p_s]
-    ranges = zip(
-        asked.sensitive_symbols, shares, belief_ranges(channel, joint), strict=True
-    )
-    own = allowed_sides(joint.sensitive, notion) if notion.own else []
-    every = guarantees(found.achieved.eps_l, found.achieved.eps_u)
-    known = {f"every_{name}": value for name, value in every.items()}
-    known["max_log_lift_ratio"] = found.achieved.eps_ldp
-    promise = replace(
-        _promise(
-            notion, sensitive, " ".join(said), design.verified, known | dict(attained)
-        ),
-        achieved=asdict(found.achieved),
-        used=None if found.used is None else asdict(found.used),
-        worst=None if verdict is None else asdict(verdict.worst),
-        allowed=tuple((math.exp(-lower), math.exp(upper)) for lower, upper in own),
-        beliefs=tuple(
-            r.Belief(name, before, low, high) for name, before, (low, high) in ranges
-        ),
-    )
-    if population is not None:
-        sentences = tuple(
-            population_sentences(population, design.confidence, joint.total)
-        )
-        population = r.Population(
-            population.level, **asdict(population.achieved), sentences=sentences
-        )
+    useful = names_of(asked)[1]
+    achieved = (verdict or design).achieved
     return r.Report(
         audience="internal",
         asked=asked,
-        promise=promise,
-        population=population,
-        holds_for=(
-            *([_sample(asked)] if design.confidence is None else []),
-            *(
-                [ZERO_CELLS.format(sensitive=sensitive, useful=useful)]
-                if asked.zero_cells
-                else []
-            ),
-            *_covers(notion, sensitive, useful, found.achieved.eps_ldp),
-            *([AFTER.format(count(len(after), "release"))] if after else []),
-        ),
+        promise=_kept_promise(design, joint, asked, verdict, attained),
+        population=_population(design, joint),
+        holds_for=_scope(design, asked, achieved),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         kept=r.Kept(
             **picked(design, "nmi", "mutual_information", "entropy"),
@@ -202,28 +166,102 @@ def summary_report(
     )
 
 
+def _kept_promise(
+    design: Design,
+    joint: Joint,
+    asked: r.Asked,
+    verdict: Audit | None,
+    attained: Mapping[str, float],
+) -> r.Promise:
+    """The promise with the budgets that the channel uses, and the beliefs before and after."""
+    notion = design.notion
+    sensitive = names_of(asked)[0]
+    judged = verdict or design
+    texts = [
+        f"{VERDICTS[design.verified]}.",
+        *achieved_texts(judged.achieved, judged.used),
+    ]
+    if verdict is not None:
+        texts.append(worst_text(verdict.worst))
+    # A channel attains its own extreme lifts, so every bound that follows from them alone is attained.
+    bounds = guarantees(judged.achieved.eps_l, judged.achieved.eps_u)
+    figures = {f"every_{name}": value for name, value in bounds.items()}
+    figures["max_log_lift_ratio"] = judged.achieved.eps_ldp
+    figures.update(attained)
+    promise = _promise(notion, sensitive, " ".join(texts), design.verified, figures)
+    allowed: list[tuple[float, float]] = []
+    if notion.own:
+        for lower, upper in allowed_sides(joint.sensitive, notion):
+            allowed.append((math.exp(-lower), math.exp(upper)))
+    return replace(
+        promise,
+        achieved=asdict(judged.achieved),
+        used=None if judged.used is None else asdict(judged.used),
+        worst=None if verdict is None else asdict(verdict.worst),
+        allowed=tuple(allowed),
+        beliefs=_beliefs(design.channel, joint, asked),
+    )
+
+
+def _beliefs(channel: Channel, joint: Joint, asked: r.Asked) -> tuple[r.Belief, ...]:
+    """The probability of each sensitive symbol before, and its extremes after a released value."""
+    shares = [float(share) for secret in joint.secrets for share in secret.p_s]
+    ranges = belief_ranges(channel, joint)
+    beliefs: list[r.Belief] = []
+    rows = zip(asked.sensitive_symbols, shares, ranges, strict=True)
+    for name, before, (lowest, highest) in rows:
+        beliefs.append(r.Belief(name, before, lowest, highest))
+    return tuple(beliefs)
+
+
+def _population(design: Design, joint: Joint) -> r.Population | None:
+    promise = design.population
+    if promise is None:
+        return None
+    sentences = population_sentences(promise, design.confidence, joint.total)
+    return r.Population(
+        promise.level, **asdict(promise.achieved), sentences=tuple(sentences)
+    )
+
+
+def _scope(design: Design, asked: r.Asked, achieved: Achieved) -> tuple[str, ...]:
+    """Sentences on the sample, the observer, and what the promise leaves open."""
+    sensitive, useful = names_of(asked)
+    texts: list[str] = []
+    if design.confidence is None:
+        texts.append(_sample(asked))
+    if asked.zero_cells:
+        texts.append(ZERO_CELLS.format(sensitive=sensitive, useful=useful))
+    texts += _covers(design.notion, sensitive, useful, achieved.eps_ldp)
+    earlier = design.channel.record.after
+    if earlier:
+        texts.append(AFTER.format(count(len(earlier), "release")))
+    return tuple(texts)
+
+
 def full_report(
     summary: r.Report, channel: Channel, joint: Joint, measures: ChannelMeasures
 ) -> r.Report:
     """The summary with the lifts and the codebook."""
     names = summary.asked.sensitive_symbols
-    before = [tuple(line) for secret in joint.secrets for line in secret.lift.tolist()]
-    released = [
-        (secret.p @ channel.matrix, secret.p_s[:, None]) for secret in joint.secrets
-    ]
-    after = [
-        tuple(line)
-        for p, p_s in released
-        for line in (p / p_s / p.sum(axis=0)).tolist()
-    ]
+    before: list[tuple[float, ...]] = []
+    after: list[tuple[float, ...]] = []
+    for secret in joint.secrets:
+        before += [tuple(line) for line in secret.lift.tolist()]
+        released = secret.p @ channel.matrix
+        lifts = released / secret.p_s[:, None] / released.sum(axis=0)
+        after += [tuple(line) for line in lifts.tolist()]
     meanings: list[r.Meaning] = []
-    for out, posterior in zip(
-        measures.outputs, channel.codebook().values(), strict=True
-    ):
-        largest_first = tuple(sorted(posterior.items(), key=lambda item: -item[1]))
+    posteriors = channel.codebook().values()
+    for output, posterior in zip(measures.outputs, posteriors, strict=True):
+        largest_first = sorted(posterior.items(), key=lambda share: -share[1])
         meanings.append(
             r.Meaning(
-                out.output, out.probability, largest_first, out.min_lift, out.max_lift
+                output=output.output,
+                probability=output.probability,
+                posterior=tuple(largest_first),
+                lowest_lift=output.min_lift,
+                highest_lift=output.max_lift,
             )
         )
     return replace(
@@ -236,63 +274,66 @@ def full_report(
 
 def names_of(asked: r.Asked) -> tuple[str, str]:
     """The sensitive and the useful columns, as one name each."""
-    sensitive = title(asked.sensitive_columns, " or " if asked.each else " x ")
+    between = " or " if asked.each else " x "
+    sensitive = title(asked.sensitive_columns, between)
     return sensitive or NAMELESS, title(asked.useful_columns)
 
 
 def protected(asked: r.Asked) -> str:
-    """What the promise protects: ``race``, ``race x sex``, ``each of race and sex``."""
-    return (
-        f"each of {title(asked.sensitive_columns, ' and ')}"
-        if asked.each
-        else names_of(asked)[0]
-    )
+    """The protected columns: ``race``, ``race x sex``, ``each of race and sex``."""
+    if asked.each:
+        return f"each of {title(asked.sensitive_columns, ' and ')}"
+    return names_of(asked)[0]
 
 
 def _least(channel: Channel) -> r.LeastKept | None:
-    """What is kept by a channel on the column's own symbols; None for any other."""
+    """Figures of a channel on the column's own symbols; None for any other."""
     objective = channel.record.objective
     if objective is None:
         return None
     shares = [entry / channel.denominator for entry in channel.own_entries]
-    own = zip(channel.useful.names, shares, strict=True)
-    figures = {
-        key: known
-        for key, known in channel.record.least.items()
-        if isinstance(known, float | int)
-    }
-    kind = "number" if (bins := channel.useful.bins_of(0)) is None else bins.kind
+    figures: dict[str, float] = {}
+    for name, value in channel.record.least.items():
+        if isinstance(value, float | int):
+            figures[name] = value
+    bins = channel.useful.bins_of(0)
     return r.LeastKept(
-        asked=objective.model_dump(), by_symbol=tuple(own), kind=kind, **figures
+        asked=objective.model_dump(),
+        by_symbol=tuple(zip(channel.useful.names, shares, strict=True)),
+        kind="number" if bins is None else bins.kind,
+        **figures,
     )
 
 
 def origin_of(channel: Channel, key: str) -> str | None:
-    """A text that the channel's record keeps of its origin."""
+    """A text about its origin that the channel's record keeps."""
     value = channel.record.provenance.get(key)
     return value if isinstance(value, str) else None
 
 
 def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
-    """The budgets that a channel keeps to, in words: those of its own notion if that is an average, and all lifts."""
-    texts = [f"Achieved: {achieved_text(achieved)} (nats, rounded up)."]
+    """The budgets that a channel keeps: those of its own notion if that is an average, and all lifts."""
+    texts: list[str] = []
     if used is not None:
-        own = f"eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)}"
-        texts.insert(0, f"Of its own budgets it uses {own} (nats, rounded up).")
+        texts.append(
+            f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} "
+            "(nats, rounded up)."
+        )
+    texts.append(f"Achieved: {achieved_text(achieved)} (nats, rounded up).")
     return texts
 
 
 def worst_text(worst: Worst) -> str:
     """The cell that uses most of its budget, in words."""
-    against = (
-        f", most of all against {short(worst.against)}"
-        if worst.against is not None
-        else ""
-    )
-    before = f" after {' and '.join(map(short, worst.before))}" if worst.before else ""
+    before = ""
+    if worst.before:
+        before = f" after {' and '.join(map(short, worst.before))}"
+    against = ""
+    if worst.against is not None:
+        against = f", most of all against {short(worst.against)}"
     return (
-        f"Worst: the output {short(worst.output)}{before} makes {short(worst.sensitive)} {about(worst.lift)} times as "
-        f"likely as before{against}."
+        f"Worst: the output {short(worst.output)}{before} makes {short(worst.sensitive)} "
+        f"{about(worst.lift)} times as likely as before{against}."
     )
 
 
@@ -302,25 +343,24 @@ def _asked(
     joint: Joint | None = None,
     table: str | None = None,
 ) -> r.Asked:
-    hidden, columns, symbols = channel.sensitive, (), ()
     size: dict[str, int | None] = {}
     if joint is not None:
         cells = [cell for row in joint.counts for cell in row]
-        size = {
-            "records": joint.records,
-            "cells": len(cells),
-            "zero_cells": cells.count(0),
-        }
-    if hidden is not None:
-        columns, symbols = (
-            hidden.columns,
-            tuple(name for each in hidden.secret_names for name in each),
-        )
+        size["records"] = joint.records
+        size["cells"] = len(cells)
+        size["zero_cells"] = cells.count(0)
+    sensitive = channel.sensitive
+    columns: tuple[str, ...] = ()
+    symbols: list[str] = []
+    if sensitive is not None:
+        columns = sensitive.columns
+        for names in sensitive.secret_names:
+            symbols.extend(names)
     return r.Asked(
         sensitive_columns=columns,
-        each=hidden is not None and hidden.each,
+        each=sensitive is not None and sensitive.each,
         useful_columns=channel.useful.columns,
-        sensitive_symbols=symbols,
+        sensitive_symbols=tuple(symbols),
         useful_symbols=channel.useful.names,
         outputs=len(channel.outputs),
         notion=to_record(notion),
@@ -335,11 +375,11 @@ def _asked(
 def _promised(notion: Notion) -> Achieved:
     """The bounds on single lifts, and on their ratios, that follow from the notion; inf where it gives none."""
     limits = notion.limits.loosest
-    # A ratio bounds both sides, for the mean of the lifts is 1.
-    lower, upper = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
-    return Achieved(
-        lower, upper, min(limits.ratio, sum_above((limits.lower, limits.upper)))
-    )
+    # A bound on the ratio bounds both sides, because the mean of the lifts is 1.
+    lower = min(limits.lower, limits.ratio)
+    upper = min(limits.upper, limits.ratio)
+    ratio = min(limits.ratio, sum_above((limits.lower, limits.upper)))
+    return Achieved(lower, upper, ratio)
 
 
 def _promise(
@@ -347,10 +387,10 @@ def _promise(
     sensitive: str,
     verdict: str,
     satisfied: bool | None,
-    known: Mapping[str, float],
+    attained: Mapping[str, float],
 ) -> r.Promise:
-    """With every measure that it bounds, or whose value is known of the channel, in the order of `MEASURES`."""
-    promised, limits = _promised(notion), notion.limits.loosest
+    """The promise with every measure that it bounds, or that is attained, in the order of `MEASURES`."""
+    promised = _promised(notion)
     follows = guarantees(promised.eps_l, promised.eps_u)
     follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
     if math.isinf(promised.eps_l) and math.isinf(promised.eps_u):
@@ -359,51 +399,50 @@ def _promise(
     bounds: list[r.Bound] = []
     for name, (words, unit, key) in MEASURES.items():
         bound = follows[name] if math.isfinite(follows[name]) else None
-        if bound is not None or key in known:
-            bounds.append(r.Bound(words, unit, bound, known.get(key)))
-    low = math.exp(-limits.lower) if math.isfinite(limits.lower) else None
-    high = math.exp(limits.upper) if math.isfinite(limits.upper) else None
-    said, shown = notion.limits.condition(sensitive), tuple(bounds)
+        if bound is not None or key in attained:
+            bounds.append(r.Bound(words, unit, bound, attained.get(key)))
+    limits = notion.limits.loosest
     return r.Promise(
-        statement=said,
+        statement=notion.limits.condition(sensitive),
         verdict=verdict,
         satisfied=satisfied,
-        low=low,
-        high=high,
-        bounds=shown,
+        low=math.exp(-limits.lower) if math.isfinite(limits.lower) else None,
+        high=math.exp(limits.upper) if math.isfinite(limits.upper) else None,
+        bounds=tuple(bounds),
     )
 
 
 def _sample(asked: r.Asked) -> str:
-    """What the promise is about: N, zero cells, and no population."""
+    """The table that the promise is about: its records and zero cells."""
     cells = f"{asked.zero_cells or 0:,} of {count(asked.cells or 0, 'cell')} zero"
     if asked.records is None:
         return f"The promise is about the table of probabilities or weights as given ({cells})."
     return (
-        f"The promise is about the table given ({count(asked.records, 'record')}, {cells}), not about the population "
-        f"that the records come from: {POPULATION}"
+        f"The promise is about the table given ({count(asked.records, 'record')}, {cells}), not about the "
+        f"population behind the records: {POPULATION}"
     )
 
 
 def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list[str]:
     """Against whom the promise holds, and what it leaves open."""
-    free = notion.limits.free_sides
-    texts = [
-        COVERS,
-        *(FREE_SIDE.format(sensitive=sensitive, how=FREE[side]) for side in free),
-    ]
+    texts = [COVERS]
+    for side in notion.limits.free_sides:
+        texts.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
     if math.isfinite(eps_ldp):
+        factor = factor_at_most(eps_ldp)
         texts.append(
-            OTHER_PRIOR.format(
-                sensitive=sensitive, useful=useful, eps_ldp=at_most(eps_ldp)
-            )
+            OTHER_PRIOR.format(sensitive=sensitive, useful=useful, factor=factor)
         )
     return texts
 
 
 def _channel_table(channel: Channel) -> r.ChannelTable:
-    d, rows = channel.denominator, channel.integers.entries()
-    entries = tuple(
-        tuple(r.Entry(y, entry, entry / d) for y, entry in row) for row in rows
+    denominator = channel.denominator
+    rows: list[tuple[r.Entry, ...]] = []
+    for row in channel.integers.entries():
+        rows.append(
+            tuple(r.Entry(y, weight, weight / denominator) for y, weight in row)
+        )
+    return r.ChannelTable(
+        channel.useful.names, channel.outputs, denominator, tuple(rows)
     )
-    return r.ChannelTable(channel.useful.names, channel.outputs, d, entries)

@@ -18,10 +18,10 @@ from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import percent_of
 from mechdesign.mechanisms.result import Design
-from mechdesign.report import plots, releases, terminal
+from mechdesign.report import comparing, plots, releases, terminal
 from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
-from mechdesign.report.wording import about, count, label, title
+from mechdesign.report.wording import about, count, label, percent, title
 from mechdesign.tables.joint import Joint
 
 MOST_ROWS, MOST_COLUMNS = 12, 16
@@ -34,18 +34,17 @@ def summary(shown: Any) -> str:
 
 
 def _table_text(joint: Joint) -> str:
-    zero = sum(cell == 0 for row in joint.counts for cell in row)
-    size = (
-        "probabilities or weights"
-        if joint.records is None
-        else count(joint.records, "record")
+    names: list[str] = []
+    for variable in (joint.sensitive, joint.useful):
+        names.append(f"{title(variable.columns)} ({count(len(variable), 'symbol')})")
+    size = "probabilities or weights"
+    if joint.records is not None:
+        size = count(joint.records, "record")
+    zero = sum(row.count(0) for row in joint.counts)
+    return (
+        f"{' by '.join(names)}: {size}, {zero:,} of {count(joint.p.size, 'cell')} zero; "
+        f"lifts from {about(joint.lift.min())} to {about(joint.lift.max())}."
     )
-    cells = f"{zero:,} of {count(joint.p.size, 'cell')} zero"
-    names = " by ".join(
-        f"{title(v.columns)} ({count(len(v), 'symbol')})"
-        for v in (joint.sensitive, joint.useful)
-    )
-    return f"{names}: {size}, {cells}; lifts from {about(joint.lift.min())} to {about(joint.lift.max())}."
 
 
 WORDS: Mapping[type[Any], Callable[[Any], str]] = {
@@ -53,7 +52,7 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Design: lambda shown: terminal.design_text(shown, joint_of(shown)),
     Channel: terminal.channel_text,
     Audit: terminal.audit_text,
-    Comparison: lambda shown: terminal.comparison_text(shown, None),
+    Comparison: lambda shown: comparing.comparison_text(shown, None),
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
     Frequencies: lambda shown: releases.estimate_text(shown, "symbol"),
     JointFrequencies: lambda shown: releases.estimate_text(shown, "symbol", "other"),
@@ -61,8 +60,8 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
 }
 
 
-def _numbered(found: Composition) -> list[str]:
-    return [f"release {k + 1}" for k in range(len(found.alone))]
+def _numbered(composition: Composition) -> list[str]:
+    return [f"release {number}" for number in range(1, len(composition.alone) + 1)]
 
 
 def joint_of(design: Design) -> Joint:
@@ -78,81 +77,109 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
     """The table behind a result, by columns."""
     match shown:
         case Joint():
-            names = f"{title(shown.sensitive.columns)} \\ {title(shown.useful.columns)}"
-            counts = zip(*shown.counts, strict=True)
-            return {names: shown.sensitive.names} | dict(
-                zip(shown.useful.names, counts, strict=True)
-            )
+            return _joint_columns(shown)
         case Channel():
-            names = f"{title(shown.useful.columns)} \\ output"
+            first = f"{title(shown.useful.columns)} \\ output"
             shares = zip(shown.outputs, shown.matrix.T.tolist(), strict=True)
-            return {names: shown.useful.names} | dict(shares)
+            return {first: shown.useful.names, **dict(shares)}
         case Design():
-            joint = joint_of(shown)
-            lowest, highest = zip(*belief_ranges(shown.channel, joint), strict=True)
-            names = {title(joint.sensitive.columns): joint.sensitive.names}
-            return names | {
-                "before": joint.p_s.tolist(),
-                "lowest after": lowest,
-                "highest after": highest,
-            }
+            return _belief_columns(shown)
         case Audit():
             row = {"notion": shown.notion.text, "satisfied": shown.satisfied}
             row |= vars(shown.achieved) | vars(shown.worst)
             return {name: [value] for name, value in row.items()}
         case Composition():
-            parts = (shown.achieved, shown.sum, *shown.alone)
-            sides = {
-                side: [vars(each)[side] for each in parts]
-                for side in vars(shown.achieved)
-            }
-            return {"releases": ["together", "added up", *_numbered(shown)], **sides}
+            return _composition_columns(shown)
         case Comparison():
             return shown.columns()
         case Frequencies() | JointFrequencies():
             rows = shown.rows()
             return {name: [row[name] for row in rows] for name in rows[0]}
         case _:
+            names = ("kind", "text", "records")
             return {
-                key: [vars(found)[key] for found in shown.findings]
-                for key in ("kind", "text", "records")
+                name: [vars(finding)[name] for finding in shown.findings]
+                for name in names
             }
 
 
+def _joint_columns(joint: Joint) -> Mapping[str, Sequence[Any]]:
+    first = f"{title(joint.sensitive.columns)} \\ {title(joint.useful.columns)}"
+    counts = zip(*joint.counts, strict=True)
+    return {
+        first: joint.sensitive.names,
+        **dict(zip(joint.useful.names, counts, strict=True)),
+    }
+
+
+def _belief_columns(design: Design) -> Mapping[str, Sequence[Any]]:
+    joint = joint_of(design)
+    lowest, highest = zip(*belief_ranges(design.channel, joint), strict=True)
+    return {
+        title(joint.sensitive.columns): joint.sensitive.names,
+        "before": joint.p_s.tolist(),
+        "lowest after": lowest,
+        "highest after": highest,
+    }
+
+
+def _composition_columns(composition: Composition) -> Mapping[str, Sequence[Any]]:
+    parts = (composition.achieved, composition.sum, *composition.alone)
+    table: dict[str, Sequence[Any]] = {
+        "releases": ["together", "added up", *_numbered(composition)]
+    }
+    for side in vars(composition.achieved):
+        table[side] = [vars(part)[side] for part in parts]
+    return table
+
+
 def frame(shown: Any) -> Any:
-    """The same as a data frame of the library that is there."""
-    backend = next(
-        (name for name in ("pandas", "polars") if find_spec(name) is not None),
-        "pyarrow",
-    )
-    table: Any = import_module("narwhals").from_dict(
-        {name: list(values) for name, values in columns(shown).items()}, backend=backend
-    )
-    return table.to_native()
+    """The same as a data frame: pandas if it is installed, else polars, else pyarrow."""
+    backend = "pyarrow"
+    for name in ("pandas", "polars"):
+        if find_spec(name) is not None:
+            backend = name
+            break
+    table = {name: list(values) for name, values in columns(shown).items()}
+    narwhals: Any = import_module("narwhals")
+    return narwhals.from_dict(table, backend=backend).to_native()
+
+
+SHARES = ("before", "lowest after", "highest after")
+"""Columns of a design that are shown as percentages, as on the command line."""
 
 
 def html(shown: Any) -> str:
     """A line, a table, and the words below it."""
     table = columns(shown)
-    rows = [
-        [
-            about(value) if isinstance(value, float) else label(str(value))
-            for value in row
-        ]
-        for row in zip(*table.values(), strict=True)
-    ]
-    heads, room = (
-        [label(name) for name in table],
-        {"most_rows": MOST_ROWS, "most_columns": MOST_COLUMNS},
+    names = list(table)
+    rows: list[list[str]] = []
+    for values in zip(*table.values(), strict=True):
+        row = [_cell(name, value) for name, value in zip(names, values, strict=True)]
+        rows.append(row)
+    return laid_out(
+        "result.html.jinja",
+        heads=[label(name) for name in names],
+        rows=rows,
+        line=repr(shown),
+        words=summary(shown),
+        most_rows=MOST_ROWS,
+        most_columns=MOST_COLUMNS,
     )
-    said = {"line": repr(shown), "words": summary(shown)}
-    return laid_out("result.html.jinja", heads=heads, rows=rows, **said, **room)
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, float):
+        return percent(value) if name in SHARES else about(value)
+    return label(str(value))
 
 
 def plot(shown: Any, ax: Any = None) -> Any:
     """A picture in matplotlib axes."""
     plots.check_matplotlib()
-    axes: Any = import_module("matplotlib.pyplot").subplots()[1] if ax is None else ax
+    axes = ax
+    if axes is None:
+        axes = import_module("matplotlib.pyplot").subplots()[1]
     match shown:
         case Joint():
             _heat(axes, shown.lift, shown.sensitive.names, shown.useful.names, "lift")
@@ -170,7 +197,7 @@ def plot(shown: Any, ax: Any = None) -> Any:
             names, before, lowest, highest = columns(shown).values()
             _ranges(axes, names, before, lowest, highest)
             axes.set_xlabel(
-                f"probability of each {next(iter(columns(shown)))}: before, and its range after"
+                f"probability of every value of {next(iter(columns(shown)))}: before, and its range after"
             )
         case Frequencies():
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
@@ -181,10 +208,11 @@ def plot(shown: Any, ax: Any = None) -> Any:
                 names, [getattr(shown.achieved, name) for name in names], color="0.55"
             )
             if isinstance(shown, Composition):
-                said = f"{len(shown.alone)} releases together"
+                subject = f"{len(shown.alone)} releases together"
             else:
-                said = f"{shown.notion.text}: {'satisfied' if shown.satisfied else 'VIOLATED'}"
-            axes.set_xlabel(f"achieved (nats); {said}")
+                verdict = "satisfied" if shown.satisfied else "VIOLATED"
+                subject = f"{shown.notion.text}: {verdict}"
+            axes.set_xlabel(f"achieved (nats); {subject}")
         case Comparison():
             plots.draw_panel(
                 axes, plots.PANELS[0], shown.rows, plots.series(shown.rows)

@@ -1,7 +1,8 @@
-"""A laid out report as text of a file: HTML or Markdown, each from its template beside this file."""
+"""A laid-out report as the text of a file: HTML or Markdown, each from its template beside this file."""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable
 from html import escape
@@ -19,8 +20,11 @@ TALL = 20
 SIDE_BY_SIDE = 8
 """Columns up to which two heat maps stand side by side."""
 
+SMALLEST = 0.8
+"""A picture is never shown smaller than this share of its natural size; its box scrolls instead."""
+
 COLOURS = ("#fff3c9", "#adc0cb", "#10305c")
-"""Of the smallest lifts, of 1, and of the largest: lightness 96, 76 and 20, in this order also in grey."""
+"""Colours of the smallest lifts, of 1, and of the largest: lightness 96, 76 and 20, so the order survives in grey."""
 
 DARK = 0.35
 """Cells above this share of the colour scale carry white text."""
@@ -29,7 +33,7 @@ SHADES = (0.02, 0.1, 0.3, 0.6, 0.9)
 """Shares from which on a cell has the next darker ground."""
 
 SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=www)\.")
-"""What Markdown may read as an instruction or a link anywhere; a backslash before it makes it a letter."""
+"""Signs that Markdown may read as an instruction or a link; a backslash turns them into letters."""
 
 LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
 """The same where a text begins."""
@@ -43,6 +47,7 @@ def html_page(document: b.Document) -> str:
         plots=plots,
         TALL=TALL,
         SIDE_BY_SIDE=SIDE_BY_SIDE,
+        SMALLEST=SMALLEST,
     )
 
 
@@ -54,39 +59,52 @@ def markdown(document: b.Document) -> str:
 def laid_out(
     template: str, escaped: Callable[[str], str] = escape, /, **content: Any
 ) -> str:
-    """`content` as a template lays it out: whatever it shows is `escaped`, unless it is markup of its own making."""
+    """`content` in a template: every text is `escaped`, except the markup that this module makes."""
 
-    def shown(value: object) -> Markup:
+    def finalize(value: object) -> Markup:
         return value if isinstance(value, Markup) else Markup(escaped(str(value)))
 
-    pages: Any = Environment(
+    environment: Any = Environment(
         loader=PackageLoader("mechdesign.report", "."),
         undefined=StrictUndefined,
         autoescape=True,
-        finalize=shown,
+        finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    own: dict[str, Callable[[Any], Any]] = {
-        "kind": lambda block: type(block).__name__,
-        "look": _look,
-    }
-    own |= {
-        "shade": lambda cell: sum(cell.strength >= limit for limit in SHADES),
-        "tint": _tint,
-        "code": _code,
-    }
-    pages.filters |= own
-    return pages.get_template(template).render(**content)
+    environment.filters["kind"] = _kind
+    environment.filters["look"] = _look
+    environment.filters["shade"] = _shade
+    environment.filters["tint"] = _tint
+    environment.filters["code"] = _code
+    environment.filters["data_address"] = _data_address
+    return environment.get_template(template).render(**content)
+
+
+def _kind(block: b.Block) -> str:
+    return type(block).__name__
+
+
+def _shade(cell: b.Cell) -> int:
+    """The number of steps of `SHADES` that a cell has reached."""
+    return sum(cell.strength >= limit for limit in SHADES)
+
+
+def _data_address(svg: str) -> Markup:
+    """A picture as the address of an image: the page then needs no other file."""
+    encoded = base64.b64encode(svg.encode("utf-8")).decode("ascii")
+    return Markup(f"data:image/svg+xml;base64,{encoded}")
 
 
 def _letters(text: str) -> str:
     """`text` as it is in Markdown, whatever signs it holds."""
-    safe = SPECIAL.sub(lambda found: f"\\{found[0]}", text)
+    safe = SPECIAL.sub(lambda match: f"\\{match[0]}", text)
     safe = LEADING.sub(r"\1\\\2", safe)
     safe = safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"&#32;{safe[1:]}" if safe.startswith(" ") else safe
+    if safe.startswith(" "):
+        return f"&#32;{safe[1:]}"
+    return safe
 
 
 def _code(line: str) -> Markup:
@@ -101,15 +119,25 @@ def _look(grid: b.Grid) -> str:
     cells = [cell for row in grid.rows for cell in row]
     if any(cell.tint is not None for cell in cells):
         return "matrix map"
-    return "matrix" if any(cell.strength for cell in cells) else ""
+    if any(cell.strength for cell in cells):
+        return "matrix"
+    return ""
 
 
 def _tint(cell: b.Cell) -> str:
     """The colour of a cell, between the neighbouring two of `COLOURS`, with ink that stands out."""
     if cell.tint is None:
         return ""
-    first, second = COLOURS[:2] if cell.tint < 0.0 else COLOURS[1:]
-    share = cell.tint + 1.0 if cell.tint < 0.0 else cell.tint
-    pairs = [(int(first[k : k + 2], 16), int(second[k : k + 2], 16)) for k in (1, 3, 5)]
-    colour = "".join(f"{round(low + (high - low) * share):02x}" for low, high in pairs)
-    return f"background:#{colour}{';color:#fff' if cell.tint > DARK else ''}"
+    if cell.tint < 0.0:
+        first, second = COLOURS[:2]
+        share = cell.tint + 1.0
+    else:
+        first, second = COLOURS[1:]
+        share = cell.tint
+    colour = ""
+    for channel in (1, 3, 5):  # the hexadecimal pairs of red, green and blue
+        low = int(first[channel : channel + 2], 16)
+        high = int(second[channel : channel + 2], 16)
+        colour += f"{round(low + (high - low) * share):02x}"
+    ink = ";color:#fff" if cell.tint > DARK else ""
+    return f"background:#{colour}{ink}"

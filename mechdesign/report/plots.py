@@ -1,24 +1,25 @@
-"""Pictures of comparisons, for colour and for grey: files, and inline SVG without script, style sheet or font."""
+"""Pictures of comparisons, for colour and for grey: files, and SVG for a page."""
 
 from __future__ import annotations
 
 import io
 import math
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mechdesign.comparison.recommending import falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
-from mechdesign.report.blocks import CurveChart
+from mechdesign.report.blocks import CurveChart, Picture
+
+Curve: TypeAlias = tuple[str, float | None]
+"""The notion and the lam of a line."""
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -64,6 +65,13 @@ SETTINGS = {
 }
 """The same rows give the same file, and texts stay texts."""
 
+UNDATED: dict[str, dict[str, None]] = {
+    "png": {},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+"""Metadata of each format without the date."""
+
 INK = "#1b1b1b"
 
 UNIT = 72.0
@@ -81,26 +89,6 @@ PAGE = {
     "hatch.color": "#bfbfbf",
 }
 """Parameters of matplotlib for pictures in a page."""
-
-SAID = ("Date", "Creator", "Format", "Type")
-"""What matplotlib would say of a picture, and a page does not need."""
-
-SMALLEST = 0.8
-"""The picture is never shown smaller than this share of its natural size; its box scrolls instead."""
-
-TIDY = (
-    (r'(?s)^.*?(?=<g id="figure_1">)', ""),
-    (r' id="[\w.]+_\d+"', ""),
-    (r"font-family: [^;\"]*;? ?", ""),
-    (r"font: (?:(\w+) )?([\d.]+px)[^;\"]*", r"font-weight: \1; font-size: \2"),
-    (r"; stroke-(linejoin|linecap|miterlimit): [^;\"]*", ""),
-    ("xlink:href", "href"),
-    (r' transform="rotate\(-0 [^"]*"', ""),
-    (r"(\d\.\d\d)\d+", r"\1"),
-    (r"\n\s*", "\n"),
-)
-"""What the SVG of matplotlib has and a page does not need: a head with a style sheet for everything, names of groups,
-fonts, which are those of the page, and more digits than there are pixels."""
 
 
 class Series(NamedTuple):
@@ -157,17 +145,12 @@ def save_plot(
 def save_figure(figure: Any, path: PathLike, *, overwrite: bool) -> None:
     """Write a matplotlib figure in the format of its ending, without the date, whole or not at all."""
     kind = Path(path).suffix.lower().removeprefix(".")
-    undated: dict[str, dict[str, None]] = {
-        "png": {},
-        "svg": {"Date": None},
-        "pdf": {"CreationDate": None},
-    }
     with settings(), replacing(path, force=overwrite) as temporary:
         figure.savefig(
             temporary,
             format=kind,
             dpi=RESOLUTION,
-            metadata=undated[kind],
+            metadata=UNDATED[kind],
             bbox_inches="tight",
         )
 
@@ -183,40 +166,45 @@ def new_figure(*, figsize: tuple[float, float], layout: str) -> Any:
 
 
 def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
-    """Three panels side by side as a `matplotlib.figure.Figure`, without a window."""
-    wide = 11.0 if all(row.cost is None for row in rows) else 16.0
-    figure = new_figure(figsize=(wide, 4.3), layout="constrained")
+    """The panels side by side as a `matplotlib.figure.Figure`, without a window."""
+    panels = [*PANELS]
+    for panel in OF_LEAST_COST:
+        if any(panel.value(row) is not None for row in rows):
+            panels.append(panel)
+    least_cost = any(row.cost is not None for row in rows)
+    width = 16.0 if least_cost else 11.0
+    figure = new_figure(figsize=(width, 4.3), layout="constrained")
     lines = series(rows)
-    extra: list[Any] = []
-    panels = [
-        *PANELS,
-        *(p for p in OF_LEAST_COST if any(p.value(row) is not None for row in rows)),
-    ]
-    every = figure.subplots(1, len(panels))
-    for axes, panel in zip(every, panels, strict=True):
-        extra += draw_panel(axes, panel, rows, lines)
+    guides: list[Any] = []
+    subplots = figure.subplots(1, len(panels))
+    for axes, panel in zip(subplots, panels, strict=True):
+        guides += draw_panel(axes, panel, rows, lines)
         axes.set_title(panel.title)
-    handles, labels = every[0].get_legend_handles_labels()
-    named = dict(zip(labels, handles, strict=True)) | {
-        artist.get_label(): artist for artist in extra
-    }
-    fallen = list(dict.fromkeys(before.mechanism for before, _ in falls(rows)))
-    said = f"{', '.join(fallen)}: {WHY_FALLING}" if fallen else None
-    looks = {
-        "ncols": min(4, len(named)),
-        "frameon": False,
-        "title": said,
-        "title_fontsize": "small",
-    }
+    handles, labels = subplots[0].get_legend_handles_labels()
+    legend = dict(zip(labels, handles, strict=True))
+    for guide in guides:
+        legend[guide.get_label()] = guide
     figure.legend(
-        list(named.values()), list(named), loc="outside lower center", **looks
+        list(legend.values()),
+        list(legend),
+        loc="outside lower center",
+        ncols=min(4, len(legend)),
+        frameon=False,
+        title=_why_falling(rows),
+        title_fontsize="small",
     )
     return figure
 
 
+def _why_falling(rows: Sequence[ComparisonRow]) -> str | None:
+    """A sentence if a curve falls with the budget, else None."""
+    names = dict.fromkeys(before.mechanism for before, _ in falls(rows))
+    return f"{', '.join(names)}: {WHY_FALLING}" if names else None
+
+
 @dataclass(frozen=True)
 class Panel:
-    """One of the pictures of a comparison: what is drawn over the budget, and the budget that bounds it."""
+    """One of the pictures of a comparison: the value drawn over the budget, and the budget that bounds it."""
 
     title: str
     label: str
@@ -242,13 +230,15 @@ PANELS = (
 )
 """Utility, and both directions of leakage; more is better in the first, worse in the others."""
 
+DISTANCE_MOVED = Panel(
+    "Distance moved",
+    "expected distance",
+    lambda row: row.cost if row.mechanism == "distance" else None,
+)
+
 OF_LEAST_COST = (
     Panel("Records that stay true", "expected share", lambda row: row.truth),
-    Panel(
-        "Distance moved",
-        "expected distance",
-        lambda row: row.cost if row.mechanism == "distance" else None,
-    ),
+    DISTANCE_MOVED,
 )
 """Panels of channels on the column's own symbols, where there are such."""
 
@@ -256,45 +246,45 @@ OF_LEAST_COST = (
 def draw_panel(
     axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Sequence[Series]
 ) -> list[Any]:
-    """Draw every line, and what bounds them; returns the artists that a legend should explain beside the lines."""
+    """Draw every line and its bounds; returns the artists that a legend should explain beside the lines."""
     for line in lines:
-        budgets = [row.epsilon for row in line.rows]
-        looks = {
-            "color": line.colour,
-            "marker": line.marker,
-            "linestyle": line.dashes,
-            "label": line.label,
-        }
-        every = max(1, len(budgets) // MARKERS_PER_LINE)
-        ground = line.colour if line.filled else "white"
-        values = [
-            math.nan if value is None else value
-            for value in map(panel.value, line.rows)
-        ]
-        finite = [value if math.isfinite(value) else math.nan for value in values]
-        axes.plot(
-            budgets,
-            finite,
-            markersize=4.5,
-            markevery=every,
-            mfc=ground,
-            linewidth=1.4,
-            **looks,
-        )
+        _draw_line(axes, panel, line)
     guide = None
     if panel in PANELS:
-        guide = (
-            _band(axes, rows)
-            if panel.budget is None
-            else _budget_lines(axes, panel.budget, rows)
-        )
+        if panel.budget is None:
+            guide = _band(axes, rows)
+        else:
+            guide = _budget_lines(axes, panel.budget, rows)
     axes.set_xlabel("epsilon (nats)")
     axes.set_ylabel(panel.label)
     axes.grid(visible=True, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
-    if panel.budget is None and panel is not OF_LEAST_COST[1]:
+    shares = panel.budget is None and panel is not DISTANCE_MOVED
+    if shares:
         axes.set_ylim(-0.03, 1.03)
     return [] if guide is None else [guide]
+
+
+def _draw_line(axes: Any, panel: Panel, line: Series) -> None:
+    budgets = [row.epsilon for row in line.rows]
+    values: list[float] = []
+    for row in line.rows:
+        value = panel.value(row)
+        if value is None or math.isinf(value):
+            value = math.nan  # a gap in the line
+        values.append(value)
+    axes.plot(
+        budgets,
+        values,
+        color=line.colour,
+        marker=line.marker,
+        linestyle=line.dashes,
+        label=line.label,
+        markersize=4.5,
+        markevery=max(1, len(budgets) // MARKERS_PER_LINE),
+        mfc=line.colour if line.filled else "white",
+        linewidth=1.4,
+    )
 
 
 def curve_name(notion: str, lam: float | None) -> str:
@@ -303,58 +293,76 @@ def curve_name(notion: str, lam: float | None) -> str:
 
 
 def series(rows: Sequence[ComparisonRow]) -> list[Series]:
-    """Lines in the order of the rows; whatever differs most gets colour and marker, the other one the dashes."""
-    grouped: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
+    """The lines in the order of the rows.
+
+    Mechanisms differ in colour and marker, curves (notion and lam) in their dashes. With a single mechanism the
+    curves take colours, too.
+    """
+    grouped: dict[tuple[str, Curve], list[ComparisonRow]] = {}
     for row in rows:
-        grouped.setdefault((row.mechanism, *row.curve), []).append(row)
-    mechanisms = list(dict.fromkeys(key[0] for key in grouped))
-    curves = list(dict.fromkeys(key[1:] for key in grouped))
-    made: list[Series] = []
-    for (mechanism, notion, lam), members in grouped.items():
-        first, second = mechanisms.index(mechanism), curves.index((notion, lam))
-        names = [mechanism] * (len(mechanisms) > 1 or len(curves) == 1)
-        names += [curve_name(notion, lam)] * (len(curves) > 1)
-        if len(mechanisms) == 1:
-            first = second
-        colour, marker = LOOKS[first % len(LOOKS)]
-        dashes = DASHES[second % len(DASHES)]
-        ordered = tuple(sorted(members, key=lambda row: row.epsilon))
-        made.append(
-            Series(", ".join(names), ordered, colour, marker, dashes, second % 2 == 0)
+        grouped.setdefault((row.mechanism, row.curve), []).append(row)
+    mechanisms = list(dict.fromkeys(mechanism for mechanism, _ in grouped))
+    curves = list(dict.fromkeys(curve for _, curve in grouped))
+    lines: list[Series] = []
+    for (mechanism, curve), members in grouped.items():
+        names: list[str] = []
+        if len(mechanisms) > 1 or len(curves) == 1:
+            names.append(mechanism)
+        if len(curves) > 1:
+            names.append(curve_name(*curve))
+        dash = curves.index(curve)
+        look = dash if len(mechanisms) == 1 else mechanisms.index(mechanism)
+        colour, marker = LOOKS[look % len(LOOKS)]
+        lines.append(
+            Series(
+                label=", ".join(names),
+                rows=tuple(sorted(members, key=lambda row: row.epsilon)),
+                colour=colour,
+                marker=marker,
+                dashes=DASHES[dash % len(DASHES)],
+                filled=dash % 2 == 0,
+            )
         )
-    return made
+    return lines
 
 
 def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
-    """Shade what is proven impossible for all the curves, and the room between each optimum and its bound."""
-    bounds: dict[tuple[str, float | None], dict[float, float]] = {}
+    """Shade utilities proven impossible for all the curves, and the room between each optimum and its bound."""
+    bounds: dict[Curve, dict[float, float]] = {}
+    best: dict[tuple[Curve, float], float] = {}
     for row in rows:
+        point = row.curve, row.epsilon
+        best[point] = max(row.nmi, best.get(point, 0.0))
         if row.upper_bound_nmi is not None:
             bounds.setdefault(row.curve, {})[row.epsilon] = row.upper_bound_nmi
-    if len(bounds) < len({row.curve for row in rows}):
+    if not bounds or len(bounds) < len({row.curve for row in rows}):
         return None
-    first = next(iter(bounds.values()), dict[float, float]())
-    shared = sorted(e for e in first if all(e in bound for bound in bounds.values()))
+    shared: list[float] = []
+    for epsilon in sorted(next(iter(bounds.values()))):
+        if all(epsilon in bound for bound in bounds.values()):
+            shared.append(epsilon)
     if not shared:
         return None
-    highest = [max(bound[e] for bound in bounds.values()) for e in shared]
     for curve, bound in bounds.items():
-        reached = {
-            e: max(row.nmi for row in rows if row.curve == curve and row.epsilon == e)
-            for e in bound
-        }
-        at = sorted(bound)
+        budgets = sorted(bound)
         axes.fill_between(
-            at,
-            [reached[e] for e in at],
-            [bound[e] for e in at],
+            budgets,
+            [best[curve, epsilon] for epsilon in budgets],
+            [bound[epsilon] for epsilon in budgets],
             color="0.55",
             linewidth=0.0,
         )
+    highest = [max(bound[epsilon] for bound in bounds.values()) for epsilon in shared]
     several = " (all curves)" if len(bounds) > 1 else ""
-    looks = {"facecolor": "0.93", "edgecolor": "0.75", "hatch": "///", "linewidth": 0.0}
     return axes.fill_between(
-        shared, highest, 1.03, label=f"proven impossible{several}", **looks
+        shared,
+        highest,
+        1.03,
+        label=f"proven impossible{several}",
+        facecolor="0.93",
+        edgecolor="0.75",
+        hatch="///",
+        linewidth=0.0,
     )
 
 
@@ -364,7 +372,7 @@ def _budget_lines(
     rows: Sequence[ComparisonRow],
 ) -> Any:
     """The budget of this side as thin lines; returns one of them for the legend."""
-    sides: dict[tuple[str, float | None], dict[float, float | None]] = {}
+    sides: dict[Curve, dict[float, float | None]] = {}
     for row in rows:
         # The budgets of l1-, chi2- and alpha-lift bound averages, not the lifts of these panels.
         if row.notion in ("alip", "lip", "max-lift", "min-lift"):
@@ -372,83 +380,61 @@ def _budget_lines(
     if len(sides) > MOST_BUDGET_LINES:
         return None
     guide = None
-    for at in sides.values():
-        budgets = sorted(at)
-        values = [
-            value
-            for e in budgets
-            if (value := at[e]) is not None and math.isfinite(value)
-        ]
-        if len(values) == len(budgets):
-            limits = axes.get_ylim()
-            looks = {
-                "color": "0.45",
-                "linewidth": 0.8,
-                "linestyle": BUDGET_DASHES,
-                "zorder": 1,
-            }
-            (guide,) = axes.plot(budgets, values, label="budget of this side", **looks)
-            axes.set_ylim(*limits)
+    for side in sides.values():
+        budgets = sorted(side)
+        values = [side[epsilon] for epsilon in budgets]
+        if any(value is None or math.isinf(value) for value in values):
+            continue
+        limits = axes.get_ylim()
+        (guide,) = axes.plot(
+            budgets,
+            values,
+            label="budget of this side",
+            color="0.45",
+            linewidth=0.8,
+            linestyle=BUDGET_DASHES,
+            zorder=1,
+        )
+        axes.set_ylim(*limits)
     return guide
 
 
-def curve_pictures(chart: CurveChart, anchor: str) -> list[str]:
-    """A picture for each of `PANELS`, for use inside HTML: fluid, described, with ids of its own by `anchor`."""
-    lines, pictures = curve_series(chart), list[str]()
-    for k, panel in enumerate(PANELS):
-        name, words = (
-            f"{anchor}-{k}",
-            f"{panel.label} over the budget; {chart.description}",
-        )
-        with settings(**PAGE, **{"svg.hashsalt": name}):
-            pictures.append(
-                inline_svg(_panel(chart, panel, lines), name, panel.title, words)
-            )
+def curve_pictures(chart: CurveChart) -> list[Picture]:
+    """A picture for each of `PANELS`."""
+    lines = curve_series(chart)
+    pictures: list[Picture] = []
+    for panel in PANELS:
+        words = f"{panel.title}. {panel.label} over the budget; {chart.description}"
+        with settings(**PAGE):
+            pictures.append(picture_of(_panel(chart, panel, lines), words))
     return pictures
 
 
-def inline_svg(figure: Any, name: str, title: str, words: str) -> str:
-    """A figure as SVG for use inside HTML: fluid, described, with ids of its own."""
-    written = io.StringIO()
-    figure.savefig(
-        written, format="svg", transparent=True, metadata=dict.fromkeys(SAID)
-    )
-    width, height = UNIT * figure.get_size_inches()
-    svg = written.getvalue()
-    for pattern, new in TIDY:
-        svg = re.sub(pattern, new, svg)
-    size = f"max-width:{width:.0f}px;min-width:{width * SMALLEST:.0f}px"
-    return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-labelledby="{name}-title {name}-desc" '
-        f'style="{size}">\n<title id="{name}-title">{escape(title)}</title>'
-        f'<desc id="{name}-desc">{escape(words)}</desc>\n{svg}'
-    )
+def picture_of(figure: Any, words: str) -> Picture:
+    """A figure as an SVG picture of a page, with `words` as its alternative text."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", transparent=True, metadata=UNDATED["svg"])
+    width = UNIT * figure.get_size_inches()[0]
+    return Picture(text.getvalue(), words, width)
 
 
 def curve_series(chart: CurveChart) -> list[Series]:
     """The lines of the pictures, the mechanism of the chosen row first."""
-    chosen = chart.curve.chosen.mechanism
-    return series(sorted(chart.curve.rows, key=lambda row: row.mechanism != chosen))
+    mechanism = chart.curve.chosen.mechanism
+    return series(sorted(chart.curve.rows, key=lambda row: row.mechanism != mechanism))
 
 
 def _panel(chart: CurveChart, panel: Panel, lines: Sequence[Series]) -> Any:
-    rows, chosen = chart.curve.rows, chart.curve.chosen
+    """One panel for a page, with the chosen budget marked."""
+    rows = chart.curve.rows
+    chosen = chart.curve.chosen
     figure = new_figure(
         figsize=(PANEL_WIDTH / UNIT, PANEL_HEIGHT / UNIT), layout="constrained"
     )
     axes = figure.subplots()
     draw_panel(axes, panel, rows, lines)
     if panel.budget is not None:
-        reached = [
-            v
-            for row in rows
-            for v in (panel.value(row), panel.budget(row))
-            if v is not None
-        ]
-        axes.set_ylim(
-            0.0,
-            1.05 * max((v for v in reached if math.isfinite(v)), default=1.0) or 1.0,
-        )
+        axes.set_ylim(0.0, 1.05 * _highest(panel, rows))
     axes.set_xlim(0.0, max(row.epsilon for row in rows) * 1.03)
     axes.set_title(
         panel.title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK
@@ -457,13 +443,28 @@ def _panel(chart: CurveChart, panel: Panel, lines: Sequence[Series]) -> Any:
     axes.axvline(chosen.epsilon, color=INK, linewidth=0.7, zorder=1.5)
     value = panel.value(chosen)
     if value is not None and math.isfinite(value):
-        looks = {
-            "markersize": 10,
-            "mfc": "white",
-            "mec": INK,
-            "mew": 2.5,
-            "zorder": 5,
-            "clip_on": False,
-        }
-        axes.plot([chosen.epsilon], [value], "o", **looks)
+        axes.plot(
+            [chosen.epsilon],
+            [value],
+            "o",
+            markersize=10,
+            mfc="white",
+            mec=INK,
+            mew=2.5,
+            zorder=5,
+            clip_on=False,
+        )
     return figure
+
+
+def _highest(panel: Panel, rows: Sequence[ComparisonRow]) -> float:
+    """The largest finite value or budget of a panel; 1 where all are 0 or infinite."""
+    highest = 0.0
+    for row in rows:
+        values = [panel.value(row)]
+        if panel.budget is not None:
+            values.append(panel.budget(row))
+        for value in values:
+            if value is not None and math.isfinite(value):
+                highest = max(highest, value)
+    return highest or 1.0

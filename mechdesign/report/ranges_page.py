@@ -17,7 +17,7 @@ from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.report import blocks as b
 from mechdesign.report import ranges as r
-from mechdesign.report.plots import COLOURS, PAGE, inline_svg, new_figure, settings
+from mechdesign.report.plots import COLOURS, PAGE, new_figure, picture_of, settings
 from mechdesign.report.wording import about, at_most
 from mechdesign.report.writing import HTML, check_report, document_text, save_text
 
@@ -159,7 +159,7 @@ def _picture(
 ) -> Sequence[b.Block]:
     if not points or len(points) > 5 * MOST_OUTPUTS:
         return ()
-    with settings(**PAGE, **{"svg.hashsalt": name}):
+    with settings(**PAGE):
         figure = new_figure(figsize=(6.5, 3.2), layout="constrained")
         axes = figure.subplots()
         axes.spines[["top", "right"]].set_visible(False)
@@ -177,8 +177,4 @@ def _picture(
             axes.axvline(chosen, color=COLOURS[3], linewidth=0.9)
             axes.set(ylabel="largest error", ylim=(0, None))
             axes.set_xlabel("outputs of one individual (the line: this mechanism)")
-        return (
-            b.Picture(
-                inline_svg(figure, name, title, f"{title}; the table has the numbers.")
-            ),
-        )
+        return (picture_of(figure, f"{title}; the table has the numbers."),)

@@ -1,6 +1,6 @@
-"""The content of a report as plain frozen records; the renderers add nothing to it and leave nothing out.
+"""The content of a report as plain frozen records; renderers add nothing to it and leave nothing out.
 
-Also what commands print with `--json`: plain dictionaries (infinities as the string "inf").
+Also the JSON outputs of commands: plain dictionaries, with infinities as the string "inf".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 from mechdesign.release.binned import Moved, moved
 from mechdesign.report.sentences import population_record, spending_record
-from mechdesign.report.wording import picked, plain
+from mechdesign.report.wording import plain
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""
@@ -30,7 +30,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Fact:
-    """A name, and what is said of it."""
+    """A name and a text about it."""
 
     name: str
     text: str
@@ -38,10 +38,10 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was asked for: columns, symbols, notion and mechanism; if internal, the table and its size.
+    """The request: columns, symbols, notion and mechanism; in an internal report also the table and its size.
 
-    `sensitive_columns` is empty where the channel does not say what it protects; `each` says that they are protected
-    each for itself, not their combinations.
+    `sensitive_columns` is empty where the channel does not name them. With `each`, every sensitive column is
+    protected by itself, not their combinations.
     """
 
     sensitive_columns: tuple[str, ...]
@@ -62,9 +62,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Bound:
-    """A measure of leakage: at most `promised` by every channel with the promise, `attained` by this one.
+    """A measure of leakage: at most `promised` for every channel with the promise, `attained` by this one.
 
-    `promised` is None where the promise bounds nothing, `attained` where it was not computed or there is no table.
+    `promised` is None where the promise bounds nothing, `attained` where it was not computed.
     """
 
     measure: str
@@ -85,11 +85,11 @@ class Belief:
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """What is guaranteed.
+    """The guarantee.
 
-    `satisfied` is the exact verdict on the integers of the channel, None where there was no table to decide by.
-    `low` and `high` are the lifts allowed, None where a side is free or single lifts are not bounded. Where symbols
-    have budgets of their own, `allowed` are those of every symbol, and `low` and `high` the widest.
+    `satisfied` is the exact verdict on the integers of the channel, None without a table to decide by.
+    `low` and `high` are the lifts allowed, None where a side is free or single lifts are not bounded. Where
+    symbols have budgets of their own, `allowed` holds those of every symbol, and `low` and `high` the widest.
     `worst` is the cell that uses most of its budget.
     """
 
@@ -119,10 +119,11 @@ class Population:
 
 @dataclass(frozen=True, kw_only=True)
 class LeastKept:
-    """What a channel on the column's own symbols costs, and how often each symbol is released as it is.
+    """The cost of a channel on the column's own symbols, and how often each symbol is released as it is.
 
-    `asked` is the objective of the channel file. What is computed from the table is None in a public report: the
-    expected cost, its proven lower bound, the share of records that stay true, the largest change of a share.
+    `asked` is the objective of the channel file. Figures computed from the table are None in a public report:
+    the expected cost, its proven lower bound, the share of records that stay true, the largest change of a
+    share.
     """
 
     asked: dict[str, Any]
@@ -136,7 +137,7 @@ class LeastKept:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """The utility of the integers (nats, and as a share of H(X)) and what is known of the optimum."""
+    """The utility of the integers (nats, and as a share of H(X)) and the proven bound on the optimum."""
 
     nmi: float
     mutual_information: float
@@ -177,7 +178,7 @@ class ChannelTable:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an output says: how often it is released, its posterior P(x|y), its extreme lifts and their symbols."""
+    """The meaning of an output: how often it is released, its posterior P(x|y), its extreme lifts."""
 
     output: str
     probability: float
@@ -188,7 +189,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Command:
-    """A line for the shell and what it does."""
+    """A line for the shell and its purpose."""
 
     purpose: str
     line: str
@@ -196,9 +197,10 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything a report says. What is None is not in it; `absent` says why, of an internal report.
+    """The whole content of a report. Parts that are None are left out; `absent` has the reasons.
 
-    `holds_for` says whom the promise is about, `voided_by` what ends it. `population` is None without whole counts.
+    `holds_for` names the sample and the observer, `voided_by` the events that end the promise. `population` is
+    None without whole counts.
     """
 
     audience: Audience
@@ -227,62 +229,56 @@ def to_json(record: Mapping[str, Any]) -> str:
 
 
 def design_record(design: Design, output: str | None) -> dict[str, Any]:
-    """What `design --json` prints."""
-    achieved, joint, least = design.achieved, design.channel.joint, design.least
-    return {
-        **picked(
-            design,
-            "mechanism",
-            "method",
-            "nmi",
-            "mutual_information",
-            "entropy",
-            "outputs",
-        ),
-        **picked(
-            design,
-            "messages",
-            "repaired",
-            "borrowed",
-            "fallback_from",
-            "verified",
-            "as_published",
-        ),
+    """The record of `design --json`."""
+    joint = design.channel.joint
+    certificate = design.certificate
+    bins = [asdict(moves) for moves in moved(design.channel) if moves.edges]
+    record: dict[str, Any] = {
+        "mechanism": design.mechanism,
+        "method": design.method,
+        "nmi": design.nmi,
+        "mutual_information": design.mutual_information,
+        "entropy": design.entropy,
+        "outputs": design.outputs,
+        "messages": design.messages,
+        "repaired": design.repaired,
+        "borrowed": design.borrowed,
+        "fallback_from": design.fallback_from,
+        "verified": design.verified,
+        "as_published": design.as_published,
         "seconds": design.seconds,
-        **picked(design.certificate, "upper_bound_nmi", "gap_nmi"),
+        "upper_bound_nmi": certificate.upper_bound_nmi,
+        "gap_nmi": certificate.gap_nmi,
         "notion": to_record(design.notion),
-        "certificate": {
-            "scope": design.certificate.scope,
-            **design.certificate.details,
-        },
-        "achieved": asdict(achieved),
+        "certificate": {"scope": certificate.scope, **certificate.details},
+        "achieved": asdict(design.achieved),
         "used": None if design.used is None else asdict(design.used),
-        "guarantees": guarantees(achieved.eps_l, achieved.eps_u),
-        "bins": [asdict(each) for each in moved(design.channel) if each.edges],
+        "guarantees": guarantees(design.achieved.eps_l, design.achieved.eps_u),
+        "bins": bins,
         "records": None if joint is None else joint.records,
         "confidence": None if design.confidence is None else design.confidence.level,
         "population": population_record(design.population),
         "after": spending_record(design.spending),
         "notices": () if joint is None else joint.notices,
-        "objective": "information" if least is None else least.objective.name,
-        **(
-            {}
-            if least is None
-            else {**least.figures, "asked": least.objective.model_dump()}
-        ),
-        "output": output,
+        "objective": "information",
     }
+    least = design.least
+    if least is not None:
+        record["objective"] = least.objective.name
+        record |= least.figures
+        record["asked"] = least.objective.model_dump()
+    record["output"] = output
+    return record
 
 
 def audit_record(
     audit: Audit, promise: PopulationPromise | None = None
 ) -> dict[str, Any]:
-    """What `audit --json` prints; `promise` is what holds for the population, where the table counts records."""
-    worst = {
-        key: value
-        for key, value in asdict(audit.worst).items()
-        if value not in (None, ())
-    }
+    """The record of `audit --json`; `promise` is what holds for the population, if the table counts records."""
+    worst: dict[str, Any] = {}
+    for key, value in asdict(audit.worst).items():
+        if value not in (None, ()):
+            worst[key] = value
     return {
         "satisfied": audit.satisfied,
         "notion": to_record(audit.notion),
@@ -294,20 +290,23 @@ def audit_record(
 
 
 def channel_record(channel: Channel) -> dict[str, Any]:
-    """What `show --json` prints; the codebook is null for a public channel."""
+    """The record of `show --json`; the codebook is null for a public channel."""
+    record = channel.record
+    confidence = record.confidence
     return {
         "useful": {
             "columns": channel.useful.columns,
             "symbols": channel.useful.symbols,
         },
-        **picked(channel, "outputs", "denominator"),
+        "outputs": channel.outputs,
+        "denominator": channel.denominator,
         "rows": [list(row) for row in channel.rows],
         "matrix": channel.matrix.tolist(),
-        "codebook": channel.codebook() if channel.joint is not None else None,
-        **picked(
-            channel.record, "notion", "achieved", "utility", "certificate", "provenance"
-        ),
-        "confidence": None
-        if channel.record.confidence is None
-        else channel.record.confidence["level"],
+        "codebook": None if channel.joint is None else channel.codebook(),
+        "notion": record.notion,
+        "achieved": record.achieved,
+        "utility": record.utility,
+        "certificate": record.certificate,
+        "provenance": record.provenance,
+        "confidence": None if confidence is None else confidence["level"],
     }

@@ -1,4 +1,4 @@
-"""What is said of released files: the verdict of `check` and the frequencies of `estimate`, as text, CSV and JSON."""
+"""Results on released files: the verdict of `check` and the frequencies of `estimate`, as text, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -43,41 +43,51 @@ _TARGETS = {
 
 def check_text(check: ReleaseCheck, path: str) -> str:
     """Verdict, findings, the test of frequencies and what was not checked, without a final newline."""
-    verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
-    # Of other records a faithful release may fail this test, and the verdict must not say more than it.
-    narrow = (
-        not check.plausible
-        and not check.findings
-        and check.frequencies.against == "table"
-    )
-    whose = ", if the records are like those of its table" if narrow else ""
-    lines = [
-        f"{label(path)}: {verdict} as a draw of the channel{whose} ({count(check.records, 'record')})."
-    ]
+    lines = [_verdict(check, path)]
     if check.findings:
         lines += ["", "Impossible"]
-        for found in check.findings:
-            several = found.records > 1 and found.kind != "cells"
-            more = f" ({count(found.records, 'record')} in all)" if several else ""
-            lines.append(item(label(found.text) + more))
+        for finding in check.findings:
+            text = finding.text
+            if finding.records > 1 and finding.kind != "cells":
+                text += f" ({count(finding.records, 'record')} in all)"
+            lines.append(item(label(text)))
     lines += ["", "Frequencies", *_test(check.frequencies)]
     if check.also is not None:
         lines += _test(check.also)
     if check.notices:
-        lines += ["", "Note", *(item(label(notice)) for notice in check.notices)]
+        lines += ["", "Note", *[item(label(notice)) for notice in check.notices]]
     return "\n".join(lines)
+
+
+def _verdict(check: ReleaseCheck, path: str) -> str:
+    verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
+    text = f"{label(path)}: {verdict} as a draw of the channel"
+    # A faithful release of other records may fail the test against the table, so the verdict is conditional.
+    only_table = check.frequencies.against == "table" and not check.findings
+    if only_table and not check.plausible:
+        text += ", if the records are like those of its table"
+    return f"{text} ({count(check.records, 'record')})."
 
 
 def _test(test: FrequencyTest) -> list[str]:
     if test.records == 0:
         return [paragraph("nothing to test.")]
     verdict = "plausible" if test.plausible else "not plausible"
-    chance = f"a faithful release{_OF.get(test.against, '')} fails with a chance of at most {test.level:g}"
-    said = f"{_AGAINST[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} ({chance})"
-    lines = [item(said)]
+    chance = (
+        f"a faithful release{_OF.get(test.against, '')} fails with a chance of at most "
+        f"{test.level:g}"
+    )
+    lines = [
+        item(
+            f"{_AGAINST[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} ({chance})"
+        )
+    ]
     for suspect in test.suspects[:MOST_SHOWN]:
-        said = f"{count(suspect.records, 'record')}, adjusted p-value at most {at_most(suspect.p_value)}"
-        lines.append(paragraph(f"{label(suspect.name)}: {said}", "      "))
+        text = (
+            f"{label(suspect.name)}: {count(suspect.records, 'record')}, adjusted p-value at most "
+            f"{at_most(suspect.p_value)}"
+        )
+        lines.append(paragraph(text, "      "))
     if len(test.suspects) > MOST_SHOWN:
         lines.append(paragraph(f"and {len(test.suspects) - MOST_SHOWN} more", "      "))
     return lines

@@ -1,4 +1,4 @@
-"""What is said of a population and of releases together: sentences, and plain records."""
+"""Sentences and plain records about a population, and about several releases together."""
 
 from __future__ import annotations
 
@@ -21,34 +21,36 @@ from mechdesign.tables.confidence import ConfidenceSet, scope_of
 def _macros() -> Any:
     filters = {
         "budgets": w.achieved_text,
-        "each": _shown,
+        "each": _budget_texts,
         "scope": scope_of,
         "outwards": outwards,
+        "title": w.title,
+        "percent_at_least": w.percent_at_least,
+        "percent_at_most": w.percent_at_most,
+        "percent_of": numbers.percent_of,
+        "factor_at_least": numbers.factor_at_least,
+        "factor_at_most": numbers.factor_at_most,
     }
-    filters |= w.picked(w, "title", "percent_at_least", "percent_at_most")
-    filters |= w.picked(numbers, "percent_of", "factor_at_least", "factor_at_most")
     return w.macros_of("terminal.txt.jinja", filters, INFINITE=math.inf)
 
 
-def text_of(report: str, *given: Any, **how: Any) -> str:
-    """What a macro of ``terminal.txt.jinja`` says of these facts, without a final newline."""
-    return w.text_of(_macros(), report, *given, **how)
+def text_of(report: str, *facts: Any, **options: Any) -> str:
+    """The text of a macro of ``terminal.txt.jinja``, without a final newline."""
+    return w.text_of(_macros(), report, *facts, **options)
 
 
 def population_record(promise: PopulationPromise | None) -> dict[str, Any] | None:
     """`population` of the JSON outputs."""
     if promise is None:
         return None
-    merged, ends = (
-        promise.merged,
-        {"largest": asdict(promise.largest), "smallest": asdict(promise.smallest)},
-    )
     record = {
         "level": promise.level,
         **asdict(promise.achieved),
-        **ends,
+        "largest": asdict(promise.largest),
+        "smallest": asdict(promise.smallest),
         "merged": None,
     }
+    merged = promise.merged
     if merged is not None:
         record["merged"] = {
             "outputs": merged.groups,
@@ -59,52 +61,63 @@ def population_record(promise: PopulationPromise | None) -> dict[str, Any] | Non
 
 
 def population_sentences(
-    promise: PopulationPromise, chosen: ConfidenceSet | None, records: int
+    promise: PopulationPromise, confidence: ConfidenceSet | None, records: int
 ) -> list[str]:
-    """Sentences for the terminal and reports; `chosen` is the set of a design with confidence."""
-    return text_of("population", promise, chosen, records).splitlines()
+    """Sentences for the terminal and reports; `confidence` is the set of a design with confidence."""
+    return text_of("population", promise, confidence, records).splitlines()
 
 
-def composition_record(found: Composition) -> dict[str, Any]:
-    """What `compose --json` prints."""
-    return asdict(found) | {"exact": found.exact}
+def composition_record(composition: Composition) -> dict[str, Any]:
+    """The record of `compose --json`."""
+    return asdict(composition) | {"exact": composition.exact}
 
 
-def composition_text(found: Composition, names: Sequence[str]) -> str:
+def composition_text(composition: Composition, names: Sequence[str]) -> str:
     """Budgets alone, added up and together, and the worst outputs, without a final newline."""
     rows = [("", "eps_l", "eps_u", "eps_ldp")]
-    rows += [
-        (w.label(name), *_shown(each))
-        for name, each in zip(names, found.alone, strict=True)
-    ]
-    rows += [
-        ("added up (no bound)", *_shown(found.sum)),
-        ("together", *_shown(found.achieved)),
-    ]
-    return text_of("composition", found, rows)
+    for name, alone in zip(names, composition.alone, strict=True):
+        rows.append((w.label(name), *_budget_texts(alone)))
+    rows.append(("added up (no bound)", *_budget_texts(composition.sum)))
+    rows.append(("together", *_budget_texts(composition.achieved)))
+    return text_of("composition", composition, rows)
 
 
-def spending_texts(spent: Spending) -> list[str]:
-    """What a channel after other releases comes to together with them."""
-    return text_of("spending", spent).splitlines()
+def spending_texts(spending: Spending) -> list[str]:
+    """The joint budget of a channel and the releases before it, in sentences."""
+    return text_of("spending", spending).splitlines()
 
 
-def spending_record(spent: Spending | None) -> dict[str, Any] | None:
+def spending_record(spending: Spending | None) -> dict[str, Any] | None:
     """`after` of `design --json`."""
-    if spent is None:
+    if spending is None:
         return None
-    before, together = asdict(spent.before.achieved), composition_record(spent.together)
-    record: dict[str, Any] = {"before": before, "together": together}
-    record |= w.picked(spent, "kept_before", "kept", "entropy") | {"at_once": None}
-    if (once := spent.at_once) is not None:
-        gain = None if spent.kept is None else once.mutual_information - spent.kept
-        bound = once.certificate.upper_bound_nmi
-        found = w.picked(once, "nmi", "mutual_information")
-        record["at_once"] = found | {"upper_bound_nmi": bound, "gain": gain}
-    return record
+    return {
+        "before": asdict(spending.before.achieved),
+        "together": composition_record(spending.together),
+        "kept_before": spending.kept_before,
+        "kept": spending.kept,
+        "entropy": spending.entropy,
+        "at_once": _at_once_record(spending),
+    }
 
 
-def _shown(achieved: Achieved) -> tuple[str, str, str]:
+def _at_once_record(spending: Spending) -> dict[str, Any] | None:
+    """The one channel that would release everything at once."""
+    single = spending.at_once
+    if single is None:
+        return None
+    gain: float | None = None
+    if spending.kept is not None:
+        gain = single.mutual_information - spending.kept
+    return {
+        "nmi": single.nmi,
+        "mutual_information": single.mutual_information,
+        "upper_bound_nmi": single.certificate.upper_bound_nmi,
+        "gain": gain,
+    }
+
+
+def _budget_texts(achieved: Achieved) -> tuple[str, str, str]:
     return (
         w.at_most(achieved.eps_l),
         w.at_most(achieved.eps_u),
@@ -116,4 +129,6 @@ def outwards(value: float, name: str) -> str:
     """A measure of leakage, rounded to what claims less; a plain probability to the nearest."""
     if name in ("min_lift", "min_log_lift"):
         return w.at_least(value)
-    return w.about(value) if name == "probability" else w.at_most(value)
+    if name == "probability":
+        return w.about(value)
+    return w.at_most(value)

@@ -14,7 +14,14 @@ from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
-from mechdesign.core.numbers import about, at_least, at_most, order_of
+from mechdesign.core.numbers import (
+    about,
+    at_least,
+    at_most,
+    factor_at_least,
+    factor_at_most,
+    order_of,
+)
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -30,13 +37,16 @@ RIGHT_TO_LEFT = ("R", "AL")
 
 
 def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
-    """A share of one as a percentage with three decimals; 0 and 100 are said of nothing but 0 and 1."""
-    shown = (Decimal(share) * 100).quantize(PERCENT, rounding=rounding)
-    if shown <= 0 < share:
+    """A share of one as a percentage with three decimals.
+
+    Only a share of exactly 0 or 1 is written as 0 or 100 %.
+    """
+    rounded = (Decimal(share) * 100).quantize(PERCENT, rounding=rounding)
+    if rounded <= 0 < share:
         return ">0 %" if rounding == ROUND_FLOOR else f"<{PERCENT} %"
-    if shown >= 100 and share < 1:
+    if rounded >= 100 and share < 1:
         return "<100 %" if rounding == ROUND_CEILING else f">{100 - PERCENT} %"
-    return f"{shown} %"
+    return f"{rounded} %"
 
 
 def percent_at_most(share: float) -> str:
@@ -50,45 +60,62 @@ def percent_at_least(share: float) -> str:
 
 
 def label(text: str) -> str:
-    """A symbol or column name, with what would move the cursor of a terminal escaped."""
-    return (
-        "".join(
-            c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
-        )
-        or '""'
-    )
+    """A symbol or column name; characters that would move a terminal's cursor are escaped."""
+    characters: list[str] = []
+    for character in text:
+        if character.isprintable():
+            characters.append(character)
+        else:
+            characters.append(character.encode("unicode_escape").decode())
+    return "".join(characters) or '""'
 
 
-def isolated(shown: str) -> str:
-    """`shown` so that, where it is written from right to left, it does not reorder what stands beside it."""
-    if any(unicodedata.bidirectional(c) in RIGHT_TO_LEFT for c in shown):
-        return f"\u2068{shown}\u2069"
-    return shown
+def isolated(text: str) -> str:
+    """`text`, enclosed in isolating marks if it has letters written from right to left.
+
+    Without the marks such a label would reorder the text beside it.
+    """
+    if any(unicodedata.bidirectional(letter) in RIGHT_TO_LEFT for letter in text):
+        return f"\u2068{text}\u2069"
+    return text
 
 
 def title(columns: tuple[str, ...], between: str = " x ") -> str:
     """The columns of a variable as one name."""
-    return between.join(isolated(label(c)) for c in columns)
+    return between.join(isolated(label(column)) for column in columns)
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """``1 record``, ``31,580 records``."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+    if number == 1:
+        return f"1 {singular}"
+    return f"{number:,} {plural or singular + 's'}"
 
 
 def achieved_text(achieved: Achieved) -> str:
-    """The budgets of an `Achieved`, rounded up."""
+    """The budgets of an `Achieved` in nats, rounded up."""
     return (
-        f"eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local differential privacy "
-        f"{at_most(achieved.eps_ldp)}"
+        f"eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, "
+        f"local differential privacy {at_most(achieved.eps_ldp)}"
     )
 
 
+def factor_text(nats: float, *, upper: bool) -> str:
+    """exp(nats) rounded up, or exp(-nats) rounded down; "any" and "0" where nats is infinite."""
+    if math.isinf(nats):
+        return "any" if upper else "0"
+    return factor_at_most(nats) if upper else factor_at_least(nats)
+
+
 def paragraph(text: str, first: str = "  ") -> str:
-    """`text` wrapped and indented, with labels left whole."""
-    whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    """`text` wrapped and indented; labels are never broken."""
     return textwrap.fill(
-        text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), **whole
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
@@ -98,47 +125,53 @@ def item(text: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
-    """Rows of cells in columns, those in `left` flush left, indented."""
+    """Rows of cells as indented lines; the columns in `left` are flush left, the others flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  " + "  ".join(
-            f"{cell:<{width}}" if k in left else f"{cell:>{width}}"
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]  # fmt: skip
+    lines: list[str] = []
+    for row in rows:
+        cells: list[str] = []
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            cells.append(cell.ljust(width) if column in left else cell.rjust(width))
+        lines.append(f"  {'  '.join(cells)}".rstrip())
+    return lines
 
 
-def text_of(macros: Any, report: str, *given: Any, **how: Any) -> str:
-    """What one of `macros` says of these facts; blank lines never come twice, and there is no final newline."""
-    said = str(getattr(macros, report)(*given, **how))
-    return re.sub(r"\n{3,}", "\n\n", said).strip("\n")
+def text_of(macros: Any, report: str, *facts: Any, **options: Any) -> str:
+    """The text that the macro `report` writes; blank lines never come twice, and none ends it."""
+    text = str(getattr(macros, report)(*facts, **options))
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
 def macros_of(
-    template: str, filters: Mapping[str, Callable[..., Any]], **known: Any
+    template: str, filters: Mapping[str, Callable[..., Any]], **constants: Any
 ) -> Any:
-    """The macros of a template of plain text beside this file, with `filters` and what is `known` of their own."""
+    """The macros of a plain-text template beside this file.
+
+    Parameters
+    ----------
+    template : str
+        A file name.
+    filters : mapping
+        Filters of the template's own, beside those that all templates have.
+    constants : object
+        Names that the template may use.
+    """
     from jinja2 import Environment, StrictUndefined
 
     text = files("mechdesign.report").joinpath(template).read_text(encoding="utf-8")
-    made: Any = Environment(
+    environment: Any = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    made.filters |= {
-        each.__name__: each
-        for each in (about, at_least, at_most, count, label, percent)
-    }
-    indents = {"flush": "", "paragraph": "  ", "item": "  - "}
-    made.filters |= {name: partial(_filled, indent) for name, indent in indents.items()}
-    made.filters |= {
-        "sentence": _one_line,
-        "lines": aligned,
-        "aligned": _barred,
-        **filters,
-    }
-    made.globals |= known
-    return made.from_string(text).module
+    for function in (about, at_least, at_most, count, label, percent):
+        environment.filters[function.__name__] = function
+    for name, indent in (("flush", ""), ("paragraph", "  "), ("item", "  - ")):
+        environment.filters[name] = partial(_filled, indent)
+    environment.filters["sentence"] = _one_line
+    environment.filters["lines"] = aligned
+    environment.filters["aligned"] = _barred
+    environment.filters.update(filters)
+    environment.globals.update(constants)
+    return environment.from_string(text).module
 
 
 def _one_line(text: str) -> str:
@@ -150,12 +183,14 @@ def _filled(first: str, text: str) -> str:
 
 
 def _barred(text: str, *left: int) -> str:
-    """Lines with bars between their cells as a table, the columns `left` flush left."""
-    rows = [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines()]
+    """Lines whose cells are separated by bars as a table; the columns `left` are flush left."""
+    rows: list[list[str]] = []
+    for line in text.splitlines():
+        rows.append([cell.strip() for cell in line.split(" | ")])
     width = max(map(len, rows))
-    return "\n".join(
-        aligned([row + [""] * (width - len(row)) for row in rows], left=left)
-    )
+    for row in rows:
+        row.extend([""] * (width - len(row)))
+    return "\n".join(aligned(rows, left=left))
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
@@ -166,22 +201,29 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
 
 
 def picked(source: object, *names: str) -> dict[str, Any]:
-    """Attributes of this name, for a record."""
+    """Attributes of these names, for a record."""
     return {name: getattr(source, name) for name in names}
 
 
 def plain(value: Any) -> Any:
-    """`value` with infinities as "inf" and "-inf", NaN as None, and mappings and sequences rebuilt."""
+    """`value` for JSON: infinities as "inf" and "-inf", NaN as None, mappings and sequences rebuilt."""
     if isinstance(value, float):
-        if math.isnan(value):
-            return None
-        return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+        return _plain_number(value)
     if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value).items()
-        return {
-            key if isinstance(key, str) else order_of(key): plain(item)
-            for key, item in items
-        }
+        entries = cast("Mapping[Any, Any]", value).items()
+        record: dict[str, Any] = {}
+        for key, entry in entries:
+            name = key if isinstance(key, str) else order_of(key)
+            record[name] = plain(entry)
+        return record
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in cast("Sequence[Any]", value)]
+        return [plain(entry) for entry in cast("Sequence[Any]", value)]
     return value
+
+
+def _plain_number(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    if math.isfinite(value):
+        return value
+    return "inf" if value > 0 else "-inf"

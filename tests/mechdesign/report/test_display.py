@@ -15,10 +15,10 @@ import pytest
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import NAMES_OPTIONS
+from mechdesign.report.comparing import comparison_text
 from mechdesign.report.terminal import (
     audit_text,
     channel_text,
-    comparison_text,
     design_text,
 )
 from tests.cases.designs import uniform_table
@@ -107,7 +107,9 @@ def test_reports_from_python(tmp_path):
     md.report(CHANNEL.public(), tmp_path / "c.md", public=True)
     assert "Internal report" in (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "Do it again" not in (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "has kept since" in (tmp_path / "b.md").read_text(encoding="utf-8")
+    assert "was computed at design time" in (tmp_path / "b.md").read_text(
+        encoding="utf-8"
+    )
     assert "Not checked here" in (tmp_path / "c.md").read_text(encoding="utf-8")
     with pytest.raises(md.InputError, match=r"a\.html exists"):
         md.report(DESIGN, tmp_path / "a.html")

@@ -21,7 +21,8 @@ from mechdesign.report.blocks import (
     label_remarks,
     short,
 )
-from mechdesign.report.document import ABOVE, BELOW, _ends, _map, _tenths
+from mechdesign.report.channel_section import tenths
+from mechdesign.report.lift_maps import ABOVE, BELOW, _ends, _map
 from mechdesign.report.record import Lifts, Promise
 from mechdesign.report.wording import isolated
 
@@ -68,7 +69,7 @@ def test_remarks_only_where_something_is_left_out():
     ],
 )
 def test_a_probability_is_neither_zero_nor_one_unless_it_is(share, text):
-    assert _tenths(share) == text
+    assert tenths(share) == text
 
 
 lifts = st.integers(1, 130).flatmap(
@@ -116,8 +117,8 @@ def test_a_lift_of_zero_is_the_farthest():
         "s",
     )
     assert made.values[0] == (0.0,)
-    assert made.rows[0] == "x0 – x1"
-    assert "up to 2 neighbours of u are put together" in made.note
+    assert made.rows[0] == "x0 and 1 more"
+    assert "up to 2 neighbours of u are joined" in made.note
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_it_says_what_it_leaves_out_and_what_holds():
     said = " ".join([*record["holds_for"], *record["voided_by"]])
     assert "not about the population" in said
     assert "covers the released column alone" in said
-    assert "Releasing the same record twice" in said
+    assert "The same record is released twice" in said
     assert "Not shown in this version, because it is computed from the table" in said
 
 
@@ -191,7 +191,7 @@ def test_it_says_what_it_leaves_out_and_what_holds():
     [
         (True, "Verified in exact"),
         (False, "VIOLATED, decided in exact"),
-        (None, "Not checked here, for want"),
+        (None, "Not checked here, because the table is missing"),
     ],
 )
 def test_the_verdict_is_what_is_known(satisfied, words):

@@ -1,0 +1,183 @@
+"""The text and the record of `compare`: curves, falls, recommendations and beliefs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+from mechdesign.comparison.recommending import MOST, NEARLY, Recommendation, falls
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.run import Comparison
+from mechdesign.report import wording as w
+from mechdesign.report.plots import curve_name
+from mechdesign.report.sentences import text_of
+
+MOST_LINES = 16
+"""Budgets shown for a notion; a longer grid is thinned evenly, the CSV has all of it."""
+
+MOST_BELIEFS = 6
+"""Sensitive symbols whose beliefs fit on a line."""
+
+
+def comparison_text(
+    comparison: Comparison, recommendations: Sequence[Recommendation] | None
+) -> str:
+    """The text of `compare`, without a final newline."""
+    rows = comparison.rows
+    sections: list[str] = []
+    for curve in dict.fromkeys(row.curve for row in rows):
+        sections.append(_section(curve, [row for row in rows if row.curve == curve]))
+    pairs = falls(rows)
+    if pairs:
+        texts = [w.paragraph(fall_text(before, after)) for before, after in pairs]
+        sections.append("\n".join(["Falling curves", *texts]))
+    if recommendations is not None:
+        named = [(advice, _name(advice)) for advice in recommendations]
+        sections.append(text_of("recommended", named, MOST, NEARLY))
+        sections += [_beliefs(advice) for advice in recommendations]
+    return "\n\n".join(sections)
+
+
+def _name(advice: Recommendation) -> str:
+    return curve_name(advice.notion, advice.lam)
+
+
+def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
+    """A table over the budgets: what each mechanism keeps, proven bounds, and records that stay true."""
+    mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
+    least_cost = list(
+        dict.fromkeys(row.mechanism for row in rows if row.truth is not None)
+    )
+    by_point = {(row.mechanism, row.epsilon): row for row in rows}
+    bounds: dict[tuple[float | None, float], float] = {}
+    for row in rows:
+        if row.upper_bound_nmi is not None:
+            bounds[row.confidence, row.epsilon] = row.upper_bound_nmi
+    levels = list(dict.fromkeys(level for level, _ in bounds))
+    header = ["epsilon", *mechanisms]
+    for level in levels:
+        header.append("at most" if level is None else f"at most@{level:g}")
+    header += [f"{name}: stay true" for name in least_cost]
+    budgets = sorted({row.epsilon for row in rows})
+    step = -(-len(budgets) // MOST_LINES)
+    lines = [header]
+    for epsilon in budgets[::step]:
+        line = [f"{epsilon:g}"]
+        line += [_kept(by_point.get((name, epsilon))) for name in mechanisms]
+        line += [
+            _percent(bounds.get((level, epsilon)), ROUND_CEILING) for level in levels
+        ]
+        for name in least_cost:
+            row = by_point.get((name, epsilon))
+            line.append(_percent(None if row is None else row.truth, ROUND_FLOOR))
+        lines.append(line)
+    heading = f"{curve_name(*curve)}: % of the information kept"
+    notes = _notes(lines[1:], step)
+    if notes:
+        heading += f" ({'; '.join(notes)})"
+    return "\n".join([heading, *w.aligned(lines)])
+
+
+def _notes(lines: Sequence[Sequence[str]], step: int) -> list[str]:
+    """Explanations of the thinning and of the marks that a table has."""
+    notes: list[str] = []
+    if step > 1:
+        notes.append(f"one budget in {step}; the CSV has all")
+    marks = "".join(cell[-1:] for line in lines for cell in line)
+    if "*" in marks:
+        notes.append("* repaired")
+    if "!" in marks:
+        notes.append("! violates its notion")
+    return notes
+
+
+def _kept(row: ComparisonRow | None) -> str:
+    """The share that a mechanism keeps, with its mark."""
+    if row is None:
+        return "-"
+    mark = ""
+    if not row.satisfied:
+        mark = "!"
+    elif row.repaired:
+        mark = "*"
+    return _percent(row.nmi, ROUND_FLOOR) + mark
+
+
+def _percent(share: float | None, rounding: str, digits: str = "0.01") -> str:
+    """A share in percent, rounded in the direction that claims less."""
+    if share is None:
+        return "-"
+    return str((Decimal(share) * 100).quantize(Decimal(digits), rounding=rounding))
+
+
+def _beliefs(advice: Recommendation) -> str:
+    """For every budget, the range that a released value can move each belief to."""
+    last = advice.beliefs[-1].ranges
+    by_width = sorted(range(len(last)), key=lambda s: last[s][0] - last[s][1])
+    shown = sorted(by_width[:MOST_BELIEFS])
+    header = ["epsilon", "kept"]
+    before = ["before", ""]
+    for s in shown:
+        header.append(w.label(advice.symbols[s]))
+        before.append(_percent(advice.before[s], ROUND_HALF_EVEN, "0.1"))
+    lines = [header, before]
+    for point in advice.beliefs:
+        line = [f"{point.epsilon:.4g}", _percent(point.nmi, ROUND_FLOOR, "0.1")]
+        for s in shown:
+            lowest, highest = point.ranges[s]
+            low = _percent(lowest, ROUND_FLOOR, "0.1")
+            high = _percent(highest, ROUND_CEILING, "0.1")
+            line.append(f"{low}..{high}")
+        lines.append(line)
+    heading = f"Beliefs, {_name(advice)}: % before, lowest..highest after a release"
+    if len(shown) < len(last):
+        heading += f"; the {MOST_BELIEFS} of {len(last)} that can change most"
+    return "\n".join([heading, *w.aligned(lines)])
+
+
+def fall_text(before: ComparisonRow, after: ComparisonRow) -> str:
+    """Why a heuristic may keep less at a larger budget, and the remedy."""
+    return text_of("fall", before, after, curve_name(*before.curve))
+
+
+def comparison_record(
+    comparison: Comparison, advice: Sequence[Recommendation] | None
+) -> dict[str, Any]:
+    """The record of `compare --json`."""
+    recommendations: list[dict[str, Any]] | None = None
+    if advice is not None:
+        recommendations = [_advice_record(each) for each in advice]
+    falling = [fall_text(before, after) for before, after in falls(comparison.rows)]
+    return {
+        "rows": [asdict(row) for row in comparison.rows],
+        "kept": comparison.kept,
+        "recommendations": recommendations,
+        "notices": [*comparison.notices, *falling],
+    }
+
+
+def _advice_record(advice: Recommendation) -> dict[str, Any]:
+    most: dict[str, Any] | None = None
+    if advice.most is not None:
+        most = {
+            "share": MOST,
+            "epsilon": advice.most.epsilon,
+            "nmi": advice.most.nmi,
+            "too_little": advice.too_little,
+        }
+    beliefs: list[dict[str, Any]] = []
+    for point in advice.beliefs:
+        ranges = dict(zip(advice.symbols, point.ranges, strict=True))
+        beliefs.append({"epsilon": point.epsilon, "nmi": point.nmi, "ranges": ranges})
+    return {
+        "notion": advice.notion,
+        "lam": advice.lam,
+        "at_most_twice": [
+            w.picked(row, "mechanism", "epsilon", "nmi") for row in advice.twice
+        ],
+        "keeps_most": most,
+        "before": dict(zip(advice.symbols, advice.before, strict=True)),
+        "beliefs": beliefs,
+    }

@@ -1,0 +1,129 @@
+"""Sections on channels that release symbols of the column itself: cost, records that stay true, moved numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mechdesign.auditing.joint_leakage import sum_above
+from mechdesign.release.binned import Moved, distance_text, unit_of
+from mechdesign.report import blocks as b
+from mechdesign.report import wording as w
+from mechdesign.report.record import LeastKept
+
+MOST_BARS = 16
+"""Rows of a histogram; with more bins, neighbours are joined."""
+
+BEST = "no channel that keeps the promise and the conditions below"
+
+COST = {
+    None: "The expected cost is",
+    "absolute": "On average {useful} moves by",
+    "squared": "The expected squared distance that {useful} moves is",
+}
+"""By the distance of the objective; None for a matrix of costs."""
+
+
+def least_blocks(least: LeastKept, useful: str) -> list[b.Block]:
+    """The expected cost with its proven bound, the conditions, and which symbols stay as they are."""
+    asked = least.asked
+    texts: list[str] = []
+    if least.truth is not None:
+        texts += _cost_texts(least, useful)
+    texts += _frequency_texts(least, useful)
+    if asked["forbid"]:
+        pairs = w.count(len(asked["forbid"]), "pair")
+        texts.append(f"{pairs} of symbols is never released one for the other.")
+    rows: list[tuple[b.Cell, ...]] = []
+    for name, share in least.by_symbol:
+        rows.append(b.cells(b.short(name), w.percent_at_least(share)))
+    caption = f"Probability that every value of {useful} is released as it is"
+    table = b.grid(caption, (useful, "stays true"), rows, useful)
+    return [*[b.Text(text) for text in texts], *table]
+
+
+def _cost_texts(least: LeastKept, useful: str) -> list[str]:
+    cost = least.cost
+    bound = least.cost_lower_bound
+    if least.truth is None or cost is None or bound is None:
+        return []
+    truth = w.percent_at_least(least.truth)
+    kept = f"{truth} of the records are released with their own {useful} (expected)"
+    if least.asked["name"] == "truth":
+        # The cost is the share of changed records, so 1 - bound is the most that can stay.
+        most = w.percent_at_most(min(1.0, sum_above((1.0, -bound))))
+        return [f"{kept}; {BEST} keeps more than {most}."]
+    distance = least.asked["distance"]
+    kind = least.kind if distance == "absolute" else "number"
+    size, unit = unit_of(cost, kind)
+    opening = COST[distance].format(useful=useful)
+    return [
+        f"{opening} {w.at_most(cost / size)}{unit}; {BEST} comes below "
+        f"{w.at_least(bound / size)}{unit}. {kept}."
+    ]
+
+
+def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
+    """How far the expected shares of the symbols change."""
+    deviation = least.frequency_deviation
+    if least.asked["keep_frequencies"]:
+        size = "up to the rounding to integers"
+        if deviation is not None:
+            size = f"to within {w.at_most(deviation)}"
+        return [
+            f"The expected share of every value of {useful} is that of the table, {size}."
+        ]
+    if deviation is not None:
+        largest = w.percent_at_most(deviation)
+        return [f"Expected shares of {useful} change by at most {largest} of all."]
+    return []
+
+
+def number_blocks(numbers: Sequence[Moved]) -> list[b.Block]:
+    """How far numbers move, and their histogram before and after."""
+    blocks: list[b.Block] = []
+    for moved in numbers:
+        blocks.append(b.Text(_moved_text(moved)))
+        blocks.append(_histogram(moved))
+    return blocks
+
+
+def _moved_text(moved: Moved) -> str:
+    column = w.label(moved.column)
+    if moved.edges:
+        opening = (
+            f"{column} is in {w.count(len(moved.labels), 'bin')}. Published as medians "
+            "(apply --as representative), its"
+        )
+    else:
+        opening = f"The {column}"
+    distance = distance_text(moved.distance, moved.kind)
+    text = f"{opening} numbers are expected to move by {distance}"
+    if moved.correlation is not None:
+        text += f"; original and released numbers have the correlation {w.about(moved.correlation)}"
+    return f"{text}."
+
+
+def _histogram(moved: Moved) -> b.Block:
+    """Shares before and after; neighbouring bins are joined where there are too many."""
+    step = -(-len(moved.labels) // MOST_BARS)
+    rows: list[tuple[b.Cell, ...]] = []
+    for start in range(0, len(moved.labels), step):
+        end = min(start + step, len(moved.labels))
+        name = _span(moved.labels[start], moved.labels[end - 1], bins=bool(moved.edges))
+        cells = [b.Cell(w.label(name))]
+        for shares in (moved.before, moved.after):
+            share = sum(shares[start:end])
+            cells.append(b.Cell(w.percent(share), min(share, 1.0)))
+        rows.append(tuple(cells))
+    header = ("bin" if moved.edges else "number", "before", "after")
+    caption = f"Shares of {w.label(moved.column)} before and after"
+    return b.Grid(caption, header, tuple(rows))
+
+
+def _span(low: str, high: str, *, bins: bool) -> str:
+    """The label of joined neighbours: bins ``[a, b)`` and ``[c, d)`` become ``[a, d)``."""
+    if low == high:
+        return low
+    if bins:
+        return f"{low.partition(', ')[0]}, {high.partition(', ')[2]}"
+    return f"{low} to {high}"

@@ -1,0 +1,139 @@
+"""Heat maps of lifts: P(s|x)/P(s) of the table beside P(s|y)/P(s) of the release."""
+
+from __future__ import annotations
+
+import math
+
+from mechdesign.report import blocks as b
+from mechdesign.report import wording as w
+from mechdesign.report.content import names_of
+from mechdesign.report.record import Promise, Report
+
+LIFT = (
+    "The lift of a value of {sensitive} at a released value is the factor by which seeing that value "
+    "multiplies its probability: 1 means that nothing is learnt, 2 that it becomes twice as likely, 0.5 half "
+    "as likely."
+)
+
+ROUNDING = 1e-9
+"""Lifts of a map are doubles: one is marked as out of bounds only beyond their rounding."""
+
+ENDS = (2.0, 4.0, 8.0)
+"""Lifts at which the colours of a map may end: no less, so that rounding does not look like leakage."""
+
+ABOVE, BELOW = "▲", "▼"
+
+
+def lift_blocks(report: Report) -> list[b.Block]:
+    """Heat maps of the lifts of the table and of the release; nothing in a public report."""
+    if report.before is None or report.after is None:
+        return []
+    promise = report.promise
+    sensitive, useful = names_of(report.asked)
+    before = b.blocked(report.before, useful, sensitive)
+    after = b.blocked(report.after, "outputs", sensitive)
+    ends = _ends(before, after)
+    explanation = (
+        f"How many times as likely every value of {sensitive} becomes when {useful} itself is seen (before), "
+        f"and when a released value is seen (after). Pale is less likely, dark more likely; the colours end at "
+        f"{1.0 / ends:g} and {ends:g}."
+    )
+    if promise.low is not None or promise.high is not None:
+        explanation += (
+            f" {BELOW} and {ABOVE} mark lifts below and above what is allowed."
+        )
+    maps = (
+        _map("Before", before, useful, sensitive, promise, ends),
+        _map("After", after, "output", sensitive, promise, ends),
+    )
+    remarks: list[b.Block] = []
+    for name, table in (("Before", before), ("After", after)):
+        if table.note:
+            remarks.append(b.Remark(f"{name}: {table.note}"))
+    return [
+        b.Text(LIFT.format(sensitive=sensitive)),
+        b.Text(explanation),
+        b.Maps(maps, _scale(ends)),
+        *remarks,
+    ]
+
+
+def _scale(ends: float) -> tuple[b.Cell, ...]:
+    """The legend of the colours: powers of two from 1/ends to ends."""
+    largest = round(math.log2(ends))
+    cells: list[b.Cell] = []
+    for power in range(-largest, largest + 1):
+        text = f"{2**power}" if power >= 0 else f"1/{2**-power}"
+        cells.append(b.Cell(text, tint=power / largest))
+    return tuple(cells)
+
+
+def _ends(*tables: b.Blocked) -> float:
+    """The lift of the last colour: the same for both maps, so that they can be compared."""
+    values = [lift for table in tables for line in table.values for lift in line]
+    for end in ENDS:
+        if all(1.0 / end <= lift <= end for lift in values):
+            return end
+    return ENDS[-1]
+
+
+def _map(
+    name: str, table: b.Blocked, down: str, across: str, promise: Promise, ends: float
+) -> b.Grid:
+    """One map; lifts outside what is allowed are marked and counted."""
+    limits = _limits(promise, len(table.columns))
+    rows: list[tuple[b.Cell, ...]] = []
+    outside = 0
+    for row_name, line in zip(table.rows, table.values, strict=True):
+        cells = [b.Cell(row_name)]
+        for lift, (least, most) in zip(line, limits, strict=True):
+            mark = _mark(lift, least, most)
+            if mark:
+                outside += 1
+            cells.append(_lift(lift, mark, ends))
+        rows.append(tuple(cells))
+    caption = f"{name}: lift of every value of {across} at each {down}"
+    if promise.low is not None or promise.high is not None:
+        size = w.count(len(table.rows) * len(table.columns), "cell")
+        caption += f"; {outside:,} of {size} outside what is allowed"
+    return b.Grid(caption, (down, *table.columns), tuple(rows))
+
+
+def _limits(promise: Promise, columns: int) -> list[tuple[float, float]]:
+    """The lifts allowed in each column of a map.
+
+    A column may hold several sensitive symbols with budgets of their own: it then takes the narrowest.
+    """
+    low = promise.low or 0.0
+    high = math.inf if promise.high is None else promise.high
+    allowed = promise.allowed or ((low, high),) * columns
+    width = -(-len(allowed) // columns)
+    limits: list[tuple[float, float]] = []
+    for start in range(0, len(allowed), width):
+        members = allowed[start : start + width]
+        least = max(lower for lower, _ in members) * (1.0 - ROUNDING)
+        most = min(upper for _, upper in members) * (1.0 + ROUNDING)
+        limits.append((least, most))
+    return limits
+
+
+def _mark(lift: float, least: float, most: float) -> str:
+    if lift < least:
+        return BELOW
+    if lift > most:
+        return ABOVE
+    return ""
+
+
+def _lift(value: float, mark: str, ends: float) -> b.Cell:
+    """A lift with three significant characters, and its place on the colour scale."""
+    if value == 0.0 or value >= 100.0:
+        text = f"{value:.0f}"
+    elif value < 0.005:
+        text = "<.01"
+    elif value < 10.0:
+        text = f"{value:.2f}"
+    else:
+        text = f"{value:.1f}"
+    level = math.log(value, ends) if value > 0.0 else -1.0
+    return b.Cell(text + mark, tint=max(-1.0, min(1.0, level)))
