@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
@@ -11,6 +11,9 @@ from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.auditing.population_promise import PopulationPromise
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        "
@@ -31,6 +34,15 @@ class AuditOptions:
     )
 
 
+class Verdict(NamedTuple):
+    """The verdict, the table that decided it, and what holds for the population."""
+
+    joint: md.Joint
+    audit: md.Audit
+    population: PopulationPromise | None
+    sentences: list[str]
+
+
 def audit(
     reporter: Reporter,
     what: AuditOptions,
@@ -43,95 +55,106 @@ def audit(
 
     A channel file is checked against its own table and notion unless others are given.
     """
-    channel, matrix = what.channel, what.matrix
+    channel = what.channel
+    matrix = what.matrix
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
     if after.after and channel is None:
         raise InputError("--after belongs to a CHANNEL file, not to --matrix")
-    if channel is not None and m.is_mechanism(channel):
+    if channel is None:
+        verdict = _audit_matrix(reporter, matrix or "", table, budget)
+    elif m.is_mechanism(channel):
         return _audit_mechanism(channel, reporter, common)
-    if matrix is not None and table.table is None:
-        raise InputError(
-            "--matrix needs --table TABLE: privacy is a matter of the table that it is used on"
-        )
+    else:
+        verdict = _audit_channel(reporter, channel, table, budget, after)
     from mechdesign.report.record import audit_record
-    from mechdesign.report.sentences import population_sentences
     from mechdesign.report.terminal import audit_text
 
-    if channel is None:
-        from mechdesign.auditing.matrix import audit_file
-
-        wanted = budget.notion_or("alip")
-        with reporter.work("auditing"):
-            joint = table.joint(table.table or "")
-            result, promise = audit_file(matrix or "", joint, wanted, text=table.text())
-        said = (
-            [] if promise is None else population_sentences(promise, None, joint.total)
-        )
-    else:
-        loaded = md.Channel.load(channel)
-        wanted, earlier = _notion(loaded, channel, budget), after.channels()
-        with reporter.work("auditing"):
-            joint, result, promise, said = _audited(
-                loaded, channel, table, wanted, earlier
-            )
-    reporter.notices(joint.notices if table.table is not None else ())
-    kept = "keeps" if result.satisfied else "violates"
+    if table.table is not None:
+        reporter.notices(verdict.joint.notices)
+    satisfied = verdict.audit.satisfied
+    result = "keeps" if satisfied else "violates"
     reporter.done(
-        "audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied
+        "audited", f"{matrix or channel} {result} the notion", satisfied=satisfied
     )
     common.answer(
-        lambda: audit_record(result, promise), lambda: audit_text(result, said)
+        lambda: audit_record(verdict.audit, verdict.population),
+        lambda: audit_text(verdict.audit, verdict.sentences),
     )
-    return 0 if result.satisfied else NO
+    return 0 if satisfied else NO
+
+
+def _audit_matrix(
+    reporter: Reporter, matrix: str, table: o.OtherTable, budget: o.MaybeBudget
+) -> Verdict:
+    """The verdict on an outside matrix."""
+    from mechdesign.auditing.matrix import audit_file
+    from mechdesign.report.sentences import population_sentences
+
+    if table.table is None:
+        raise InputError(
+            "--matrix needs --table TABLE: privacy depends on the table that the matrix is used on"
+        )
+    notion = budget.notion_or("alip")
+    with reporter.work("auditing"):
+        joint = table.joint(table.table)
+        result, promise = audit_file(matrix, joint, notion, text=table.text())
+    sentences: list[str] = []
+    if promise is not None:
+        sentences = population_sentences(promise, None, joint.total)
+    return Verdict(joint, result, promise, sentences)
 
 
 def _audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
-    """Count everything again that the file claims."""
+    """Recount every claim of a mechanism file."""
     from mechdesign.nonstochastic.claims import verify_file
     from mechdesign.report.ranges import text_of, verdict_record
 
     with reporter.work("auditing"):
-        found = verify_file(path)
-    kept = "keeps" if found.satisfied else "violates"
-    reporter.done("audited", f"{path} {kept} what it says", satisfied=found.satisfied)
-    common.answer(lambda: verdict_record(found), lambda: text_of("audit", found))
-    return 0 if found.satisfied else NO
+        verified = verify_file(path)
+    result = "keeps" if verified.satisfied else "violates"
+    reporter.done(
+        "audited", f"{path} {result} what it says", satisfied=verified.satisfied
+    )
+    common.answer(lambda: verdict_record(verified), lambda: text_of("audit", verified))
+    return 0 if verified.satisfied else NO
 
 
-def _audited(
-    loaded: md.Channel,
+def _audit_channel(
+    reporter: Reporter,
     path: str,
     table: o.OtherTable,
-    wanted: md.Notion,
-    earlier: list[md.Channel],
-) -> tuple[md.Joint, md.Audit, Any, list[str]]:
-    """The table, the verdict, what holds for the population, and what is said of both."""
+    budget: o.MaybeBudget,
+    after: o.AfterOptions,
+) -> Verdict:
+    """The verdict on a channel file, alone or together with earlier releases."""
     from mechdesign.auditing.joint_leakage import common_table
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.report.sentences import population_sentences
 
-    said = _of_earlier(loaded, earlier)
-    if earlier:
-        joint = common_table([loaded, *earlier], table.read(path, loaded, *earlier))
-        return joint, md.audit(loaded, joint, wanted, after=earlier), None, said
-    joint = table.read_for(loaded, path)
-    chosen = set_behind(loaded, joint)
-    result = md.audit(loaded, joint, wanted, population=chosen)
-    if not joint.is_counts or joint.sensitive.each:
-        return joint, result, None, said
-    promise = population_promise(loaded, joint, wanted, chosen=chosen)
-    return (
-        joint,
-        result,
-        promise,
-        [*said, *population_sentences(promise, chosen, joint.total)],
-    )
+    channel = md.Channel.load(path)
+    notion = _notion(channel, path, budget)
+    earlier = after.channels()
+    sentences = _earlier_sentences(channel, earlier)
+    with reporter.work("auditing"):
+        if earlier:
+            given = table.read(path, channel, *earlier)
+            joint = common_table([channel, *earlier], given)
+            result = md.audit(channel, joint, notion, after=earlier)
+            return Verdict(joint, result, None, sentences)
+        joint = table.read_for(channel, path)
+        confidence = set_behind(channel, joint)
+        result = md.audit(channel, joint, notion, population=confidence)
+        if not joint.is_counts or joint.sensitive.each:
+            return Verdict(joint, result, None, sentences)
+        promise = population_promise(channel, joint, notion, chosen=confidence)
+    sentences += population_sentences(promise, confidence, joint.total)
+    return Verdict(joint, result, promise, sentences)
 
 
 def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
-    """What is asked for, or what the channel was designed for."""
+    """The notion of the options, or the one that the channel was designed for."""
     recorded = channel.record.promise(channel.sensitive)
     if budget != o.MaybeBudget():
         return budget.notion_or(recorded.name if recorded else "alip")
@@ -142,23 +165,31 @@ def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
     return recorded
 
 
-def _of_earlier(channel: md.Channel, earlier: list[md.Channel]) -> list[str]:
-    """What is said of releases before this one: those that the file names, and those that are given."""
+def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[str]:
+    """Sentences on earlier releases: those that the file names, and those given on the command line."""
     from mechdesign.channel.file import digest
 
-    named = channel.record.after
-    given = {digest(each) for each in earlier}
-    strange, missing = len(given.difference(named)), len(set(named) - given)
-    texts = {
-        f"It was designed after {len(named)} other release(s) of the same records: that all together keep the "
-        "promise was not checked here; give each of them with --after.": bool(named)
-        and not earlier,
-        f"Judged together with {len(earlier)} earlier release(s) of the same record.": bool(
-            earlier
-        ),
-        f"{missing} of the {len(named)} that the channel was designed after is not among them: with it this was not "
-        "checked.": bool(earlier) and missing > 0,
-        f"{strange} of these is not among the {len(named)} that the channel was designed after.": strange
-        > 0,
-    }
-    return [text for text, holds in texts.items() if holds]
+    named = set(channel.record.after)
+    if not earlier:
+        if not named:
+            return []
+        return [
+            f"It was designed after {len(named)} other release(s) of the same records. Whether all together keep "
+            "the promise was not checked here; give each of them with --after."
+        ]
+    given = {digest(release) for release in earlier}
+    sentences = [
+        f"Judged together with {len(earlier)} earlier release(s) of the same record."
+    ]
+    missing = len(named - given)
+    if missing:
+        sentences.append(
+            f"{missing} of the {len(named)} releases that the channel was designed after were not given, and not "
+            "checked."
+        )
+    strange = len(given - named)
+    if strange:
+        sentences.append(
+            f"{strange} of these is not among the {len(named)} that the channel was designed after."
+        )
+    return sentences

@@ -1,8 +1,8 @@
-"""Between groups of options and the command line, in both directions.
+"""Translates between groups of options and the command line, in both directions.
 
-A group is a frozen dataclass whose fields are made by `option`, and whose docstring is their title in the help, or a
-sentence where they have none. `command` spreads the groups that a command
-takes over the parameters that typer reads; `command_line` writes groups down again, as a line for the shell.
+A group is a frozen dataclass whose fields are made by `option`. Its docstring is the title of the options in the
+help, unless it is a sentence. `command` turns the groups that a command takes into the parameters that typer reads;
+`command_line` writes groups down again, as a line for the shell.
 """
 
 from __future__ import annotations
@@ -21,24 +21,35 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from mechdesign.cli.console import PROGRAM, Reporter
 
 COMMAND = "command"
-"""Where a channel file keeps the line that makes it again, among what it says of its origin."""
+"""The key of the design command in the provenance of a channel file."""
 
 OPTION = "option"
-"""Where a field keeps its declaration, among its metadata."""
+"""The key of the declaration in the metadata of a field."""
 
 REPORTER = "reporter"
-"""The parameter of a command through which it says what is not its result."""
+"""The parameter of a command that takes its notes and progress."""
 
-COLUMNS, TEXT = "COL[,COL..]", "str | None"
-"""How an option that names columns is written, and the type of a field that has them in one text."""
+COLUMNS = "COL[,COL..]"
+"""The metavar of options that name columns."""
+
+TEXT = "str | None"
+"""The type of a field that holds several columns in one text."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """How a field is written on the command line.
+    """The form of a field on the command line.
 
-    `names` (with blanks between) is empty for that of the field, None for an argument; `public` is shown in its place
-    in a line for everybody, and `again` says whether a line to do it again has it.
+    Attributes
+    ----------
+    metavar, help : str
+        As typer takes them.
+    names : str or None
+        Names of the option with blanks between them; empty for the name of the field, None for an argument.
+    public : str, optional
+        The value shown instead in a line for everybody.
+    again : bool
+        Whether a line that repeats the command has the option.
     """
 
     metavar: str
@@ -49,28 +60,31 @@ class Declared:
 
 
 class Plain:
-    """Has no types of Python in its help, which say nothing to whoever reads it."""
+    """Help without the types of Python, which users of the command line do not know."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters."""
         parameters = cast("Any", super()).get_params(ctx)
-        for each in parameters:
-            if each.metavar is None or isinstance(each, TyperArgument):
-                each.display_type_rich = lambda ctx: None
+        for parameter in parameters:
+            if parameter.metavar is None or isinstance(parameter, TyperArgument):
+                parameter.display_type_rich = lambda ctx: None
         return parameters
 
 
 class PlainCommand(Plain, TyperCommand):
-    """A command; an option that takes one value is refused a second one, instead of forgetting the first."""
+    """A command; a second value of an option that takes one is refused, where click forgets the first."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words that follow the command."""
         *_, order = self.make_parser(ctx).parse_args(list(args))
-        for each in order:
-            repeats = getattr(each, "multiple", True) or getattr(each, "is_flag", True)
-            if (times := order.count(each)) > 1 and not repeats:
+        for parameter in order:
+            repeatable = getattr(parameter, "multiple", True)
+            is_flag = getattr(parameter, "is_flag", True)
+            times = order.count(parameter)
+            if times > 1 and not repeatable and not is_flag:
                 raise typer.BadParameter(
-                    f"{each.opts[0]} takes one value, and is given {times} times", ctx
+                    f"{parameter.opts[0]} takes one value, and is given {times} times",
+                    ctx,
                 )
         return super().parse_args(ctx, args)
 
@@ -79,16 +93,15 @@ class PlainGroup(Plain, TyperGroup):
     """A group of commands."""
 
 
-def option(metavar: str, help: str, default: Any = None, **how: Any) -> Any:
-    """A field that is an option; `how` are the other fields of `Declared`."""
-    return field(
-        default=default, metadata={OPTION: Declared(metavar=metavar, help=help, **how)}
-    )
+def option(metavar: str, help: str, default: Any = None, **declaration: Any) -> Any:
+    """A field that is an option; `declaration` has the other fields of `Declared`."""
+    declared = Declared(metavar=metavar, help=help, **declaration)
+    return field(default=default, metadata={OPTION: declared})
 
 
-def flag(help: str, **how: Any) -> Any:
+def flag(help: str, **declaration: Any) -> Any:
     """A field that is an option without a value."""
-    return option("", help, False, **how)
+    return option("", help, False, **declaration)
 
 
 def argument(
@@ -100,148 +113,176 @@ def argument(
 
 @cache
 def declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
-    """Every field, its declaration, and its names as an option; an argument has none."""
-    found: list[tuple[Field[Any], Declared, list[str]]] = []
-    for each in fields(group):
-        said: Declared = each.metadata[OPTION]
-        own = [f"--{each.name.replace('_', '-')}"]
-        found.append(
-            (each, said, [] if said.names is None else said.names.split() or own)
-        )
-    return found
+    """Every field of a group, its declaration, and its names as an option; an argument has none."""
+    entries: list[tuple[Field[Any], Declared, list[str]]] = []
+    for member in fields(group):
+        declaration: Declared = member.metadata[OPTION]
+        names: list[str] = []
+        if declaration.names is not None:
+            names = declaration.names.split()
+            if not names:
+                names = [f"--{member.name.replace('_', '-')}"]
+        entries.append((member, declaration, names))
+    return entries
 
 
 def groups_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
     """The groups of options that a function takes, by its parameters."""
-    hints: dict[str, Any] = get_type_hints(function)
-    groups: dict[str, Any] = {
-        name: hint for name, hint in hints.items() if is_dataclass(hint)
-    }
+    groups: dict[str, Any] = {}
+    for name, hint in get_type_hints(function).items():
+        if is_dataclass(hint):
+            groups[name] = hint
     return groups
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The command for typer: for every group of options that `function` takes, the options themselves.
+    """The command for typer: every group of options that `function` takes becomes its single options.
 
-    A parameter `reporter` is the one that `main` made. Others stay as they are. What `function` returns is the exit
-    code.
+    A parameter `reporter` takes the `Reporter` of `main`. Other parameters stay as they are. The result of `function`
+    is the exit code.
     """
-    hints = get_type_hints(function, include_extras=True) | {REPORTER: typer.Context}
     groups = groups_of(function)
-    parameters: list[inspect.Parameter] = []
-    for name, each in inspect.signature(function).parameters.items():
-        parameters += (
-            _parameters(groups[name])
-            if name in groups
-            else [each.replace(annotation=hints[name])]
-        )
 
-    def run(**given: Any) -> int | None:
-        taken = {
-            name: group(
-                **{
-                    each.name: _one(each, given.pop(each.name))
-                    for each, *_ in declared(group)
-                }
-            )
-            for name, group in groups.items()
-        }
-        if REPORTER in given:
-            made = given[
-                REPORTER
-            ].obj  # that of `main`, unless a command is called in another way
-            given[REPORTER] = made if isinstance(made, Reporter) else Reporter()
-        return function(**given, **taken)
+    def run(**values: Any) -> int | None:
+        arguments: dict[str, Any] = {}
+        for name, group in groups.items():
+            members: dict[str, Any] = {}
+            for member, *_ in declared(group):
+                members[member.name] = _one_text(member, values.pop(member.name))
+            arguments[name] = group(**members)
+        if REPORTER in values:
+            # The context holds the reporter of `main`, unless a command is called in another way.
+            reporter = values[REPORTER].obj
+            if not isinstance(reporter, Reporter):
+                reporter = Reporter()
+            values[REPORTER] = reporter
+        return function(**values, **arguments)
 
-    run.__name__, run.__doc__, run.__module__ = (
-        function.__name__,
-        function.__doc__,
-        function.__module__,
-    )
+    run.__name__ = function.__name__
+    run.__doc__ = function.__doc__
+    run.__module__ = function.__module__
     run.__annotations__ = {}
-    ordered = sorted(
-        parameters, key=lambda each: each.default is not inspect.Parameter.empty
-    )
-    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
-    vars(run)["__signature__"] = inspect.Signature(keywords)
+    vars(run)["__signature__"] = _signature(function, groups)
     return run
+
+
+def _signature(
+    function: Callable[..., Any], groups: Mapping[str, type[Any]]
+) -> inspect.Signature:
+    """The signature that typer reads: single options in the place of groups, required ones first."""
+    hints = get_type_hints(function, include_extras=True) | {REPORTER: typer.Context}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in groups:
+            parameters += _parameters(groups[name])
+        else:
+            parameters.append(
+                parameter.replace(
+                    annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY
+                )
+            )
+    required = [p for p in parameters if p.default is inspect.Parameter.empty]
+    optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
+    return inspect.Signature([*required, *optional])
 
 
 @cache
 def _parameters(group: type[Any]) -> list[inspect.Parameter]:
+    """The parameters of a group, as typer reads them."""
     hints = get_type_hints(group)
-    found: list[inspect.Parameter] = []
-    for each, said, names in declared(group):
-        shown: dict[str, Any] = {"metavar": said.metavar, "help": said.help}
-        info: Any = typer.Argument(show_default=each.default is not None, **shown)
+    parameters: list[inspect.Parameter] = []
+    for member, declaration, names in declared(group):
         if names:
-            info = typer.Option(
-                *names, rich_help_panel=_panel(group, each.name), **shown
+            info: Any = typer.Option(
+                *names,
+                rich_help_panel=_panel(group, member.name),
+                metavar=declaration.metavar,
+                help=declaration.help,
             )
-        default = inspect.Parameter.empty if each.default is MISSING else each.default
-        lists = said.metavar == COLUMNS and each.type == TEXT
-        hint = list[str] | None if lists else hints[each.name]
-        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hint, info]
-        found.append(
-            inspect.Parameter(each.name, kind, default=default, annotation=annotation)
+        else:
+            info = typer.Argument(
+                show_default=member.default is not None,
+                metavar=declaration.metavar,
+                help=declaration.help,
+            )
+        hint = hints[member.name]
+        if declaration.metavar == COLUMNS and member.type == TEXT:
+            # The option may be repeated; `_one_text` joins the values.
+            hint = list[str] | None
+        default = member.default
+        if default is MISSING:
+            default = inspect.Parameter.empty
+        parameters.append(
+            inspect.Parameter(
+                member.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=Annotated[hint, info],
+            )
         )
-    return found
+    return parameters
 
 
-def _one(declared: Field[Any], given: Any) -> Any:
-    """What a field takes: columns are one text, though their option was repeated."""
-    return (
-        ",".join(cast("list[str]", given))
-        if declared.type == TEXT and isinstance(given, list)
-        else given
-    )
+def _one_text(member: Field[Any], value: Any) -> Any:
+    """The value of a field: columns are one text, though their option was repeated."""
+    if member.type == TEXT and isinstance(value, list):
+        return ",".join(cast("list[str]", value))
+    return value
 
 
 def _panel(group: type[Any], name: str) -> str | None:
-    """The title of the options of the class which declares a field: its docstring, unless that is a sentence."""
-    home = next(base for base in group.__mro__ if name in inspect.get_annotations(base))
-    title = home.__doc__ or "."
-    return None if title.endswith(".") else title
+    """The title of the options: the docstring of the class that declares the field, unless it is a sentence."""
+    for base in group.__mro__:
+        if name in inspect.get_annotations(base):
+            title = base.__doc__ or "."
+            return None if title.endswith(".") else title
+    raise LookupError(f"{group.__name__} has no field {name}")
 
 
 def command_line(name: str, *groups: object, public: bool = False) -> str:
-    """The line for the shell that does the same again: every option that differs from its default."""
+    """The shell line that repeats a command: every option that differs from its default."""
     arguments: list[str] = []
     options: list[str] = []
     for group in groups:
-        for each, said, names in declared(type(group)):
-            shown = getattr(group, each.name)
-            if not said.again or shown == each.default:
+        for member, declaration, names in declared(type(group)):
+            value = getattr(group, member.name)
+            if not declaration.again or value == member.default:
                 continue
-            if said.public is not None:
-                shown = said.public if public else _relative(shown)
+            if declaration.public is not None:
+                value = declaration.public if public else _relative(value)
             if not names:
-                arguments.append(shown)
-            elif shown is True:
+                arguments.append(value)
+            elif value is True:
                 options.append(names[0])
-            elif shown != "" or not public:
-                for value in cast(
-                    "list[object]", shown if isinstance(shown, list) else [shown]
-                ):
-                    options += [names[0], str(value)]
+            elif value != "" or not public:
+                # An empty public value means that a line for everybody has no such option.
+                for single in _repeated(value):
+                    options += [names[0], str(single)]
     return shlex.join([PROGRAM, name, *arguments, *options])
 
 
+def _repeated(value: Any) -> list[Any]:
+    """The values of an option, which has several if it may be repeated."""
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
 def _relative(value: Any) -> Any:
-    """A file without the folders of whoever typed them all."""
-    return (
-        os.path.basename(value)
-        if isinstance(value, str) and os.path.isabs(value)
-        else value
-    )
+    """A file without its folders, if they were all typed."""
+    if isinstance(value, str) and os.path.isabs(value):
+        return os.path.basename(value)
+    return value
 
 
 def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:
-    """A line that a file has kept, with other values of some options: taken apart and quoted anew, for it may come from
-    anybody and must start nothing else. None if it is no command of this program.
+    """A line from a file, with other values of some options; None if it is no command of this program.
+
+    The file may come from anybody. So the line is taken apart and quoted anew: pasted into a shell, it starts nothing
+    else.
     """
+    if not isinstance(line, str):
+        return None
     try:
-        words = shlex.split(line) if isinstance(line, str) else []
+        words = shlex.split(line)
     except ValueError:
         return None
     if words[:1] != [PROGRAM] or not all(word.isprintable() for word in words):

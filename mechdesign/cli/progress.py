@@ -1,4 +1,4 @@
-"""Long work as its watchers see it: a bar on a terminal after a while, lines in a log now and then."""
+"""Progress of long work: a bar on a terminal after a while, lines in a log at intervals."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ WINDOW = 30.0
 """Seconds that a rate looks back: long enough to be calm, short enough to follow a change."""
 
 LEAST = 10
-"""Units that a rate looks back at least, for a few of them come by fits and starts."""
+"""Fewest units that a rate is computed from: a few of them come irregularly."""
 
 
 class Reading(NamedTuple):
-    """One look at a meter; None where something is not known."""
+    """The state of a meter; None for what is not known yet."""
 
     done: int | None
     total: int | None
@@ -40,7 +40,9 @@ class Meter:
         limit: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._clock, self._began, self._limit = clock, clock(), limit
+        self._clock = clock
+        self._began = clock()
+        self._limit = limit
         self._done: int | None = None
         self._total = total
         self._samples: deque[tuple[float, int]] = deque()
@@ -52,87 +54,110 @@ class Meter:
         self._done = (self._done or 0) + amount
 
     def at(self, done: int, total: int | None = None) -> None:
-        """So much is done; where the first call is above 0, an earlier run did it, and it says nothing of the rate."""
+        """So much is done. What the first call counts was done by an earlier run, and does not count for the rate."""
         if self._done is None:
             self._samples.append((self._clock(), done))
         self._done = done
-        self._total = self._total if total is None else total
+        if total is not None:
+            self._total = total
 
     def read(self) -> Reading:
-        """Where the work stands now."""
-        now, done, total = self._clock(), self._done, self._total
-        rate = None if done is None else self._rate(now, done)
-        ends: list[float] = []
-        if done is not None and total is not None and (rate or done >= total):
-            ends.append((total - done) / rate if rate and done < total else 0.0)
+        """The state of the work now."""
+        now = self._clock()
+        done = self._done
+        total = self._total
+        rate: float | None = None
+        seconds_left: float | None = None
+        if done is not None:
+            rate = self._rate(now, done)
+            if total is not None:
+                seconds_left = _seconds_left(done, total, rate)
         if self._limit is not None:
-            ends.append(max(0.0, self._limit - (now - self._began)))
-        return Reading(done, total, now - self._began, rate, min(ends, default=None))
+            until_limit = max(0.0, self._limit - (now - self._began))
+            if seconds_left is None or until_limit < seconds_left:
+                seconds_left = until_limit
+        return Reading(done, total, now - self._began, rate, seconds_left)
 
     def _rate(self, now: float, done: int) -> float | None:
         """Mean over the window, or over a longer time if too little was done within it."""
         samples = self._samples
-        while (
-            len(samples) > 1
-            and samples[1][0] <= now - WINDOW
-            and samples[1][1] <= done - LEAST
-        ):
+        while len(samples) > 1:
+            next_time, next_done = samples[1]
+            if next_time > now - WINDOW or next_done > done - LEAST:
+                break
             samples.popleft()
         since, before = samples[0]
         samples.append((now, done))
-        return (
-            (done - before) / (now - since) if now > since and done > before else None
-        )
+        if now > since and done > before:
+            return (done - before) / (now - since)
+        return None
+
+
+def _seconds_left(done: int, total: int, rate: float | None) -> float | None:
+    if done >= total:
+        return 0.0
+    if rate is None:
+        return None
+    return (total - done) / rate
 
 
 def duration(seconds: float) -> str:
-    """As 0:07, 12:34 or 1:02:03."""
+    """A time as 0:07, 12:34 or 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    if hours:
+        return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{minutes}:{rest:02}"
 
 
 def amounts(reading: Reading, unit: str) -> str:
-    """What is done and at which rate, as in ``12.5 of 40.0 MB, 3.1 MB/s`` or ``3 of 40 rows, 1.5 rows/s``."""
-    done, total, rate = reading.done, reading.total, reading.rate
-    if done is None:
+    """The work done and its rate, as in ``12.5 of 40.0 MB, 3.1 MB/s`` or ``3 of 40 rows, 1.5 rows/s``."""
+    if reading.done is None:
         return ""
-    digits, (scale, name) = (
-        (1, _scale(total or done)) if unit == "B" else (0, (1.0, unit))
-    )
-    known = (
-        f"{each / scale:,.{digits}f}" for each in (done, total) if each is not None
-    )
-    said = f"{' of '.join(known)} {name}"
-    if rate is None:
-        return said
+    digits = 0
+    scale = 1.0
+    name = unit
+    if unit == "B":
+        digits = 1
+        scale, name = _scale(reading.total or reading.done)
+    text = f"{reading.done / scale:,.{digits}f}"
+    if reading.total is not None:
+        text += f" of {reading.total / scale:,.{digits}f}"
+    text += f" {name}"
+    if reading.rate is None:
+        return text
+    return f"{text}, {_rate_text(reading.rate, unit)}"
+
+
+def _rate_text(rate: float, unit: str) -> str:
     if unit == "B":
         scale, name = _scale(rate)
-        return f"{said}, {rate / scale:.1f} {name}/s"
-    return (
-        f"{said}, {rate:,.0f} {unit}/s"
-        if rate >= 100.0
-        else f"{said}, {rate:.3g} {unit}/s"
-    )
+        return f"{rate / scale:.1f} {name}/s"
+    if rate >= 100.0:
+        return f"{rate:,.0f} {unit}/s"
+    return f"{rate:.3g} {unit}/s"
 
 
 def _scale(size: float) -> tuple[float, str]:
-    named = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-    return next((each for each in named if size >= each[0]), (1.0, "B"))
+    """The unit of bytes in which a size has few digits."""
+    for scale, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= scale:
+            return scale, name
+    return 1.0, "B"
 
 
 PATIENCE = 2.0
-"""Seconds before the first sign of life: what is over sooner needs none."""
+"""Seconds before anything is shown: shorter work needs no progress."""
 
 INTERVAL = 5.0
 """Seconds between two lines of a log."""
 
 BAR_WIDTH = 16
-"""Columns; of eighty, the words need the rest."""
+"""Columns of the bar; the words need the rest of eighty."""
 
 
 class Work(Meter):
-    """``with reporter.work("sanitising") as advance: advance(n)``; another thread looks at the count and shows it."""
+    """``with reporter.work("sanitising") as advance: advance(n)``; another thread reads the meter and shows it."""
 
     __call__ = Meter.advance
 
@@ -146,14 +171,16 @@ class Work(Meter):
         limit: float | None,
     ) -> None:
         super().__init__(total, limit)
-        self._reporter, self._text, self._unit = reporter, text, unit
+        self._reporter = reporter
+        self._text = text
+        self._unit = unit
         self._step = Step("")
         self._ended = threading.Event()
         self._watcher: threading.Thread | None = None
         self._live: Any = None
 
     def step(self, step: Step) -> None:
-        """Where a search stands: one of `mechdesign.core.progress.Steps`."""
+        """The state of a search: one of `mechdesign.core.progress.Steps`."""
         self._step = step
         if step.done is not None and step.total is not None:
             self.at(step.done, step.total)
@@ -172,7 +199,7 @@ class Work(Meter):
             if self._watcher is not None:
                 self._watcher.join()
         finally:
-            # Even if Ctrl-C comes here: it gives the terminal its cursor back.
+            # This gives the terminal its cursor back, even if Ctrl-C comes during the join.
             if self._live is not None:
                 self._reporter.console = None
                 with suppress(OSError):
@@ -189,18 +216,19 @@ class Work(Meter):
             self._log()
 
     def _log(self) -> None:
-        at = self.read()
-        told = {
-            "done": at.done,
-            "total": at.total,
-            "unit": self._unit,
-            "seconds": round(at.seconds, 1),
-        }
-        told["rate"] = None if at.rate is None else float(f"{at.rate:.6g}")
-        told["seconds_left"] = (
-            None if at.seconds_left is None else round(at.seconds_left, 1)
+        reading = self.read()
+        rate = None if reading.rate is None else float(f"{reading.rate:.6g}")
+        left = reading.seconds_left
+        self._reporter.progress(
+            self._text,
+            done=reading.done,
+            total=reading.total,
+            unit=self._unit,
+            seconds=round(reading.seconds, 1),
+            rate=rate,
+            seconds_left=None if left is None else round(left, 1),
+            **self._step.figures,
         )
-        self._reporter.progress(self._text, **told, **self._step.figures)
 
     def _show(self) -> None:
         from rich.console import Console
@@ -208,49 +236,50 @@ class Work(Meter):
         from rich.spinner import Spinner
 
         spinner = Spinner("dots")
-        # Its proxies would send what belongs on standard output to the terminal of standard error.
-        how: dict[str, Any] = {
-            "redirect_stdout": False,
-            "redirect_stderr": False,
-            "transient": True,
-        }
-        how |= {"console": Console(stderr=True), "refresh_per_second": 5}
-        live = Live(get_renderable=lambda: self._drawn(spinner), **how)
+        # Without redirection: rich would send standard output to the terminal of standard error.
+        live = Live(
+            get_renderable=lambda: self._drawn(spinner),
+            console=Console(stderr=True),
+            refresh_per_second=5,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            transient=True,
+        )
         with suppress(OSError):
             self._live = live
             live.start(refresh=True)
             self._reporter.console = live.console
 
     def _drawn(self, spinner: Any) -> Any:
-        """One line: what, how far, how fast, how long yet."""
+        """One line: the work, how far it is, how fast, and the time left."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
-        at = self.read()
-        line = Table.grid(padding=(0, 1))
-        cells: list[Any] = [Text(self._text, no_wrap=True)]
-        if at.total is not None and at.done is not None:
-            cells.append(
-                ProgressBar(total=at.total, completed=at.done, width=BAR_WIDTH)
+        reading = self.read()
+        cells: list[Any] = []
+        name = Text(self._text, no_wrap=True)
+        if reading.total is not None and reading.done is not None:
+            bar = ProgressBar(
+                total=reading.total, completed=reading.done, width=BAR_WIDTH
             )
+            cells += [name, bar]
         else:
-            cells.insert(0, spinner)
-        times = f"{duration(at.seconds)} so far"
-        if at.seconds_left is not None:
-            times = f"{'at most ' if at.total is None else ''}{duration(at.seconds_left)} left"
-        # What a search has found comes last, for a narrow terminal cuts there.
-        words = [
-            amounts(at, self._unit),
-            times,
-            "" if self._step.done is not None else self._step.text,
-        ]
-        cells.append(
-            Text(
-                ", ".join(word for word in words if word),
-                no_wrap=True,
-                overflow="ellipsis",
-            )
-        )
+            cells += [spinner, name]
+        words = [amounts(reading, self._unit), _times(reading)]
+        if self._step.done is None:
+            # The findings of a search come last, because a narrow terminal cuts there.
+            words.append(self._step.text)
+        text = ", ".join(word for word in words if word)
+        cells.append(Text(text, no_wrap=True, overflow="ellipsis"))
+        line = Table.grid(padding=(0, 1))
         line.add_row(*cells)
         return line
+
+
+def _times(reading: Reading) -> str:
+    if reading.seconds_left is None:
+        return f"{duration(reading.seconds)} so far"
+    left = f"{duration(reading.seconds_left)} left"
+    # Without a total the time left is that until the limit.
+    return f"at most {left}" if reading.total is None else left
