@@ -296,3 +296,11 @@ def test_two_jobs_that_know_the_same_records(path, tmp_path, monkeypatch):
     sanitise_file(channel, source, tmp_path / "second.csv", ledger=path)
     *_, second = releases(Ledger(path))
     assert second.drawn == (other,)
+
+
+def test_a_transaction_is_on_disk_before_it_ends(path):
+    """After a power cut no record may be drawn a second time, so SQLite must wait for the disk (EXTRA, 3)."""
+    ledger = Ledger(path)
+    for connection in (ledger.changing, ledger.reading):
+        with connection() as db:
+            assert db.execute("PRAGMA synchronous").fetchone() == (3,)

@@ -212,3 +212,25 @@ def test_twins_looks_at_some_batches_only(monkeypatch):
     twins.add(400, batch(0, 400))
     assert looked[-1] == (0, 4)
     assert LEVEL == 1e-5
+
+
+@pytest.mark.parametrize(("errors", "nearly"), [(4, True), (6, False)])
+def test_a_column_stands_for_another_if_it_removes_95_percent_of_the_errors(
+    errors, nearly
+):
+    """Half the records are guessed right without the column, so that 200 of 400 errors can be removed.
+
+    The column leaves twice `errors` of them: 4 % or 6 % of 200.
+    """
+    symbols = ["a"] * 200 + ["b"] * 200
+    values = ["1"] * 200 + ["2"] * 200
+    values[:errors] = ["2"] * errors
+    values[-errors:] = ["1"] * errors
+    assert crossed(values, symbols, 50).stands_for() == nearly
+
+
+@pytest.mark.parametrize(("other", "same"), [(4, True), (6, False)])
+def test_a_copy_has_the_same_text_in_95_percent_of_the_records(other, same):
+    symbols = ["a", "b"] * 50
+    copy = ["c"] * other + symbols[other:]
+    assert crossed(copy, symbols, 50).same == same

@@ -228,6 +228,24 @@ def test_a_certificate_rounds_against_itself(adult):
     assert module.proven(odd, found.entropy, found.nmi).upper_bound_nmi == 1.0
 
 
+def test_a_certificate_allows_for_the_error_of_the_entropy(adult):
+    """The bound on NMI covers an entropy, and quotients, that are wrong by the stated relative error.
+
+    With b the bound on I's loss and H the entropy as computed, the true 1 - b / H may be as large as
+    1 - b / H (1 - e) + e, in exact arithmetic.
+    """
+    from fractions import Fraction
+
+    found = design(adult, ALIP.from_epsilon(1.0))
+    error = Fraction(4, 10**15)
+    for share in (0.01, 0.5, 0.99, 1.0):
+        envelope = replace(found.envelope, bound=share * found.entropy)
+        upper = module.proven(envelope, found.entropy, found.nmi).upper_bound_nmi
+        quotient = Fraction(envelope.bound) / Fraction(found.entropy)
+        # `copysign` and two roundings of doubles around it cost less than the last quarter of each error.
+        assert Fraction(upper) >= 1 - quotient * (1 - error * 3 / 4) + error * 3 / 4
+
+
 def test_the_certificate_says_what_the_search_cost(adult):
     details = design(
         adult, ALIP.from_epsilon(1.0), method="vertices"
