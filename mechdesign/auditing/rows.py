@@ -187,7 +187,7 @@ class LeafMasses:
         keys, weights = _sums(
             pairs * size + self.records.secrets[block.rows], block.weights
         )
-        owner, entries = _expanded(table, keys // size)
+        owner, entries = table.expanded(keys // size)
         products = weights[owner] * table.rows.values[entries].astype(object)
         reached = table.rows.indices[entries] * size + keys[owner] % size
         keys, sums = _sums(reached, products)
@@ -198,7 +198,7 @@ class LeafMasses:
 
     def _below(self, table: LevelTable, pairs: Integers, block: Block) -> Block:
         """The pairs of rows and prefixes that are one level longer, where something still depends on the row."""
-        owner, entries = _expanded(table, pairs)
+        owner, entries = table.expanded(pairs)
         slots = table.rows.indices[entries]
         moving = ~self.channel.tree.ends(block.level)[slots]
         owner = owner[moving]
@@ -217,15 +217,6 @@ def _sums(keys: Integers, values: NDArray[Any]) -> tuple[Integers, NDArray[Any]]
     ordered = keys[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     return ordered[starts], np.add.reduceat(values[order], starts)
-
-
-def _expanded(table: LevelTable, pairs: Integers) -> tuple[Integers, Integers]:
-    """For all entries of the rows of some pairs: which of the pairs they belong to, and their places."""
-    first = table.rows.indptr[pairs]
-    lengths = table.rows.indptr[pairs + 1] - first
-    owner = np.repeat(np.arange(len(pairs)), lengths)
-    before = np.cumsum(lengths) - lengths
-    return owner, np.arange(len(owner)) + np.repeat(first - before, lengths)
 
 
 class Extremes:

@@ -125,6 +125,14 @@ class LevelTable:
         place = np.minimum(place, len(self._keys) - 1)
         return np.where(self._keys[place] == keys, place, NO_PAIR)
 
+    def expanded(self, pairs: Integers) -> tuple[Integers, Integers]:
+        """For all entries of the rows of some pairs: to which of these pairs each belongs, and its place in `rows`."""
+        first = self.rows.indptr[pairs]
+        lengths = self.rows.indptr[pairs + 1] - first
+        owner = np.repeat(np.arange(len(pairs)), lengths)
+        before = np.cumsum(lengths) - lengths
+        return owner, np.arange(len(owner)) + np.repeat(first - before, lengths)
+
 
 @dataclass(frozen=True, eq=False)
 class RowTree:
