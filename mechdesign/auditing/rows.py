@@ -37,7 +37,9 @@ from mechdesign.tables.records import Records, bins_by_column
 BLOCK = 1 << 18
 """Pairs of row and prefix that are held at a time where they can be split (some 40 MB of Python integers)."""
 
-MEANS = "a promise about rows bounds single lifts: use alip, lip, ldp, max-lift or min-lift"
+MEANS = (
+    "a promise about rows bounds single lifts: use alip, lip, ldp, max-lift or min-lift"
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,9 @@ class RowAudit(Displayed):
         sides = ", ".join(
             f"{name} {at_most(value)}" for name, value in vars(self.achieved).items()
         )
-        return f"RowAudit({self.notion.text}, {self.promise}: {verdict}; achieved {sides})"
+        return (
+            f"RowAudit({self.notion.text}, {self.promise}: {verdict}; achieved {sides})"
+        )
 
     def summary(self) -> str:
         """The verdict, the worst row and what each level uses, as text."""
@@ -127,12 +131,10 @@ class Block:
             cut = int(np.searchsorted(self.nodes, middle, side="right"))
         if cut == len(self.nodes):
             return None
-        parts = (slice(None, cut), slice(cut, None))
-        one, other = (
-            Block(self.level, self.rows[part], self.nodes[part], self.weights[part])
-            for part in parts
-        )
-        return one, other
+        return self._part(slice(None, cut)), self._part(slice(cut, None))
+
+    def _part(self, part: slice) -> Block:
+        return Block(self.level, self.rows[part], self.nodes[part], self.weights[part])
 
 
 class LeafMasses:
@@ -274,7 +276,7 @@ class Extremes:
 def demands_by_stratum(
     channel: RowChannel, records: Records, strata: Integers, notion: Notion
 ) -> list[Demand]:
-    """The prior and the budgets of every stratum; a relative promise leaves out symbols that a stratum does not have."""
+    """The prior and the budgets of every stratum; with a relative promise the prior is the stratum's own."""
     limits = notion.limits
     if limits.mean is not None:
         raise InputError(f"{notion.name} bounds averages: {MEANS}")
@@ -294,7 +296,11 @@ def demands_by_stratum(
 
 
 def table_on(
-    channel: RowChannel, table: Any = None, *, weight: str | None = None, missing: Any = "refuse"
+    channel: RowChannel,
+    table: Any = None,
+    *,
+    weight: str | None = None,
+    missing: Any = "refuse",
 ) -> Records:
     """The rows of a table over the columns of a channel; those that the channel carries where none is given."""
     if table is None:

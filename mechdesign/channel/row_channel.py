@@ -220,11 +220,20 @@ class RowChannel(Displayed):
         """(records,) stratum of each row of codes of the given columns, -1 for a combination that is not known."""
         if not self.given:
             return np.zeros(len(codes), dtype=np.int64)
-        sizes = tuple(map(len, self.given))
-        keys = np.ravel_multi_index(tuple(np.array(self.strata).T), sizes)
-        wanted = np.ravel_multi_index(tuple(codes.T), sizes)
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where(keys[place] == wanted, place, -1)
+        strata = np.array(self.strata, dtype=np.int64)
+        known = np.zeros(len(strata), dtype=np.int64)
+        found = np.zeros(len(codes), dtype=np.int64)
+        # Column by column the rank of the combination so far: products of all sizes could overflow.
+        for k, variable in enumerate(self.given):
+            keys, ranks = np.unique(
+                known * len(variable) + strata[:, k], return_inverse=True
+            )
+            wanted = found * len(variable) + codes[:, k]
+            place = np.minimum(keys.searchsorted(wanted), len(keys) - 1)
+            found = np.where((found >= 0) & (keys[place] == wanted), place, -1)
+            known = ranks.ravel().astype(np.int64)
+        # Strata ascend, so the last rank is the stratum.
+        return found
 
     def texts_of(self, level: int, output: int) -> tuple[str, ...]:
         """What is released for an output of a level: a text for each column, or one label with free outputs."""
@@ -309,9 +318,7 @@ class RowChannel(Displayed):
             start = end
         return tuple(codes)
 
-    def _entries(
-        self, level: int, node: int, code: int
-    ) -> list[tuple[int, int, int]]:
+    def _entries(self, level: int, node: int, code: int) -> list[tuple[int, int, int]]:
         """Output, child and integer of every entry of a symbol's row at a node."""
         table = self.tree.levels[level]
         if table.constant[node]:
@@ -325,9 +332,7 @@ class RowChannel(Displayed):
                     "the channel does not know this combination of symbols: no record of its table has it with "
                     f"{quoted(self.levels[level].names[code])} of {quoted(','.join(self.levels[level].columns))}"
                 )
-            span = slice(
-                int(table.rows.indptr[pair]), int(table.rows.indptr[pair + 1])
-            )
+            span = slice(int(table.rows.indptr[pair]), int(table.rows.indptr[pair + 1]))
             slots = table.rows.indices[span].tolist()
             values = table.rows.values[span].tolist()
         outputs = table.slot_outputs[slots].tolist()

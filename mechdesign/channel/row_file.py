@@ -126,13 +126,14 @@ def content(channel: RowChannel) -> dict[str, Any]:
     values: dict[str, Any] = {
         "sensitive": _labels(channel.sensitive),
         "given": [_labels(variable) for variable in channel.given],
-        "levels": [
-            _level_labels(channel, k) for k in range(len(channel.levels))
-        ],
+        "levels": [_level_labels(channel, k) for k in range(len(channel.levels))],
         "strata": channel.strata,
         "roots": channel.tree.roots.tolist(),
         "denominator": DENOMINATOR,
-        "tree": [_nodes(table, channel.tree, k) for k, table in enumerate(channel.tree.levels)],
+        "tree": [
+            _nodes(table, channel.tree, k)
+            for k, table in enumerate(channel.tree.levels)
+        ],
         "promise": record.promise,
         "objective": record.objective,
     }
@@ -250,7 +251,9 @@ def _channel(version: int, document: RowChannelDocument) -> RowChannel:
 def _variable(labels: LevelLabels, where: str) -> Variable:
     unknown = [name for name in labels.bins if name not in labels.columns]
     if unknown:
-        raise InputError(f"{where}: bins for a column {listed(unknown)} that is not there")
+        raise InputError(
+            f"{where}: bins for a column {listed(unknown)} that is not there"
+        )
     bins = tuple(labels.bins.get(name) for name in labels.columns)
     if not labels.bins:
         bins = ()
@@ -267,7 +270,9 @@ def _tree(value: Any, sizes: Sequence[int], roots: tuple[int, ...]) -> RowTree:
     tables: list[LevelTable] = []
     for k, (nodes, size) in enumerate(zip(levels, sizes, strict=True)):
         last = k + 1 == len(sizes)
-        tables.append(_level_table(_list(nodes, f"tree[{k}]"), size, f"tree[{k}]", last))
+        tables.append(
+            _level_table(_list(nodes, f"tree[{k}]"), size, f"tree[{k}]", last)
+        )
     return RowTree(np.array(roots, dtype=np.int64), tuple(tables))
 
 
@@ -279,7 +284,9 @@ def _level_table(nodes: list[Any], size: int, place: str, last: bool) -> LevelTa
     slots = 0
     for k, node in enumerate(nodes):
         where = f"{place}[{k}]"
-        if not isinstance(node, Mapping) or sorted(cast("Any", node)) != list(NODE_KEYS):
+        if not isinstance(node, Mapping) or sorted(cast("Any", node)) != list(
+            NODE_KEYS
+        ):
             raise InputError(f"{where} must have inputs, outputs, children and rows")
         entry = cast("Mapping[str, Any]", node)
         inputs.append(_integers(entry["inputs"], f"{where}.inputs"))

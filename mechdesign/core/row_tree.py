@@ -87,9 +87,7 @@ class LevelTable:
             )
         for row, total in enumerate(self.rows.row_sums()):
             if total != DENOMINATOR:
-                raise InputError(
-                    f"{place}: row {row + 1} sums to {total}, not to 2^53"
-                )
+                raise InputError(f"{place}: row {row + 1} sums to {total}, not to 2^53")
         used = np.zeros(len(self.slot_nodes), dtype=np.bool_)
         used[self.rows.indices] = True
         used[self._slots_of_constants] = True

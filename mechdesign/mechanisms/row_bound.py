@@ -19,7 +19,7 @@ from mechdesign.auditing.demands import Demand, allowed_sides
 from mechdesign.core.errors import MechdesignError
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.result import Search
-from mechdesign.mechanisms.row_budgets import RELATIVE, Stratum
+from mechdesign.mechanisms.row_budgets import RELATIVE, Stratum, limits_of
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -111,7 +111,9 @@ def _stratum_bound(
     if promise == RELATIVE and len(present) == 1:
         return 1.0
     try:
-        rules = Rules(joint, notion, _demands(records, given, present, counts, notion, promise))
+        rules = Rules(
+            joint, notion, _demands(records, given, present, counts, notion, promise)
+        )
         found = optimal(rules, Search(gap=GAP, time_limit=seconds))
     except (MechdesignError, SolverError):
         return 1.0
@@ -145,4 +147,4 @@ def _demands(
     names = [records.sensitive.names[s] for s in symbols]
     lower = [sides[s][0] for s in symbols]
     upper = [sides[s][1] for s in symbols]
-    return [Demand(rows, sums, names, lower, upper, notion.limits.ratio)]
+    return [Demand(rows, sums, names, lower, upper, limits_of(notion).ratio)]

@@ -1,9 +1,9 @@
 """What a promise about released rows asks of the nodes of a tree: bounds of lifts by stratum, level and symbol.
 
-With the prior of the promise (P(s) for a total one, P(s|k) for a relative one in the stratum k), the lift of a prefix
-is P(s | prefix) / prior. A leaf must keep the budgets of the notion. A prefix is a mean of its leaves, so it keeps them,
-too; how much of a budget each level may spend is free, and is given by *shares* c_1 <= .. <= c_k = 1. With a the lift of
-the stratum itself, which is 1 for a relative promise,
+With the prior of the promise (P(s) for a total one, P(s|k) for a relative one in the stratum k), the lift of a
+prefix is P(s | prefix) / prior. A leaf must keep the budgets of the notion. A prefix is a mean of its leaves, so
+it keeps them, too; how much of a budget each level may spend is free, and is given by *shares*
+c_1 <= .. <= c_k = 1. With a the lift of the stratum itself, which is 1 for a relative promise,
 
     log upper bound at level j = max(log a, 0) + c_j (eps_u - max(log a, 0)),
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import allowed_sides
 from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.limits import LiftLimits
 from mechdesign.core.numbers import about, quoted
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
@@ -87,16 +88,20 @@ def check_promise(promise: str) -> None:
         raise InputError(f"promise ({quoted(promise)}) must be total or relative")
 
 
-def check_notion(notion: Notion) -> None:
-    """Refuse notions that bound averages: along a path of a tree only single lifts multiply."""
-    if notion.limits.mean is not None:
+def limits_of(notion: Notion) -> LiftLimits:
+    """The limits of a notion on single lifts; others are refused, for along a path of a tree only lifts multiply."""
+    limits = notion.limits
+    if not isinstance(limits, LiftLimits):
         raise InputError(
             f"{notion.name} bounds averages; a promise about rows needs bounds on single lifts: use alip, lip, ldp, "
             "max-lift or min-lift"
         )
+    return limits
 
 
-def strata_of(records: Records, given: int, notion: Notion, promise: str) -> list[Stratum]:
+def strata_of(
+    records: Records, given: int, notion: Notion, promise: str
+) -> list[Stratum]:
     """The strata in the order of their codes; the first `given` groups of the records are released as they are.
 
     Raises
@@ -104,9 +109,8 @@ def strata_of(records: Records, given: int, notion: Notion, promise: str) -> lis
     NotPrivate
         If the given columns alone break a total promise; the message names the worst stratum and the two remedies.
     """
-    check_notion(notion)
+    limits = limits_of(notion)
     check_promise(promise)
-    limits = notion.limits
     sides = allowed_sides(records.sensitive, notion)
     eps_l = np.array([lower for lower, _ in sides])
     eps_u = np.array([upper for _, upper in sides])

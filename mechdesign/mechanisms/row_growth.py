@@ -1,9 +1,10 @@
 """Growing the tree of a row channel: from the stratum down, the heaviest prefix first.
 
-A prefix carries weights of the distinct rows, P(row, prefix). They give the law of the next level, the node's channel
-is made for this law (`row_node`), and a child's weights are weights * W(y|x). What prefixes are worth is proportional to
-their mass, so they are taken in the order of mass: whenever time is over, or a prefix has less than the least mass, the
-rest of it is released as a constant, which keeps every promise (docs/rows-theory.md, proposition 2).
+A prefix carries weights of the distinct rows, P(row, prefix). They give the law of the next level, the node's
+channel is made for this law (`row_node`), and a child's weights are weights * W(y|x). What prefixes are worth is
+proportional to their mass, so they are taken in the order of mass: whenever time is over, or a prefix has less than
+the least mass, the rest of it is released as a constant, which keeps every promise (docs/rows-theory.md,
+proposition 2).
 """
 
 from __future__ import annotations
@@ -199,7 +200,8 @@ class RowGrowth:
         shares = rows / DENOMINATOR
         released = table.masses @ shares
         within = sum(
-            share * entropy(row) for share, row in zip(table.masses, shares, strict=True)
+            share * entropy(row)
+            for share, row in zip(table.masses, shares, strict=True)
         )
         information[level] += mass * (entropy(released) - within)
         if self.objective == TRUTH:

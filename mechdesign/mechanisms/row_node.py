@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -109,15 +108,18 @@ class NodePrograms:
         if _keeps(table, identity, reachable(bounds, own, MARGIN / 2)):
             return (identity * DENOMINATOR).astype(np.int64)
         inner = reachable(bounds, own, MARGIN)
-        if self.objective == TRUTH:
-            shares = self._least_change(table, inner)
-        else:
-            shares = self._envelope(table, inner)
+        shares = self._shares(table, inner)
         if shares is not None:
             rows = _repaired(table, shares, reachable(bounds, own, MARGIN / 2))
             if rows is not None:
                 return rows
         return self._constant(table)
+
+    def _shares(self, table: NodeTable, bounds: Bounds) -> Array | None:
+        """W(y|x) in floating point by the objective; None where the solver has no answer."""
+        if self.objective == TRUTH:
+            return self._least_change(table, bounds)
+        return self._envelope(table, bounds)
 
     def _constant(self, table: NodeTable) -> Integers:
         """One output for all: with the objective truth the symbol of the largest mass."""
@@ -241,7 +243,9 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     program.col_cost_ = cost
     program.col_lower_ = np.zeros(columns)
     program.col_upper_ = np.full(columns, highspy.kHighsInf)
-    program.row_lower_ = np.concatenate([np.ones(n), np.full(n * m, -highspy.kHighsInf)])
+    program.row_lower_ = np.concatenate(
+        [np.ones(n), np.full(n * m, -highspy.kHighsInf)]
+    )
     program.row_upper_ = np.concatenate([np.ones(n), np.zeros(n * m)])
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     program.a_matrix_.start_ = starts.astype(np.int32)

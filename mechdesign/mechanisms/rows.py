@@ -29,8 +29,8 @@ from mechdesign.mechanisms.row_bound import RowBound, upper_bound
 from mechdesign.mechanisms.row_budgets import (
     TOTAL,
     Stratum,
-    check_notion,
     check_promise,
+    limits_of,
     strata_of,
 )
 from mechdesign.mechanisms.row_growth import Grown, RowGrowth, entropy
@@ -81,7 +81,7 @@ class RowRequest:
 
     def __post_init__(self) -> None:
         expected("notion", self.notion, Notion, "; write one, as in LIP(0.5)")
-        check_notion(self.notion)
+        limits_of(self.notion)
         check_promise(self.promise)
         if self.objective not in OBJECTIVES:
             raise InputError(
@@ -459,7 +459,9 @@ class RowSearch:
                 "the given columns use up the promise to the last digit: release them as levels in place of giving "
                 "them (--release), or promise relative to them (--promise relative)"
             )
-        raise SolverFailure(f"no tree passed the exact audit ({worst}); use a larger budget")
+        raise SolverFailure(
+            f"no tree passed the exact audit ({worst}); use a larger budget"
+        )
 
     def channel_of(self, grown: Grown, trial: Trial) -> RowChannel:
         """The channel of a tree, with its table in the order of the levels."""
@@ -535,7 +537,9 @@ class RowSearch:
         record = replace(
             channel.record,
             achieved=dict(vars(audit.achieved)),
-            utility={name: value for name, value in utility.items() if value is not None},
+            utility={
+                name: value for name, value in utility.items() if value is not None
+            },
             certificate=certificate,
         )
         return RowDesign(
@@ -563,7 +567,7 @@ def _entropy_of(records: Records, groups: int) -> float:
     if not groups:
         return 0.0
     _, place = np.unique(records.codes[:, :groups], axis=0, return_inverse=True)
-    return entropy(np.bincount(place.ravel(), records.masses))
+    return entropy(np.bincount(place.ravel(), records.masses).astype(np.float64))
 
 
 def _budgets(records: Records, notion: Notion) -> tuple[SymbolBudgets, ...]:

@@ -50,23 +50,52 @@ class ReleasableRows(Protocol):
     """What is needed of a row channel, which stands above this package."""
 
     @property
-    def given(self) -> tuple[Variable, ...]: ...
+    def given(self) -> tuple[Variable, ...]:
+        """Columns that are released as they are."""
+        ...
+
     @property
-    def levels(self) -> tuple[Variable, ...]: ...
+    def levels(self) -> tuple[Variable, ...]:
+        """Inputs of each level."""
+        ...
+
     @property
-    def labels(self) -> tuple[tuple[str, ...], ...]: ...
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """Outputs of each level."""
+        ...
+
     @property
-    def strata(self) -> tuple[tuple[int, ...], ...]: ...
+    def strata(self) -> tuple[tuple[int, ...], ...]:
+        """Combinations of given symbols, each with a root of the tree."""
+        ...
+
     @property
-    def tree(self) -> RowTree: ...
+    def tree(self) -> RowTree:
+        """The nodes."""
+        ...
+
     @property
-    def table(self) -> Table | None: ...
+    def table(self) -> Table | None:
+        """Rows that the channel was designed for; None in a public one."""
+        ...
+
     @property
-    def released_columns(self) -> tuple[str, ...]: ...
+    def released_columns(self) -> tuple[str, ...]:
+        """Columns that are needed of a record."""
+        ...
+
     @property
-    def output_columns(self) -> tuple[str, ...]: ...
-    def strata_of(self, codes: Integers) -> Integers: ...
-    def texts_of(self, level: int, output: int) -> tuple[str, ...]: ...
+    def output_columns(self) -> tuple[str, ...]:
+        """Columns that are written."""
+        ...
+
+    def strata_of(self, codes: Integers) -> Integers:
+        """Stratum of every row of given codes, -1 where it is unknown."""
+        ...
+
+    def texts_of(self, level: int, output: int) -> tuple[str, ...]:
+        """What is written for an output of a level."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -107,12 +136,10 @@ class LevelSampler:
             lengths = [len(values) for values in marginals]
             starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
             first = np.repeat(table.first_slot[proper], lengths)
-            within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+            within = np.arange(int(starts[-1])) - np.repeat(starts[:-1], lengths)
             parts.append((starts, first + within, np.concatenate(marginals)))
             self._other_rows[proper] = pairs + len(constants) + np.arange(len(proper))
-        self.sampler = Sampler(
-            _stacked(parts, len(table.slot_nodes)), DENOMINATOR
-        )
+        self.sampler = Sampler(_stacked(parts, len(table.slot_nodes)), DENOMINATOR)
         self.outputs = table.slot_outputs.astype(np.int32)
         self.children = table.slot_children
         self._places = self._dense()
@@ -175,7 +202,10 @@ class RowRelease:
     ) -> None:
         self.channel = channel
         self.policy = policy or Policy()
-        for name, rule in (("unknown", self.policy.unknown), ("null", self.policy.null)):
+        for name, rule in (
+            ("unknown", self.policy.unknown),
+            ("null", self.policy.null),
+        ):
             if rule not in (REFUSE, MARGINAL):
                 raise InputError(
                     f"{name} ({quoted(rule)}) must be refuse or marginal for a channel of rows"
@@ -390,7 +420,7 @@ def marginal_rows(channel: ReleasableRows) -> list[list[Integers]]:
         owner, entries = table.expanded(pairs)
         slots = table.rows.indices[entries]
         weights = weights[owner] * (table.rows.values[entries] / DENOMINATOR)
-        masses = np.bincount(slots, weights, len(table.slot_nodes))
+        masses = np.bincount(slots, weights, len(table.slot_nodes)).astype(np.float64)
         by_level.append(_node_rows(table, masses))
         rows = rows[owner]
         nodes = table.slot_children[slots]

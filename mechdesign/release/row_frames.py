@@ -71,9 +71,7 @@ def _frame_of(table: Any, columns: dict[str, Any]) -> Any:
     if implementation.is_polars():
         import polars as pl
 
-        return pl.DataFrame(
-            [series.alias(name) for name, series in columns.items()]
-        )
+        return pl.DataFrame([series.alias(name) for name, series in columns.items()])
     import pandas as pd
 
     return pd.DataFrame(columns, index=table.to_native().index)
