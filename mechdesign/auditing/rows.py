@@ -125,7 +125,7 @@ class Block:
 
     def halves(self) -> tuple[Block, Block] | None:
         """Two blocks with different nodes; None where all pairs belong to one."""
-        middle = self.nodes[len(self.nodes) // 2]
+        middle = int(self.nodes[len(self.nodes) // 2])
         cut = int(np.searchsorted(self.nodes, middle))
         if cut == 0:
             cut = int(np.searchsorted(self.nodes, middle, side="right"))
@@ -358,7 +358,7 @@ def audit_rows(
     by_level = [Extremes() for _ in channel.levels]
     for level, slots, sums in masses:
         extremes = by_level[level]
-        own = strata[level][slots].tolist()
+        own: list[int] = strata[level][slots].tolist()
         for slot, stratum, values in zip(
             slots.tolist(), own, sums.tolist(), strict=True
         ):

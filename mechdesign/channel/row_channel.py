@@ -307,14 +307,7 @@ class RowChannel(Displayed):
         start = 0
         for variable in self.groups:
             end = start + len(variable.columns)
-            cells = [
-                encode([text], name)
-                for text, name in zip(texts[start:end], variable.columns, strict=True)
-            ]
-            code = int(positions_of(cells, variable)[0])
-            if code < 0:
-                raise unknown_at(0, cells, variable)
-            codes.append(code)
+            codes.append(_code_of(variable, texts[start:end]))
             start = end
         return tuple(codes)
 
@@ -418,6 +411,20 @@ class RowChannel(Displayed):
         from mechdesign.channel import row_file
 
         return row_file.read(path)
+
+
+def _code_of(variable: Variable, texts: Sequence[str]) -> int:
+    """The symbol of the texts of a record: numbers of a column with bins, or labels of the bins."""
+    own = variable.index.get(tuple(texts))
+    if own is not None:
+        return own
+    cells = [
+        encode([text], name) for text, name in zip(texts, variable.columns, strict=True)
+    ]
+    code = int(positions_of(cells, variable)[0])
+    if code < 0:
+        raise unknown_at(0, cells, variable)
+    return code
 
 
 def _public_variable(variable: Variable) -> Variable:

@@ -2,8 +2,8 @@
 
 A split is a vector of shares; what a level may use is their running sum. No split is best for every table: the
 first level has most symbols to keep at one node, the last ones have many small nodes, and what a level leaves unused
-is there for those below it (`row_budgets`). So several are tried on coarse trees, which stop at a larger least mass, and the best
-one is refined share by share while there is time.
+is there for those below it (`row_budgets`). So several are tried on coarse trees, which stop at a larger least mass,
+and the best one is refined share by share while there is time.
 """
 
 from __future__ import annotations
