@@ -103,7 +103,7 @@ def test_every_public_name_resolves_and_is_listed(name):
 
 def test_public_names_are_the_objects_of_their_modules():
     assert md.design is import_module("mechdesign.mechanisms").design
-    assert md.audit is import_module("mechdesign.auditing.population").audit
+    assert md.audit is import_module("mechdesign.auditing.either").audit
     assert md.Channel is import_module("mechdesign.channel.channel").Channel
 
 

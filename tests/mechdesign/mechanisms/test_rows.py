@@ -17,15 +17,37 @@ from mechdesign.mechanisms.row_splits import best_split, cumulative, first_split
 from mechdesign.tables.records import Records
 from tests.oracles import released_rows as oracle
 
-ADULT = (
-    "age workclass fnlwgt education education-num marital occupation relationship race sex gain loss hours country "
-    "income"
-).split()
+ADULT = [
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "gain",
+    "loss",
+    "hours",
+    "country",
+    "income",
+]
 BINS = {
     "hours": "0,20,35,40,41,50,60,inf",
     "age": "0,25,35,45,55,65,75,inf",
 }
-ORDER = "education occupation hours workclass age sex marital country".split()
+ORDER = [
+    "education",
+    "occupation",
+    "hours",
+    "workclass",
+    "age",
+    "sex",
+    "marital",
+    "country",
+]
 
 
 @pytest.fixture(scope="session")
