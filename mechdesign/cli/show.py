@@ -8,6 +8,7 @@ import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
+from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign show channel.json        For other tools:  mechdesign show channel.json --csv > W.csv"
 
@@ -43,6 +44,16 @@ def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
     from mechdesign.report.record import channel_record
     from mechdesign.report.terminal import channel_text, matrix_csv
 
-    channel = md.Channel.load(path)
+    channel = md.load(path)
+    if isinstance(channel, md.RowChannel):
+        if as_csv:
+            raise InputError(
+                f"{path} is a channel of rows, which has no single matrix: leave --csv out"
+            )
+        from mechdesign.report.rows import row_channel_record, row_channel_text
+
+        rows = channel
+        common.answer(lambda: row_channel_record(rows), lambda: row_channel_text(rows))
+        return
     text = matrix_csv if as_csv else channel_text
     common.answer(lambda: channel_record(channel), lambda: text(channel))
