@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 from mechdesign.notions import from_record
+from mechdesign.release.drawing import Release, key_of
+from mechdesign.release.draws import Identifiers, Key, RowNumbers
+from mechdesign.release.policies import Policy
+from mechdesign.tables.columns import rebuild, values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.variable import Variable
-
-if TYPE_CHECKING:
-    from mechdesign.release.draws import Key
-    from mechdesign.release.policies import Policy
 
 DENOMINATOR = 2**53
 """Common denominator of every designed channel: its probabilities are doubles without rounding."""
@@ -159,9 +159,14 @@ class Channel(Displayed):
         """`rows` with their sparse structure."""
         return IntegerRows.of(self.rows)
 
-    @cached_property
+    # A Protocol's property accepts a property only, therefore the caches lie behind properties.
+    @property
     def matrix(self) -> Array:
         """(|X|, outputs) array of W(y|x), each entry correctly rounded (exact for denominator 2**53)."""
+        return self._cached_matrix
+
+    @cached_property
+    def _cached_matrix(self) -> Array:
         values = self.integers.dense / float(self.denominator)
         values.setflags(write=False)
         return values
@@ -173,9 +178,13 @@ class Channel(Displayed):
         scale = sum(masses)
         return np.array([mass / scale for mass in masses])
 
-    @cached_property
+    @property
     def posteriors(self) -> Array:
         """(outputs, |X|) array of P(x|y) under the joint; raises as `output_masses` does."""
+        return self._cached_posteriors
+
+    @cached_property
+    def _cached_posteriors(self) -> Array:
         values = np.zeros((len(self.outputs), len(self.useful)))
         for row, (at, masses) in zip(values, self.behind, strict=True):
             total = sum(masses)
@@ -218,6 +227,14 @@ class Channel(Displayed):
         """Symbols that no record of its table had and that its promise covers if they are released as the marginal."""
         return (self.record.confidence or {}).get("unseen", 0)
 
+    @property
+    def distance(self) -> Literal["absolute", "squared"] | None:
+        """The distance between numbers that the channel was designed to make least; None for other objectives."""
+        objective = self.record.objective
+        if objective is None:
+            return None
+        return objective.distance
+
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
         return replace(self, record=record)
@@ -257,10 +274,6 @@ class Channel(Displayed):
         InputError
             On a symbol that the channel does not know or a null, unless the policy has a rule for it.
         """
-        from mechdesign.release.drawing import Release, key_of
-        from mechdesign.release.draws import Identifiers, RowNumbers
-        from mechdesign.tables.columns import rebuild, values_of
-
         cells = values_of(column, self.useful)
         count = len(cells[0])
         records = (

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import about, fraction_of, quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
-from mechdesign.release.sampling import Releasable, Sampler
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.sampling import Sampler
 from mechdesign.tables.bins import DAY, Bins, Kind, middle_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -202,16 +203,14 @@ def distance_text(distance: float, kind: str) -> str:
 
 def moved(channel: Releasable) -> tuple[Moved, ...]:
     """Of every column in bins, and of numbers that are moved the least; nothing for a public channel."""
-    objective, known, joint = (
-        channel.record.objective,
-        symbols_released(channel),
-        channel.joint,
-    )
+    known = symbols_released(channel)
+    joint = channel.joint
     if joint is None or any(
         bins is not None and bins.values is None for bins in channel.useful.bins
     ):
         return ()
-    if objective and objective.distance and known and not any(channel.useful.bins):
+    is_distance = channel.distance is not None
+    if is_distance and known and not any(channel.useful.bins):
         return (_symbols_moved(channel, joint, known),)
     found: list[Moved] = []
     for part, (column, bins) in enumerate(

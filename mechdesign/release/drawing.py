@@ -32,7 +32,8 @@ from mechdesign.release.binned import (
 )
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
-from mechdesign.release.sampling import Releasable, Sampler
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.sampling import Sampler
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
 REMEMBERED = 1 << 22

@@ -15,7 +15,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted, repeated
 from mechdesign.formats.cells import Encoded
-from mechdesign.release.sampling import Releasable, Sampler
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.sampling import Sampler
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

@@ -7,7 +7,6 @@ cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.release.draws import Draws
-
-if TYPE_CHECKING:
-    from mechdesign.channel.channel import Channel
-
-Releasable: TypeAlias = "Channel"
-"""A channel, which stands above this package and calls it."""
+from mechdesign.release.protocol import Releasable as Releasable
 
 CHUNK = 1 << 16
 """Records drawn at a time: the arrays of one chunk stay in the processor's cache."""
