@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.frequencies import check_level
 from mechdesign.analysis.model import (
     Codes,
     Estimator,
@@ -25,6 +24,7 @@ from mechdesign.analysis.model import (
     prior_of,
     release_model,
 )
+from mechdesign.analysis.score_intervals import check_level
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
