@@ -8,8 +8,8 @@ or, for notions on averages over S, that the mean of each output is at most its 
 floating point. Lifts are quotients of integers, formed anew from the counts of the joint table and the rows of the
 channel. Their logarithms are enclosed in Arb balls at growing precision until the ball lies between two neighbouring
 doubles; the upper one is the budget that is used (`auditing.demands.log_upper`, `budget_used`). Rounding is outward,
-so that a budget that is reported as achieved always holds; and because the true value is no double, it is at most a
-budget exactly where the reported one is, so that rounding never changes a verdict.
+so that a budget that is reported as achieved always holds. The true value is 0, infinite, or no double at all, so it
+is at most a budget exactly where the reported one is: rounding never changes a verdict.
 
 This module knows neither the polytopes nor the solvers that designed the channel: one mistake cannot hide in both.
 """
