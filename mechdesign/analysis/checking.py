@@ -57,7 +57,8 @@ def multinomial_test(counts: Counts, probabilities: Array) -> Part:
     apart into a tree of conditional binomials, whose exact p-values are valid given all above them, so that Fisher's
     sum of their logarithms is valid, too; and each label is tested alone (Bonferroni), which sees a single odd one.
     """
-    n, k = int(counts.sum()), len(counts)
+    n = int(counts.sum())
+    k = len(counts)
     if n == 0 or k == 1:
         return Part(1.0, np.empty(0), "exact multinomial")
     if math.comb(n + k - 1, k - 1) <= MOST_OUTCOMES:
@@ -122,8 +123,11 @@ def tree_p_values(counts: Counts, probabilities: Array) -> Array:
     order = np.argsort(-probabilities, kind="stable")
     below = np.concatenate([[0], np.cumsum(counts[order])])
     mass = np.concatenate([[0.0], np.cumsum(probabilities[order])])
-    hits, trials, chances = list[int](), list[int](), list[float]()
-    spans, records = [(0, len(counts))], int(below[-1])
+    hits = list[int]()
+    trials = list[int]()
+    chances = list[float]()
+    spans = [(0, len(counts))]
+    records = int(below[-1])
     while spans:
         low, high = spans.pop()
         middle = int(np.searchsorted(mass, (mass[low] + mass[high]) / 2.0))
@@ -140,7 +144,8 @@ def tree_p_values(counts: Counts, probabilities: Array) -> Array:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values (Holm 1979): rejecting those at most a keeps the chance of any false rejection at most a."""
     values = np.asarray(p_values)
-    order, left = np.argsort(values, kind="stable"), np.arange(len(values), 0, -1)
+    order = np.argsort(values, kind="stable")
+    left = np.arange(len(values), 0, -1)
     adjusted = np.empty(len(values))
     adjusted[order] = np.maximum.accumulate(np.minimum(1.0, left * values[order]))
     return adjusted.tolist()

@@ -236,10 +236,12 @@ def count_pairs(
         ]
         olds = slices(before, file.useful, common)
         news = slices(after, file.columns, [*common, *file.identity])
-        gone, come = 0, 0
+        gone = 0
+        come = 0
         for old, new in pairs(olds, news):
             if old is None or new is None:
-                gone, come = gone + len(old or ()), come + len(new or ())
+                gone = gone + len(old or ())
+                come = come + len(new or ())
                 continue
             ys = counting.label_codes(new)
             cells = [

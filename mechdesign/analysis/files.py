@@ -88,7 +88,8 @@ def check_release(
         If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
     """
     channel, released = _in_order(channel, released)
-    level, policy = checking.check_chance(level), policy or counting.STRICT
+    level = checking.check_chance(level)
+    policy = policy or counting.STRICT
     hidden = None if keep_sensitive else correlated
     own: dict[str, Any] = {
         "ignored": tuple(ignored),
@@ -106,7 +107,8 @@ def check_release(
     )
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
     if original is not None and _is_shuffled(released):
-        original, any_data = None, True
+        original = None
+        any_data = True
         notices.append(_SHUFFLED)
     if original is None:
         counted = counting.count_release(file)
@@ -119,7 +121,8 @@ def check_release(
             file, original, channel.useful, rows > 0.0, policy
         )
         names = (*model.symbols, "(missing)", "(unknown)")
-        test, also = checking.check_pairs(names, rows, counted.counts, level), None
+        test = checking.check_pairs(names, rows, counted.counts, level)
+        also = None
         told = (
             [_NOT_PAIRED]
             if any(found.kind == "rows" for found in counted.findings)

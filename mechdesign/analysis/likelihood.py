@@ -174,7 +174,8 @@ def _newton(problem: _Likelihood, p: Array) -> Array:
 def _polished(rows: Array, wanted: Array, target: Array) -> Array:
     """The same minimiser to full accuracy: its support is known, and there the sum is 1 exactly, not by a weight."""
     inside = np.flatnonzero(target)
-    part, ones = rows[:, inside], np.ones((1, len(inside)))
+    part = rows[:, inside]
+    ones = np.ones((1, len(inside)))
     system = np.block([[part.T @ part, ones.T], [ones, np.zeros((1, 1))]])
     right = np.append(part.T @ (wanted - part @ target[inside]), 0.0)
     shift = np.linalg.lstsq(system, right, rcond=None)[0][:-1]

@@ -106,7 +106,8 @@ def log_norm(
     largest = max(exact)
     if math.isinf(order):
         return arb(largest).log()
-    mean, exponent = arb(0), arb(order)
+    mean = arb(0)
+    exponent = arb(order)
     for weight, value in zip(weights, exact, strict=True):
         if value == largest:
             mean += weight

@@ -56,12 +56,14 @@ class Sampler:
         x = np.repeat(np.arange(rows, dtype=np.int64), self._buckets)
         first = np.tile(np.arange(self._buckets, dtype=np.int64) << self._shift, rows)
         last = np.minimum(first + ((1 << self._shift) - 1), self.denominator - 1)
-        low, high = self._search(x, first), self._search(x, last)
+        low = self._search(x, first)
+        high = self._search(x, last)
         return np.where(low == high, low, -1).astype(np.int32)
 
     def _search(self, codes: Integers, numbers: Integers) -> Integers:
         """The output y with cumulated(y - 1) <= u < cumulated(y), by bisection in the row of each code."""
-        low, high = self._starts[codes], self._starts[codes + 1] - 1
+        low = self._starts[codes]
+        high = self._starts[codes + 1] - 1
         for _ in range(self._steps):
             middle = (low + high) >> 1
             right = self._above[middle] <= numbers
