@@ -15,12 +15,10 @@ from mechdesign.core.files import reason
 HELD = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
 """Error numbers by which the systems report that another process holds the lock."""
 
-OPEN_FLAGS = os.O_RDWR | os.O_CREAT
-
 if sys.platform == "win32":
     import msvcrt
 
-    OPEN_FLAGS |= os.O_BINARY
+    OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_BINARY
 
     _BEYOND = 1 << 40
     """Offset of the locked byte.
@@ -37,7 +35,7 @@ else:
     import fcntl
 
     # A link or a pipe of another user under this name could redirect or block the output.
-    OPEN_FLAGS |= os.O_NOFOLLOW | os.O_NONBLOCK
+    OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
     def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -242,9 +242,9 @@ class Tally:
         codes, first = np.unique(column.codes, return_index=True)
         order = np.argsort(first)
         weights: dict[int, Fraction] = {}
-        for code, position in zip(
-            codes[order].tolist(), first[order].tolist(), strict=True
-        ):
+        ordered_codes: list[int] = codes[order].tolist()
+        positions: list[int] = first[order].tolist()
+        for code, position in zip(ordered_codes, positions, strict=True):
             text = column.texts[code]
             try:
                 weight = fraction_of_text(text)
