@@ -1,113 +1,55 @@
-"""CSV text in blocks of complete rows.
+"""A CSV file in blocks of complete rows, each as long as the header."""
 
-The text is UTF-8, in which delimiters, quotes and line breaks are bytes of their own. The rules are those of
-`csv.reader` in its strict mode: a cell that begins with a quote ends with one, quotes inside it are doubled, and
-quotes elsewhere stand for themselves; a line ends with CR, LF or both. `Splitter` finds the cells of a piece of text
-(`_csv.c`), and `Blocks` reads a file piece by piece and refuses rows that are not as long as the header.
-"""
-
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError
-from mechdesign.formats import _csv
-from mechdesign.formats.inputs import TextInput, Undecodable
+from mechdesign.core.errors import FileError
+from mechdesign.formats.csv_rows import Positions, Rows, Splitter, line_breaks
+from mechdesign.formats.text_input import TextInput, Undecodable
 
 CR = 13
 
-Positions = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-
-@dataclass(frozen=True)
-class Rows:
-    """The complete rows of a piece of text; from byte `misquoted` on, unless it is -1, there is text behind a quote."""
-
-    ends: Positions
-    last: Positions
-    starts: Positions
-    size: int
-    quotes: bool
-    lines: int
-    misquoted: int
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def widths(self) -> Positions:
-        """Cells of every row, 0 for a blank line."""
-        widths = np.diff(self.last, prepend=-1)
-        widths[(widths == 1) & (self.ends[self.last] == self.starts)] = 0
-        return widths
-
-
-class Splitter:
-    """Finds the cells of pieces of text, one after the other.
-
-    Its arrays are made once: fresh memory for every piece would take longer than what is written there.
-    """
-
-    def __init__(self, delimiter: int, quote: int | None) -> None:
-        self._delimiter = delimiter
-        self._quote = -1 if quote is None else quote
-        self._found = np.empty((3, 0), np.int64)
-
-    def split(self, text: bytes) -> Rows:
-        """Find the cells of all complete rows at the beginning of `text`.
-
-        What comes after the last line break outside quotes belongs to no row. The text must not end with CR or a
-        quote unless the file ends there, since the next byte tells what they mean.
-        """
-        if self._found.shape[1] < len(text):
-            self._found = np.empty((3, len(text) + len(text) // 8), np.int64)
-        cells, count, size, lines, misquoted = _csv.split(
-            text, self._delimiter, self._quote, *self._found
-        )
-        sizes = (cells, count, count)
-        ends, last, starts = (
-            found[:k].copy() for found, k in zip(self._found, sizes, strict=True)
-        )
-        quotes = self._quote >= 0 and self._quote in text
-        return Rows(ends, last, starts, size, quotes, lines, misquoted)
-
-
-def pieces_of(text: bytes, offsets: NDArray[np.int32]) -> Any:
-    """The pieces of `text` between offsets that never go back, as a pyarrow array that copies nothing."""
-    import pyarrow as pa
-
-    if (
-        offsets[0] < 0
-        or offsets[-1] > len(text)
-        or bool((offsets[1:] < offsets[:-1]).any())
-    ):
-        raise IndexError("offsets must ascend within the text")
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
-
-
 BLOCK = 1 << 20
-"""Bytes read at a time; arrays of a block stay in the processor's cache."""
+"""Bytes read at a time. The arrays of a block stay in the processor's cache."""
 
 HEADER = 1 << 16
-"""Bytes read for the header, which are gone through again."""
+"""Bytes read for the header. They are split once more for the records."""
 
 LONGEST = 1 << 24
-"""Bytes of the longest record (16 MB): a quote that is never closed must not fill the memory."""
+"""Bytes of the longest record (16 MB): an unclosed quote must not fill the memory."""
 
 BLANK = "is blank within the table"
 
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Some rows of the file."""
+    """Some rows of a file.
+
+    Attributes
+    ----------
+    text : bytes
+        The text, which begins with the first row.
+    ends : (n, number of columns) array
+        Where each cell ends.
+    starts : (n,) array
+        Where each row starts.
+    size : int
+        Bytes up to the end of the last row.
+    quotes : bool
+        Whether there is any quote in the text.
+    line : int
+        The number of the first line in the file, from 1.
+    record : int
+        The number of the first record in the file, from 0.
+    """
 
     text: bytes
     ends: Positions
@@ -122,25 +64,36 @@ class TextBlock:
         return self.line + line_breaks(self.text[: int(self.starts[row])])
 
     def select(self, rows: Mask, /) -> Self:
-        """Some of the rows; lines and records are no longer those of the file."""
-        at = np.flatnonzero(rows)
+        """Some of the rows; their line and record numbers in the file are lost."""
+        selected = np.flatnonzero(rows)
         bounds = np.append(self.starts, self.size)
-        text = b"".join([self.text[bounds[i] : bounds[i + 1]] for i in at.tolist()])
-        starts = np.cumsum(np.append(0, bounds[at + 1] - bounds[at]))
-        ends = self.ends[at] + (starts[:-1] - self.starts[at])[:, None]
+        text = b"".join(
+            [self.text[bounds[i] : bounds[i + 1]] for i in selected.tolist()]
+        )
+        lengths = bounds[selected + 1] - bounds[selected]
+        new_bounds = np.cumsum(np.append(0, lengths))
+        starts = new_bounds[:-1]
+        moved = starts - self.starts[selected]
+        ends = self.ends[selected] + moved[:, None]
         return replace(
-            self, text=text, ends=ends, starts=starts[:-1], size=int(starts[-1])
+            self, text=text, ends=ends, starts=starts, size=int(new_bounds[-1])
         )
 
 
-def line_breaks(text: bytes) -> int:
-    """How many lines end in `text`, at CR, LF or both."""
-    feeds = text.count(b"\n")
-    return feeds + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else feeds
-
-
 class Blocks:
-    """Reads a file of text block by block; the first row is the header."""
+    """Reads a file of text block by block; the first row is the header.
+
+    Attributes
+    ----------
+    header : list of bytes
+        The cells of the first row, with their quotes.
+    newline : bytes
+        The line break after the header.
+    records : int
+        Records read so far.
+    completed : bool
+        Whether the last line of the file had no line break and was given one.
+    """
 
     def __init__(
         self, source: TextInput, name: str, delimiter: str, quote: str | None
@@ -150,149 +103,158 @@ class Blocks:
         self._delimiter = ord(delimiter)
         self._quote = None if quote is None else ord(quote)
         self._splitter = Splitter(self._delimiter, self._quote)
-        self._width = 0
         self._line = 1
         self._blank_line = 0
+        """The first of the blank lines read last, which may end only the file; 0 if there are none."""
         self._rest = b""
-        self._ended, self.completed = False, False
+        """Text that was read and not yet split into rows."""
+        self._ended = False
+        self.completed = False
         self.records = 0
-        self.header, self.newline = self._take_header()
+        self.newline = b"\n"
+        self.header = self._take_header()
 
-    def _take_header(self) -> tuple[list[bytes], bytes]:
-        """The first row; what follows is left to be read again."""
-        text, rows = self._next()
+    def _take_header(self) -> list[bytes]:
+        """The first row; what follows it is read again."""
+        text, rows = self._next(min(BLOCK, HEADER))
         self._require_text(text, rows.size)
         width = int(rows.widths()[0]) if len(rows) else 0
         if not width:
-            raise InputError(
-                f"{self._name}: the first line is blank; it must name the columns"
+            raise FileError(
+                self._name,
+                f"{self._name}: the first line is blank; it must name the columns",
             )
-        ends = rows.ends[:width].tolist()
-        cells = [
-            text[start:end]
-            for start, end in zip([0, *(e + 1 for e in ends[:-1])], ends, strict=True)
-        ]
+        cells: list[bytes] = []
+        start = 0
+        for end in rows.ends[:width].tolist():
+            cells.append(text[start:end])
+            start = end + 1
         after = int(rows.starts[1]) if len(rows) > 1 else rows.size
-        newline = text[ends[-1] : after]
+        self.newline = text[start - 1 : after]
         self._rest = text[after : rows.size] + self._rest
         if self._rest and self.completed:
-            self._rest = self._rest[:-1] + newline
+            # The last line was completed with a line feed, before its kind was known.
+            self._rest = self._rest[:-1] + self.newline
         self._line += line_breaks(text[:after])
-        return cells, newline
+        return cells
 
     def __iter__(self) -> Iterator[TextBlock]:
-        width = self._width = len(self.header)
+        width = len(self.header)
         while self._rest or not self._ended:
-            text, rows = self._next()
+            text, rows = self._next(BLOCK)
             self._require_text(text, rows.size)
-            count = self._regular(text, rows, width)
+            count = self._regular_rows(text, rows, width)
             if count:
-                ends = rows.ends[: count * width].reshape(count, width)
                 size = int(rows.starts[count]) if count < len(rows) else rows.size
                 yield TextBlock(
-                    text,
-                    ends,
-                    rows.starts[:count],
-                    size,
-                    rows.quotes,
-                    self._line,
-                    self.records,
+                    text=text,
+                    ends=rows.ends[: count * width].reshape(count, width),
+                    starts=rows.starts[:count],
+                    size=size,
+                    quotes=rows.quotes,
+                    line=self._line,
+                    record=self.records,
                 )
                 self.records += count
             self._line += rows.lines
 
-    def _next(self) -> tuple[bytes, Rows]:
-        """Text that begins with a row, and its complete rows: at least one unless the file is at its end."""
-        text, wanted = self._rest, BLOCK if self._width else min(BLOCK, HEADER)
+    def _next(self, size: int) -> tuple[bytes, Rows]:
+        """Text that begins with a row, and its complete rows: at least one, except at the end.
+
+        It reads about `size` bytes, and more while they do not complete a row.
+        """
+        text = self._rest
         while True:
-            text = self._more(text, wanted)
+            text = self._more(text, size)
             rows = self._splitter.split(text)
             if rows.misquoted >= 0:
-                what = f"not a CSV row ({chr(self._delimiter)!r} expected after the closing quote)"
-                self._refuse(text[: rows.misquoted], what)
+                delimiter = repr(chr(self._delimiter))
+                raise self._fault(
+                    text[: rows.misquoted],
+                    f"not a CSV row ({delimiter} expected after the closing quote)",
+                )
             if len(rows) or self._ended:
                 break
             if len(text) >= LONGEST:
-                self._refuse(
+                raise self._fault(
                     b"",
                     f"a record of more than {LONGEST:,} bytes; is a quote never closed?",
                 )
-            wanted = len(text)
+            size = len(text)
         self._rest = text[rows.size :]
         if self._ended and self._rest:
-            self._refuse(
+            raise self._fault(
                 text[: rows.size],
                 "the file ends within quotes; a quote is never closed",
             )
         return text, rows
 
     def _more(self, text: bytes, size: int) -> bytes:
-        """`text` and some more, up to a byte that does not depend on the next one."""
-        # Whether a carriage return ends a line alone, and a quote its cell, shows in the next byte.
-        pending = (CR, self._quote)
+        """`text` and more, up to a byte whose meaning does not depend on the next one."""
+        # The next byte decides whether CR ends a line alone, and whether a quote ends its cell.
+        undecided = (CR, self._quote)
         parts = [text]
         while not self._ended:
             try:
                 part = self._source.read(size)
             except Undecodable:
-                self._refuse(b"".join(parts), self._no_text())
-            self._ended = not part
+                raise self._fault(b"".join(parts), self._not_text()) from None
             parts.append(part)
-            if part and part[-1] not in pending:
-                break
-        else:
-            last = next((part[-1:] for part in reversed(parts) if part), b"\n")
-            if last not in (b"\n", b"\r"):
-                self.completed = True
-                parts.append(getattr(self, "newline", b"\n"))
-        return b"".join(parts)
+            self._ended = not part
+            if part and part[-1] not in undecided:
+                return b"".join(parts)
+        text = b"".join(parts)
+        if text and text[-1:] not in (b"\n", b"\r"):
+            self.completed = True
+            text += self.newline
+        return text
 
     def _require_text(self, text: bytes, size: int) -> None:
-        """Refuse among the first `size` bytes those that are no characters, and NUL, which is none that a table has."""
+        """Refuse bytes among the first `size` that are not characters, and NUL."""
         if not text.isascii():
             try:
                 text[:size].decode()
             except UnicodeDecodeError as error:
-                self._refuse(text[: error.start], self._no_text())
+                raise self._fault(text[: error.start], self._not_text()) from None
         nul = text.find(b"\0", 0, size)
         if nul >= 0:
-            self._refuse(
+            raise self._fault(
                 text[:nul], "a NUL character, which is no text; is this a CSV file?"
             )
 
-    def _no_text(self) -> str:
+    def _not_text(self) -> str:
         if self._source.encoding == "utf-8":
             return "not UTF-8 text; save the file as UTF-8, or name its encoding (--encoding)"
         return f"not {self._source.encoding} text; name the encoding of the file (--encoding)"
 
-    def _regular(self, text: bytes, rows: Rows, width: int) -> int:
-        """How many rows there are before blank lines that end the file; every one must be as long as the header."""
-        count = filled = len(rows)
-        expected = np.arange(width - 1, len(rows.ends), width)
-        if not np.array_equal(rows.last, expected) or (
-            width == 1 and (rows.ends == rows.starts).any()
-        ):
+    def _regular_rows(self, text: bytes, rows: Rows, width: int) -> int:
+        """The number of rows before the blank lines at the end; all must have `width` cells."""
+        filled = len(rows)
+        # The usual case: every row has `width` cells, and none is blank.
+        last_cells = np.arange(width - 1, len(rows.ends), width)
+        regular = np.array_equal(rows.last, last_cells)
+        if not regular or (width == 1 and (rows.ends == rows.starts).any()):
             widths = rows.widths()
             filled = int(np.flatnonzero(widths)[-1]) + 1 if widths.any() else 0
             wrong = np.flatnonzero(widths[:filled] != width)
             if len(wrong) and not self._blank_line:
-                cells = int(widths[wrong[0]])
-                what = (
-                    f"has {cells} cell(s) where the header has {width}"
-                    if cells
-                    else BLANK
+                place = int(wrong[0])
+                cells = int(widths[place])
+                problem = f"has {cells} cell(s) where the header has {width}"
+                raise self._fault(
+                    text[: int(rows.starts[place])],
+                    f"the row {problem if cells else BLANK}",
                 )
-                self._refuse(text[: int(rows.starts[wrong[0]])], f"the row {what}")
         if filled and self._blank_line:
-            raise InputError(f"{self._name}, line {self._blank_line}: the row {BLANK}")
-        if filled < count and not self._blank_line:
-            self._blank_line = self._line + line_breaks(
-                text[: int(rows.starts[filled])]
+            raise FileError(
+                self._name, f"{self._name}, line {self._blank_line}: the row {BLANK}"
             )
+        if filled < len(rows) and not self._blank_line:
+            before = text[: int(rows.starts[filled])]
+            self._blank_line = self._line + line_breaks(before)
         return filled
 
-    def _refuse(self, before: bytes, what: str) -> NoReturn:
-        """Refuse the line that begins or goes on after `before`, which is where this block begins."""
-        raise InputError(
-            f"{self._name}, line {self._line + line_breaks(before)}: {what}"
-        )
+    def _fault(self, before: bytes, problem: str) -> FileError:
+        """An error about the line that begins, or goes on, after `before` in this block."""
+        line = self._line + line_breaks(before)
+        return FileError(self._name, f"{self._name}, line {line}: {problem}")

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.formats.cells import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
@@ -148,7 +148,7 @@ def write_release(
             error.position += first
             raise
         except InputError as error:
-            raise InputError(f"{table.name}: {error}") from None
+            raise FileError(table.name, f"{table.name}: {error}") from None
         drawer.look(batch.num_rows, lambda step: batch.some(step).column)
         if look is not None:
             look(batch)
@@ -196,7 +196,9 @@ def write_release(
                 advance(share)
     except BadRecord as error:
         # Its line may have to be looked for in the file, of which nobody reads any more.
-        raise InputError(f"{table.where(error.position)}: {error.what}") from None
+        raise FileError(
+            table.name, f"{table.where(error.position)}: {error.what}"
+        ) from None
     return sink.records
 
 

@@ -39,8 +39,8 @@ from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, Search, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import numbers_of
 from solvers import Array, SolverError
 from solvers.assignment import LEAST_GAP
 from solvers.errors import EmptyPolytope

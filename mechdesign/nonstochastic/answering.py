@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, Numbering
 from mechdesign.formats.opening import Batch, Source
@@ -104,9 +104,8 @@ def usable_records(
         try:
             kept = usable(columns, names, missing, advise=advise)
         except BadCell as error:
-            raise InputError(
-                f"{table.where(int(rows[error.position]))}: {error.what}"
-            ) from None
+            place = table.where(int(rows[error.position]))
+            raise FileError(table.name, f"{place}: {error.what}") from None
         if kept is not None:
             batch, rows = batch.select(kept), rows[kept]
             columns = [some_of(column, kept) for column in columns]

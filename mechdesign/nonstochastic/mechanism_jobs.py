@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.documents import document_text
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import require_column
@@ -306,9 +306,8 @@ class Answering:
                     numbers = numbers_of(found[0], self.column)
                 values, told = tally.inside(numbers)
             except BadCell as error:
-                raise InputError(
-                    f"{self.table.where(int(rows[error.position]))}: {error.what}"
-                ) from None
+                place = self.table.where(int(rows[error.position]))
+                raise FileError(self.table.name, f"{place}: {error.what}") from None
             own, who = found[1 : 1 + len(keys)], found[-1] if individual else None
             dropped = told if self.mechanism.outside == "drop" else None
             group = groups.add(own, values[numbers.codes], who, dropped)

@@ -71,7 +71,7 @@ class QuantizeOptions:
 def check_options(options: QuantizeOptions) -> None:
     """Raise InputError if options contradict each other."""
     if re.fullmatch(QUERY.pattern, options.query, re.ASCII) is None:
-        raise InputError(f"query ({quoted(options.query)}) must be {QUERY.wanted}")
+        raise InputError(f"query ({quoted(options.query)}) must be {QUERY.requirement}")
     query, column, counts = (
         options.query,
         quoted(options.column),

@@ -12,7 +12,7 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_split as csv_blocks
 from mechdesign.formats.compression import compression_named
-from mechdesign.formats.csv_split import Splitter, pieces_of
+from mechdesign.formats.csv_rows import Splitter, pieces_of
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.outputs import KeptColumn, WrittenColumn
