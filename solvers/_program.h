@@ -175,6 +175,17 @@ static inline double *inverse_column(const Program *lp, int slot)
     return lp->inverse + (size_t)slot * (size_t)lp->capacity;
 }
 
+/* Unlike fmin and fmax these are no calls. A NaN in the first place gives the second. */
+static inline double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static inline double clipped(double x, double lower, double upper)
 {
     if (x < lower) return lower;

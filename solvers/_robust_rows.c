@@ -182,7 +182,7 @@ static int take_row(const UncertainRows *set, const Problem *problem, Program *l
 static int is_violated(const Problem *problem, const Program *lp, double value, double size)
 {
     double end = lp->inner ? problem->cut_inner : problem->cut_outer;
-    double tolerance = lp->inner ? INNER_TOL : fmax(lp->cut_tolerance, OUTER_TOL);
+    double tolerance = lp->inner ? INNER_TOL : larger(lp->cut_tolerance, OUTER_TOL);
     return value > end + tolerance * (1.0 + size);
 }
 

@@ -112,7 +112,7 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
     free(search->prices);
     search->prices = prices;
     double largest = 0.0;
-    for (int j = 0; j < search->problem.n; j++) largest = fmax(largest, fabs(prices[j]));
+    for (int j = 0; j < search->problem.n; j++) largest = larger(largest, fabs(prices[j]));
     clear_counts(search);
     search->magnitude = largest + LARGEST_SLOPE;
     search->cutoff = cutoff;
@@ -257,7 +257,7 @@ static int tighten_tops(Search *search, int first, double seconds)
         solve(problem, lp, -INFINITY, INFINITY);
         multipliers(lp);
         double top = -lagrangian(problem, lp, lp->cost, lp->dual, 0.0, 1.0);
-        if (top < problem->top[j]) problem->top[j] = fmax(top, 0.0);
+        if (top < problem->top[j]) problem->top[j] = larger(top, 0.0);
         lp->upper[j] = problem->top[j]; /* at once, so that pauses change nothing */
         lp->cost[j] = 0.0;
         drop_rows(problem, lp);
@@ -299,7 +299,7 @@ static int solve_linear(Search *search, const double *cost, double *bound)
     open_box(problem, lp);
     for (int j = 0; j < problem->n; j++) {
         lp->cost[j] = cost[j];
-        magnitude = fmax(magnitude, fabs(cost[j]));
+        magnitude = larger(magnitude, fabs(cost[j]));
     }
     reset_rows(problem, lp);
     recompute(problem, lp);
@@ -364,8 +364,8 @@ PyObject *search_state(SearchObject *self, PyObject *Py_UNUSED(ignored))
     self->busy = 0;
     const Search *search = &self->search;
     double open = search->open ? search->heap[0].bound : INFINITY;
-    double bound = fmin(open, search->closed);
-    bound = fmin(bound, search->cutoff); /* pruned nodes are only known to lie above the cutoff */
+    double bound = smaller(open, search->closed);
+    bound = smaller(bound, search->cutoff); /* pruned nodes are only known to lie above the cutoff */
     return Py_BuildValue("diiLLLL", bound, search->open, search->points.count, search->nodes,
                          search->program.programs, search->program.pivots, search->peak_boxes);
 }

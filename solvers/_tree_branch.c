@@ -72,7 +72,7 @@ static double set_chords(Search *search)
             lp->cost[j] = slope;
             constant += phi(low) - price * low - slope * low;
         } else { /* too narrow for a quotient: the lower end value is a bound up to the width */
-            double least = fmin(phi(low), phi(high));
+            double least = smaller(phi(low), phi(high));
             constant += least - price * low - fabs(price) * (high - low);
         }
     }
@@ -104,7 +104,7 @@ static BoxBound bound_box(Search *search, double cutoff)
     }
     multipliers(lp);
     result.reduced = lagrangian(problem, lp, lp->cost, lp->dual, constant, search->magnitude);
-    result.bound = fmax(start, result.reduced);
+    result.bound = larger(result.reduced, start);
     return result;
 }
 
@@ -120,7 +120,7 @@ static double bound_confined(const Search *search, int j, double low, double hig
     double at_low = term(search, j, low) + row_prices * low;
     double at_high = term(search, j, high) + row_prices * high;
     double size = fabs(reduced) + fabs(share) + fabs(at_low) + fabs(at_high) + search->magnitude;
-    double bound = reduced - share + fmin(at_low, at_high) - rounding_allowance(size);
+    double bound = reduced - share + smaller(at_low, at_high) - rounding_allowance(size);
     return isnan(bound) ? -INFINITY : bound; /* an overflow proves nothing */
 }
 
@@ -137,7 +137,7 @@ static int tighten_by_sum(Search *search)
         high += search->upper[j];
     }
     if (low > 1.0 + SUM_TOL || high < 1.0 - SUM_TOL) return 0;
-    double room = fmax(1.0 - low + SUM_ROOM + DBL_EPSILON * n, 0.0);
+    double room = larger(1.0 - low + SUM_ROOM + DBL_EPSILON * n, 0.0);
     for (int j = 0; j < n; j++) {
         double top = search->lower[j] + room;
         if (top < search->upper[j]) search->upper[j] = top;
@@ -281,7 +281,7 @@ static int split_by_first(Search *search, int k, float cut, double bound, double
     int failed = 0;
     for (int i = 0; i < count && !failed; i++) {
         int j = candidates[i];
-        Node child = {fmax(search->gain[j], bound), box, j, cut, box->upper[j], i};
+        Node child = {larger(search->gain[j], bound), box, j, cut, box->upper[j], i};
         failed = push_node(search, child) < 0;
     }
     Node none = {bound, box, k, 0.0f, cut, count};
@@ -366,7 +366,7 @@ int process_node(Search *search, Node node)
 /* Upper end of coordinate j if every coordinate is at most `high`. */
 static double root_top(const Search *search, int j, double high)
 {
-    return fmin(search->problem.top[j], high);
+    return smaller(search->problem.top[j], high);
 }
 
 /* Push the children in which coordinate part, part + parts, ... is the largest, in [low, high], from
@@ -414,8 +414,8 @@ static int split_interval(Search *search, double low, double high, int part, int
     if (all.status == LP_MEMORY) return -1;
     if (all.bound == INFINITY) return 0;
     /* one box with the cap of the others is shared; each child changes one coordinate */
-    double cap = fmin(high, 1.0 - low);
-    for (int j = 0; j < n; j++) search->upper[j] = fmin(search->upper[j], cap);
+    double cap = smaller(high, 1.0 - low);
+    for (int j = 0; j < n; j++) search->upper[j] = smaller(search->upper[j], cap);
     Box *box = box_new(search);
     if (!box) return -1;
     int failed = push_largest(search, box, low, high, part, parts) < 0;
