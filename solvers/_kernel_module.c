@@ -17,17 +17,23 @@ static int set_problem(Problem *problem, PyObject *const *arguments, int n, int 
     problem->N = N;
     problem->fixed = rows;
     problem->rows = copy_doubles(arguments[0], (Py_ssize_t)rows * N, "matrix");
-    if (!problem->rows) return -1;
+    if (!problem->rows)
+        return -1;
     problem->outer_lower = copy_doubles(arguments[1], rows, "outer_lower");
-    if (!problem->outer_lower) return -1;
+    if (!problem->outer_lower)
+        return -1;
     problem->outer_upper = copy_doubles(arguments[2], rows, "outer_upper");
-    if (!problem->outer_upper) return -1;
+    if (!problem->outer_upper)
+        return -1;
     problem->inner_lower = copy_doubles(arguments[3], rows, "inner_lower");
-    if (!problem->inner_lower) return -1;
+    if (!problem->inner_lower)
+        return -1;
     problem->inner_upper = copy_doubles(arguments[4], rows, "inner_upper");
-    if (!problem->inner_upper) return -1;
+    if (!problem->inner_upper)
+        return -1;
     problem->top = copy_doubles(arguments[5], N, "upper");
-    if (!problem->top) return -1;
+    if (!problem->top)
+        return -1;
     problem->row_weight = calloc((size_t)rows, sizeof(double));
     if (!problem->row_weight) {
         PyErr_NoMemory();
@@ -37,8 +43,8 @@ static int set_problem(Problem *problem, PyObject *const *arguments, int n, int 
     return 0;
 }
 
-/* Search(matrix, outer_lower, outer_upper, inner_lower, inner_upper, upper, n): the sum row is one of
- * the rows; n of the columns are coordinates, the others auxiliary. */
+/* Search(matrix, outer_lower, outer_upper, inner_lower, inner_upper, upper, n): the sum row is
+ * one of the rows; n of the columns are coordinates, the others auxiliary. */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"matrix",      "outer_lower", "outer_upper", "inner_lower",
@@ -46,7 +52,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     PyObject *arguments[6];
     int n;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOi", names, &arguments[0], &arguments[1],
-                                     &arguments[2], &arguments[3], &arguments[4], &arguments[5], &n))
+                                     &arguments[2], &arguments[3], &arguments[4], &arguments[5],
+                                     &n))
         return NULL;
     Py_ssize_t rows = PyObject_Length(arguments[1]);
     Py_ssize_t N = PyObject_Length(arguments[5]);
@@ -58,7 +65,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     }
     SearchObject *self = (SearchObject *)type->tp_alloc(type, 0);
-    if (!self) return NULL;
+    if (!self)
+        return NULL;
     Search *search = &self->search;
     search->to_middle = TO_MIDDLE;
     search->sparse_share = SPARSE_SHARE;
@@ -76,8 +84,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 static const char walk_doc[] =
     "Walks from vertex to vertex: walk(points, count, first, step, seconds) -> next.";
 
-/* Walks from the points first, first + step, ... of `count`, one at least, until the time is over; the
- * next one, or -1 without memory. */
+/* Walks from the points first, first + step, ... of `count`, one at least, until the time is
+ * over; the next one, or -1 without memory. */
 static int walk_from_points(Search *search, const double *points, int count, int first, int step,
                             double seconds)
 {
@@ -85,10 +93,13 @@ static int walk_from_points(Search *search, const double *points, int count, int
     double end = now_seconds() + seconds;
     int k = first;
     for (; k < count && (k == first || now_seconds() <= end); k += step) {
-        if (search->points.count >= search->points.most) return count;
+        if (search->points.count >= search->points.most)
+            return count;
         memcpy(search->program.point, points + (size_t)k * n, sizeof(double) * n);
-        if (descend(search, LAST_STAGE) == INFINITY) continue;
-        if (keep_point(search, walk(search)) < 0) return -1;
+        if (descend(search, LAST_STAGE) == INFINITY)
+            continue;
+        if (keep_point(search, walk(search)) < 0)
+            return -1;
     }
     return k;
 }
@@ -98,14 +109,15 @@ static PyObject *kernel_walk(SearchObject *self, PyObject *args)
     PyObject *source;
     int count, first, step;
     double seconds;
-    if (!PyArg_ParseTuple(args, "Oiiid", &source, &count, &first, &step, &seconds)) return NULL;
+    if (!PyArg_ParseTuple(args, "Oiiid", &source, &count, &first, &step, &seconds))
+        return NULL;
     if (count < 0 || first < 0 || step < 1) {
-        PyErr_SetString(PyExc_ValueError,
-                        "count and first must be at least 0 and step at least 1");
+        PyErr_SetString(PyExc_ValueError, "count and first must be at least 0 and step at least 1");
         return NULL;
     }
     double *points = copy_doubles(source, (Py_ssize_t)count * self->search.problem.n, "points");
-    if (!points) return NULL;
+    if (!points)
+        return NULL;
     if (search_enter(self) < 0) {
         free(points);
         return NULL;
@@ -116,7 +128,8 @@ static PyObject *kernel_walk(SearchObject *self, PyObject *args)
     Py_END_ALLOW_THREADS
     self->busy = 0;
     free(points);
-    if (next < 0) return PyErr_NoMemory();
+    if (next < 0)
+        return PyErr_NoMemory();
     return PyLong_FromLong(next);
 }
 
@@ -137,7 +150,8 @@ static PyType_Slot kernel_type_slots[] = {
     {Py_tp_new, kernel_new},
     {Py_tp_dealloc, search_dealloc},
     {Py_tp_methods, kernel_methods},
-    {Py_tp_doc, "Branch and bound for a separable concave function over a polytope in the simplex."},
+    {Py_tp_doc,
+     "Branch and bound for a separable concave function over a polytope in the simplex."},
     {0, NULL},
 };
 

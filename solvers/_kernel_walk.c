@@ -1,7 +1,9 @@
-/* Local search from vertex to vertex: all neighbours of a vertex are priced, and the best one is next.
+/* Local search from vertex to vertex: all neighbours of a vertex are priced, and the best one
+ * is next.
  *
- * Successive linearisation ends at a vertex from which no step leads downhill at first, but whose
- * neighbours may be cheaper all the same, for between two vertices a concave function rises first.
+ * Successive linearisation ends at a vertex from which no step leads downhill at first, but
+ * whose neighbours may be cheaper all the same, for between two vertices a concave function
+ * rises first.
  */
 
 #include "_tree.h"
@@ -20,12 +22,12 @@ typedef struct {
     double length;
     double up;   /* 1 if the variable rises from its lower end, -1 if it falls from its upper one */
     double cost; /* f at the neighbour */
-    int leave;   /* position of the variable that leaves the basis, -1 if the moving one goes to its
-                    other end */
+    /* position of the variable that leaves the basis, -1 if the moving one goes to its other end */
+    int leave;
 } Step;
 
-/* The ratio test: how far nonbasic variable `enter` can move, whose column in terms of the basis is in
- * `direction`. */
+/* The ratio test: how far nonbasic variable `enter` can move, whose column in terms of the
+ * basis is in `direction`. */
 static Step longest_step(const Program *lp, int enter)
 {
     Step step = {.leave = -1};
@@ -33,7 +35,8 @@ static Step longest_step(const Program *lp, int enter)
     step.length = lp->upper[enter] - lp->lower[enter];
     for (int i = 0; i < lp->M; i++) {
         double fall = step.up * lp->direction[i];
-        if (fabs(fall) < PIVOT_TOL) continue;
+        if (fabs(fall) < PIVOT_TOL)
+            continue;
         int j = lp->basis[i];
         double end = fall > 0.0 ? lp->lower[j] : lp->upper[j];
         double length = (lp->basic_value[i] - end) / fall;
@@ -45,27 +48,32 @@ static Step longest_step(const Program *lp, int enter)
     return step;
 }
 
-/* The step along the edge of nonbasic variable `enter`; `rest` is what the nonbasic coordinates cost
- * before it. */
+/* The step along the edge of nonbasic variable `enter`; `rest` is what the nonbasic coordinates
+ * cost before it. */
 static Step edge(const Search *search, Program *lp, int enter, double rest)
 {
     int n = search->problem.n;
     entering_column(&search->problem, lp, enter);
     Step step = longest_step(lp, enter);
-    if (step.length < SHORTEST_STEP) return step;
+    if (step.length < SHORTEST_STEP)
+        return step;
     step.cost = rest;
     if (enter < n) {
         double from = lp->value[enter];
-        if (from > 0.0) step.cost -= term(search, enter, from);
+        if (from > 0.0)
+            step.cost -= term(search, enter, from);
         step.cost += term(search, enter, from + step.up * step.length);
     }
     for (int i = 0; i < lp->M; i++) {
         int j = lp->basis[i];
-        if (j >= n) continue;
+        if (j >= n)
+            continue;
         double x = lp->basic_value[i] - step.up * step.length * lp->direction[i];
         int rises = step.up * lp->direction[i] < 0.0;
-        if (i != step.leave && x > 0.0) step.cost += term(search, j, x);
-        if (i == step.leave && rises) step.cost += term(search, j, lp->upper[j]);
+        if (i != step.leave && x > 0.0)
+            step.cost += term(search, j, x);
+        if (i == step.leave && rises)
+            step.cost += term(search, j, lp->upper[j]);
     }
     return step;
 }
@@ -95,7 +103,8 @@ static double nonbasic_cost(const Search *search)
     const Program *lp = &search->program;
     double cost = 0.0;
     for (int j = 0; j < search->problem.n; j++)
-        if (lp->position[j] < 0 && lp->value[j] > 0.0) cost += term(search, j, lp->value[j]);
+        if (lp->position[j] < 0 && lp->value[j] > 0.0)
+            cost += term(search, j, lp->value[j]);
     return cost;
 }
 
@@ -123,14 +132,16 @@ double walk(Search *search)
         double least = rest + basic_cost(search) - LEAST_FALL;
         int next = -1;
         for (int j = 0; j < problem->N + lp->M; j++) {
-            if (lp->position[j] >= 0 || lp->lower[j] == lp->upper[j]) continue;
+            if (lp->position[j] >= 0 || lp->lower[j] == lp->upper[j])
+                continue;
             Step step = edge(search, lp, j, rest);
             if (step.length >= SHORTEST_STEP && step.cost < least) {
                 least = step.cost;
                 next = j;
             }
         }
-        if (next < 0) break;
+        if (next < 0)
+            break;
         Step step = edge(search, lp, next, rest); /* leaves its column in `direction` again */
         move(problem, lp, next, step);
     }

@@ -1,28 +1,31 @@
-/* Enumeration of the vertices of {v >= 0, sum v = 1, lower <= A v <= upper}, from basis to basis.
+/* Enumeration of the vertices of {v >= 0, sum v = 1, lower <= A v <= upper}, from basis to
+ * basis.
  *
- * A basis is a support T of k columns and k - 1 tight rows R, each at one of its bounds, for which the
- * k x k matrix M = [A[R, T]; 1] is regular; its vertex is v_T = M^-1 [bounds of R; 1]. With H = M^-1
- * every neighbour costs one ratio test: a column that enters, or a tight row that leaves its bound,
- * changes the k entries of v_T and the slacks of the other rows linearly (theory.md 3, 'By vertices').
+ * A basis is a support T of k columns and k - 1 tight rows R, each at one of its bounds, for
+ * which the k x k matrix M = [A[R, T]; 1] is regular; its vertex is v_T = M^-1 [bounds of R;
+ * 1]. With H = M^-1 every neighbour costs one ratio test: a column that enters, or a tight row
+ * that leaves its bound, changes the k entries of v_T and the slacks of the other rows linearly
+ * (theory.md 3, 'By vertices').
  *
- * Degenerate vertices. Bound i is pushed outwards by t * pi_i, with fixed irrational-looking pi_i in
- * [1, 2) and an infinitely small t > 0 that is carried symbolically: every basic quantity is a pair
- * (value, slope in t), compared lexicographically. The pushed polytope has an interior if the set is
- * not empty, and is simple, so its graph is connected, every basis has exactly n - 1 neighbours, and
- * each vertex of the set itself is the limit of at least one feasible basis.
+ * Degenerate vertices. Bound i is pushed outwards by t * pi_i, with fixed irrational-looking
+ * pi_i in [1, 2) and an infinitely small t > 0 that is carried symbolically: every basic
+ * quantity is a pair (value, slope in t), compared lexicographically. The pushed polytope has
+ * an interior if the set is not empty, and is simple, so its graph is connected, every basis
+ * has exactly n - 1 neighbours, and each vertex of the set itself is the limit of at least one
+ * feasible basis.
  *
- * What counts as zero. Inputs are doubles, so a quantity that a change of each entry and bound by a few
- * units in the last place of the terms it was computed from (`magnitude`) could turn into zero is taken
- * as zero: x = M^-1 y may err by |M^-1| (|dM| |x| + |dy|). Everything above that is decided as computed.
- * A fast vectorised pass decides where the gap is clear for any error that the size of M^-1 permits;
- * what is not clear is decided one by one, by the pairs.
+ * What counts as zero. Inputs are doubles, so a quantity that a change of each entry and bound
+ * by a few units in the last place of the terms it was computed from (`magnitude`) could turn
+ * into zero is taken as zero: x = M^-1 y may err by |M^-1| (|dM| |x| + |dy|). Everything above
+ * that is decided as computed. A fast vectorised pass decides where the gap is clear for any
+ * error that the size of M^-1 permits; what is not clear is decided one by one, by the pairs.
  *
- * Files: _pivot_problem.c, the scaled set; _pivot_basis.c, one basis and all that follows from it;
- * _pivot_ratio.c and _pivot_ratio_fast.c, the ratio tests; _pivot_start.c, a first basis;
+ * Files: _pivot_problem.c, the scaled set; _pivot_basis.c, one basis and all that follows from
+ * it; _pivot_ratio.c and _pivot_ratio_fast.c, the ratio tests; _pivot_start.c, a first basis;
  * _pivot_walk.c, the walk; _pivot_points.c, twins merged; _pivot_module.c, the Python module.
  *
- * Codes. A tight row is 2 * row + (1 if at its upper bound). What leaves a basis is i < k for entry i of
- * T, or k + 2t (k + 2t + 1) for row t, which reaches its lower (upper) bound.
+ * Codes. A tight row is 2 * row + (1 if at its upper bound). What leaves a basis is i < k for
+ * entry i of T, or k + 2t (k + 2t + 1) for row t, which reaches its lower (upper) bound.
  */
 
 #ifndef SOLVERS_PIVOT_H
@@ -45,15 +48,15 @@ enum { BETWEEN = 0, AT_LOWER = 1, AT_UPPER = 2 };
 
 /* The set, its rows scaled to size one by powers of two, without sides that the simplex implies. */
 typedef struct {
-    ptrdiff_t n;      /* columns */
-    ptrdiff_t m;      /* informative rows */
-    ptrdiff_t width;  /* n + 1: column n only serves the start */
-    double *a;        /* m x width: entries */
-    double *blur;     /* m x width: how far rounding may have moved each entry */
-    double *lower;    /* m: infinite where the side is free or implied by the simplex */
-    double *upper;    /* m */
+    ptrdiff_t n;     /* columns */
+    ptrdiff_t m;     /* informative rows */
+    ptrdiff_t width; /* n + 1: column n only serves the start */
+    double *a;       /* m x width: entries */
+    double *blur;    /* m x width: how far rounding may have moved each entry */
+    double *lower;   /* m: infinite where the side is free or implied by the simplex */
+    double *upper;   /* m */
     double *push_lower, *push_upper; /* m: how far t pushes each bound outwards, in [1, 2) */
-    uint64_t *place, *tag;           /* two hash words of every column, then of each row's two bounds */
+    uint64_t *place, *tag; /* two hash words of every column, then of each row's two bounds */
 } Problem;
 
 /* One basis, all that follows from it, and work space. */
@@ -64,20 +67,20 @@ typedef struct {
     int32_t *columns; /* T: k */
     int32_t *rows;    /* R: k - 1 codes */
 
-    double *matrix, *inverse;       /* k x k; row r < k - 1 of the matrix belongs to rows[r] */
-    double *matrix_blur, *work;     /* k x k */
-    double *value, *slope;          /* k: v_T and its slope in t */
-    double *activity, *drift;       /* m: w = A v of the rows that are not tight, and its slope */
-    double *value_error;            /* k: what the data leave uncertain */
-    double *activity_error;         /* m */
-    double *gain;                   /* m x capacity: A[t, T] M^-1, of the rows that are not tight */
-    unsigned char *tight;           /* m: where each row stands */
-    int32_t *position;              /* n + 1: where a column is in T, or -1 */
-    double size;                    /* one and the sum of |inverse| */
-    double least;                   /* smallest basic quantity above zero */
-    double least_tilt;              /* smallest slope of a zero one */
-    int zero;                       /* whether some basic quantity is zero: a degenerate vertex */
-    int shared;                     /* whether other bases may have the same vertex */
+    double *matrix, *inverse;   /* k x k; row r < k - 1 of the matrix belongs to rows[r] */
+    double *matrix_blur, *work; /* k x k */
+    double *value, *slope;      /* k: v_T and its slope in t */
+    double *activity, *drift;   /* m: w = A v of the rows that are not tight, and its slope */
+    double *value_error;        /* k: what the data leave uncertain */
+    double *activity_error;     /* m */
+    double *gain;               /* m x capacity: A[t, T] M^-1, of the rows that are not tight */
+    unsigned char *tight;       /* m: where each row stands */
+    int32_t *position;          /* n + 1: where a column is in T, or -1 */
+    double size;                /* one and the sum of |inverse| */
+    double least;               /* smallest basic quantity above zero */
+    double least_tilt;          /* smallest slope of a zero one */
+    int zero;                   /* whether some basic quantity is zero: a degenerate vertex */
+    int shared;                 /* whether other bases may have the same vertex */
 
     /* work space of the ratio tests */
     double *residual;                    /* capacity: what an equation leaves uncertain */
@@ -149,7 +152,8 @@ void pivot_basis_free(Basis *b);
 void pivot_basis_load(Basis *b, const int32_t *record);
 int pivot_basis_solve(Basis *b, const Problem *p);
 Side pivot_side(const Basis *b, const Problem *p, ptrdiff_t row, int up);
-void pivot_refine(const Basis *b, const double *right, const double *blur, double *x, double *error);
+void pivot_refine(const Basis *b, const double *right, const double *blur, double *x,
+                  double *error);
 
 /* _pivot_ratio.c */
 int32_t pivot_ratio_exact(Basis *b, const Problem *p, ptrdiff_t column, int r);
@@ -174,11 +178,23 @@ int32_t pivot_decide(Walk *w, ptrdiff_t column, int r);
 size_t pivot_sort_points(Walk *w, double tolerance, Point **order);
 
 /* Row number `row` of a coded tight row, and whether it stands at its upper bound. */
-static inline int row_of_code(int32_t code) { return code >> 1; }
-static inline int is_upper(int32_t code) { return code & 1; }
+static inline int row_of_code(int32_t code)
+{
+    return code >> 1;
+}
+static inline int is_upper(int32_t code)
+{
+    return code & 1;
+}
 
 /* The entries of a row, and how far rounding may have moved them. */
-static inline const double *row_entries(const Problem *p, ptrdiff_t row) { return p->a + row * p->width; }
-static inline const double *row_blur(const Problem *p, ptrdiff_t row) { return p->blur + row * p->width; }
+static inline const double *row_entries(const Problem *p, ptrdiff_t row)
+{
+    return p->a + row * p->width;
+}
+static inline const double *row_blur(const Problem *p, ptrdiff_t row)
+{
+    return p->blur + row * p->width;
+}
 
 #endif

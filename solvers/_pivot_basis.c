@@ -1,13 +1,16 @@
-/* One basis: its inverse, its vertex, the activities of the other rows, and what rounding leaves open. */
+/* One basis: its inverse, its vertex, the activities of the other rows, and what rounding
+ * leaves open. */
 
 #include "_pivot.h"
 
-/* A quantity this many times below its noise contradicts the walk: such a basis is counted as failed. */
+/* A quantity this many times below its noise contradicts the walk: such a basis is counted as
+ * failed. */
 static const double CONTRADICTION = 64.0;
-/* Bases with a slack below this may share their vertex with another basis; the others cannot, because
- * points within the merge tolerance of each other differ in every slack by far less. */
+/* Bases with a slack below this may share their vertex with another basis; the others cannot,
+ * because points within the merge tolerance of each other differ in every slack by far less. */
 static const double SHARED = 1e-7;
-/* The start needs one column more than the smaller side of the problem, and a basis one more again. */
+/* The start needs one column more than the smaller side of the problem, and a basis one more
+ * again. */
 enum { SPARE_COLUMNS = 3 };
 /* Low bits of a rate that are always free for codes: 6. */
 static const uint64_t LEAST_CODE_MASK = 63;
@@ -153,8 +156,9 @@ static int invert(int k, double *restrict a, double *restrict x)
     return 0;
 }
 
-/* One step of refinement of M x = right, and what the data, and a right side uncertain by `blur`, leave
- * uncertain in x: |M^-1| (|dM| |x| + blur). That of the equations stays in b->residual. */
+/* One step of refinement of M x = right, and what the data, and a right side uncertain by
+ * `blur`, leave uncertain in x: |M^-1| (|dM| |x| + blur). That of the equations stays in
+ * b->residual. */
 void pivot_refine(const Basis *b, const double *right, const double *blur, double *x, double *error)
 {
     int k = b->k;
@@ -234,7 +238,8 @@ static int solve_system(Basis *b, const double *bound, const double *push, const
 
 /* ---------------------------------------------------------------- what follows from a basis */
 
-/* Note one basic quantity: zero ones are degenerate; -1 for a clearly negative one, a contradiction. */
+/* Note one basic quantity: zero ones are degenerate; -1 for a clearly negative one, a
+ * contradiction. */
 static int weigh(Basis *b, double quantity, double tilt, double error)
 {
     if (quantity < -CONTRADICTION * error)

@@ -175,7 +175,8 @@ PyDoc_STRVAR(
     "enumerate_vertices(rows, magnitude, lower, upper, n, most_bases, most_points, tolerance, "
     "wanted, seconds, /)\n--\n\n"
     "Walk over all bases of {v >= 0, sum v = 1, lower <= rows v <= upper}; C-contiguous float64\n"
-    "buffers. `magnitude` is the size of the terms of which each entry is a sum, |rows| where they\n"
+    "buffers. `magnitude` is the size of the terms of which each entry is a sum, |rows| where "
+    "they\n"
     "are exact.\n\n"
     "Returns (status, points, sizes, bases, degenerate, failures). Status: 0 done; 1 empty;\n"
     "2 stopped because there are more bases or points than allowed, or the seconds are over (then\n"
@@ -183,7 +184,8 @@ PyDoc_STRVAR(
     "each other.\n"
     "Points: the rows of the vertices in lexicographic order, as float64 bytes (none unless\n"
     "`wanted`), those closer than `tolerance` in every entry merged. sizes[k]: how many have k\n"
-    "positive entries. Then the number of bases found, of degenerate vertices and of contradictions.");
+    "positive entries. Then the number of bases found, of degenerate vertices and of "
+    "contradictions.");
 
 static PyMethodDef methods[] = {
     {"enumerate_vertices", enumerate_vertices, METH_VARARGS, enumerate_doc},
@@ -193,11 +195,8 @@ static PyMethodDef methods[] = {
 static PyModuleDef_Slot slots[] = {{0, NULL}};
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_pivot",
-    .m_doc = "Vertex enumeration by pivoting.",
-    .m_methods = methods,
-    .m_slots = slots,
+    PyModuleDef_HEAD_INIT, .m_name = "_pivot", .m_doc = "Vertex enumeration by pivoting.",
+    .m_methods = methods,  .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__pivot(void)

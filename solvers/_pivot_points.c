@@ -29,7 +29,8 @@ static int by_row(const void *a, const void *b)
     return x->count - y->count;
 }
 
-/* Whether two points differ by at most the tolerance in every coordinate: a merge of their supports. */
+/* Whether two points differ by at most the tolerance in every coordinate: a merge of their
+ * supports. */
 static int close_by(const Point *x, const Point *y, double tolerance)
 {
     int i = 0;
@@ -77,8 +78,9 @@ static size_t list_shared(Walk *w, Point **order)
     return shared;
 }
 
-/* Mark vertices that repeat another; returns the number of different ones, their order in `order`,
- * which has room for all. Close points have close keys, as weights of the projection are below one. */
+/* Mark vertices that repeat another; returns the number of different ones, their order in
+ * `order`, which has room for all. Close points have close keys, as weights of the projection
+ * are below one. */
 size_t pivot_sort_points(Walk *w, double tolerance, Point **order)
 {
     size_t kept = 0;

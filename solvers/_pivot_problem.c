@@ -1,4 +1,5 @@
-/* The set whose vertices are enumerated: rows scaled to size one, and the fixed pushes of its bounds. */
+/* The set whose vertices are enumerated: rows scaled to size one, and the fixed pushes of its
+ * bounds. */
 
 #include "_pivot.h"
 
@@ -72,8 +73,8 @@ static double inner_activity(double lower, double upper)
 }
 
 /* Append row i, scaled by a power of two, which changes no digit, unless the simplex implies it. */
-static void add_row(Problem *p, ptrdiff_t i, const double *row, const double *magnitude, double lower,
-                    double upper)
+static void add_row(Problem *p, ptrdiff_t i, const double *row, const double *magnitude,
+                    double lower, double upper)
 {
     double least = row[0];
     double most = row[0];
@@ -111,8 +112,8 @@ static void add_row(Problem *p, ptrdiff_t i, const double *row, const double *ma
     p->m++;
 }
 
-/* Set up the problem of m rows (m x n, C order), `magnitude` the size of the terms of which each entry
- * is a sum; -1 without memory. */
+/* Set up the problem of m rows (m x n, C order), `magnitude` the size of the terms of which
+ * each entry is a sum; -1 without memory. */
 int pivot_problem_init(Problem *p, ptrdiff_t m, ptrdiff_t n, const double *rows,
                        const double *magnitude, const double *lower, const double *upper)
 {

@@ -1,11 +1,14 @@
-/* The ratio test of one move, decided by pairs (value, slope in t) and by what the data leave open. */
+/* The ratio test of one move, decided by pairs (value, slope in t) and by what the data leave
+ * open. */
 
 #include "_pivot.h"
 
-/* Add a quantity that shrinks by `-change` for each unit of the step, unless it does not for certain or
- * never ends. Its step is quantity / -change; b->quantity, b->error, b->tilt and b->code take the step,
- * its error, its slope and what leaves. Earlier entries of these arrays have been read by then. */
-static void add_candidate(Basis *b, int *count, Side side, double change, double error, int32_t code)
+/* Add a quantity that shrinks by `-change` for each unit of the step, unless it does not for
+ * certain or never ends. Its step is quantity / -change; b->quantity, b->error, b->tilt and
+ * b->code take the step, its error, its slope and what leaves. Earlier entries of these arrays
+ * have been read by then. */
+static void add_candidate(Basis *b, int *count, Side side, double change, double error,
+                          int32_t code)
 {
     if (change >= -error || isinf(side.quantity))
         return;
@@ -18,8 +21,8 @@ static void add_candidate(Basis *b, int *count, Side side, double change, double
     (*count)++;
 }
 
-/* The change of v_T when `column` enters (M direction = -A[R, column], -1), or tight row r leaves its
- * bound inwards (M direction = +-1 in its equation), with its error. */
+/* The change of v_T when `column` enters (M direction = -A[R, column], -1), or tight row r
+ * leaves its bound inwards (M direction = +-1 in its equation), with its error. */
 static void find_direction(Basis *b, const Problem *p, ptrdiff_t column, int r)
 {
     int k = b->k;
@@ -108,8 +111,9 @@ static int32_t first_to_leave(Basis *b, int count)
     return ties ? b->code[0] : -1;
 }
 
-/* What leaves when a column enters (column >= 0), or tight row r leaves its bound (column < 0); -1 if
- * nothing does. b->ties codes (b->code, in the order of the push) share that step, if it is not zero. */
+/* What leaves when a column enters (column >= 0), or tight row r leaves its bound (column < 0);
+ * -1 if nothing does. b->ties codes (b->code, in the order of the push) share that step, if it
+ * is not zero. */
 int32_t pivot_ratio_exact(Basis *b, const Problem *p, ptrdiff_t column, int r)
 {
     int count = 0;

@@ -1,15 +1,17 @@
-/* The ratio tests of all columns at once, for bases where the gap between first and second is clear.
+/* The ratio tests of all columns at once, for bases where the gap between first and second is
+ * clear.
  *
- * Every basic quantity q > 0 that a column makes shrink at speed s stops it with the rate s / q, the
- * reciprocal of a step. For each column the largest and the second largest rate are kept. The lowest
- * bits of a rate give way to the code of what leaves, which keeps the loops free of branches. Columns
- * whose two rates lie closer than the possible error are left to `pivot_ratio_exact`.
+ * Every basic quantity q > 0 that a column makes shrink at speed s stops it with the rate s /
+ * q, the reciprocal of a step. For each column the largest and the second largest rate are
+ * kept. The lowest bits of a rate give way to the code of what leaves, which keeps the loops
+ * free of branches. Columns whose two rates lie closer than the possible error are left to
+ * `pivot_ratio_exact`.
  */
 
 #include "_pivot.h"
 
-/* The rate of a zero quantity with slope one, the least of such rates (others stay far below), and the
- * rate of an unclear column. */
+/* The rate of a zero quantity with slope one, the least of such rates (others stay far below),
+ * and the rate of an unclear column. */
 static const double AT_ONCE = 1e100;
 static const double PRACTICALLY_AT_ONCE = 1e50;
 static const double UNCLEAR = 1e200;
@@ -51,11 +53,13 @@ void pivot_combine(ptrdiff_t n, int count, const double *c, const double *const 
         return;
     case 4:
         for (ptrdiff_t j = 0; j < n; j++)
-            out[j] = last + (c[0] * row[0][j] + c[1] * row[1][j] + c[2] * row[2][j] + c[3] * row[3][j]);
+            out[j] =
+                last + (c[0] * row[0][j] + c[1] * row[1][j] + c[2] * row[2][j] + c[3] * row[3][j]);
         return;
     default:
         for (ptrdiff_t j = 0; j < n; j++)
-            out[j] = last + c[0] * row[0][j] + c[1] * row[1][j] + c[2] * row[2][j] + c[3] * row[3][j];
+            out[j] =
+                last + c[0] * row[0][j] + c[1] * row[1][j] + c[2] * row[2][j] + c[3] * row[3][j];
         for (int q = 4; q < count; q++)
             for (ptrdiff_t j = 0; j < n; j++)
                 out[j] += c[q] * row[q][j];
@@ -101,11 +105,11 @@ typedef struct {
     double last;          /* constant term */
 } Combination;
 
-/* Let one side of a row, or one entry of T, compete. Its changes, in b->rate, are a combination of the
- * rows at hand; below SURELY times the error of that sum alone a change is zero for pivot_ratio_exact,
- * too. */
-static void stop(Basis *b, ptrdiff_t n, double sign, Side side, const Combination *sum, double large,
-                 int code)
+/* Let one side of a row, or one entry of T, compete. Its changes, in b->rate, are a combination
+ * of the rows at hand; below SURELY times the error of that sum alone a change is zero for
+ * pivot_ratio_exact, too. */
+static void stop(Basis *b, ptrdiff_t n, double sign, Side side, const Combination *sum,
+                 double large, int code)
 {
     if (side.quantity > side.error) {
         compete(n, b->rate, sign / side.quantity, (uint64_t)code, b->code_mask, b->best, b->second);
@@ -152,9 +156,10 @@ static void stop_by_row(Basis *b, const Problem *p, ptrdiff_t t, double large)
         stop(b, p->n, 1.0, high, &sum, large, code + 1);
 }
 
-/* The two largest rates of every column, into b->best and b->second; -1 if the basis is too rough for
- * that. `*doubt` is the relative error that rates may have: changes err by at most `noise`, rates by
- * (1 + rate) times that over the least quantity, and by what their code overwrites. */
+/* The two largest rates of every column, into b->best and b->second; -1 if the basis is too
+ * rough for that. `*doubt` is the relative error that rates may have: changes err by at most
+ * `noise`, rates by (1 + rate) times that over the least quantity, and by what their code
+ * overwrites. */
 int pivot_ratio_fast(Basis *b, const Problem *p, double *doubt)
 {
     double noise = NOISE * b->size * b->size;
@@ -190,8 +195,8 @@ int32_t pivot_leaving(const Basis *b, ptrdiff_t column, double doubt)
     return clear ? (int32_t)(best.bits & b->code_mask) : -1;
 }
 
-/* The rate at which quantity number `code` stops tight row r that leaves its bound (sign -1 from the
- * upper one). */
+/* The rate at which quantity number `code` stops tight row r that leaves its bound (sign -1
+ * from the upper one). */
 static double row_rate(const Basis *b, const Problem *p, int r, double sign, ptrdiff_t code)
 {
     int k = b->k;

@@ -1,9 +1,9 @@
 /* A first basis for the walk.
  *
- * One more column, number n, strictly inside every row's bounds, carries all weight. Its weight is
- * minimised by plain pivots until it leaves, or until duality shows that it cannot: weights sum to 1
- * and no slack of a row of size one exceeds WIDEST, so the rates, and their errors, bound what is left
- * to gain.
+ * One more column, number n, strictly inside every row's bounds, carries all weight. Its weight
+ * is minimised by plain pivots until it leaves, or until duality shows that it cannot: weights
+ * sum to 1 and no slack of a row of size one exceeds WIDEST, so the rates, and their errors,
+ * bound what is left to gain.
  */
 
 #include "_pivot.h"
@@ -57,7 +57,8 @@ static Gain best_gain(Basis *b, const Problem *p)
     return gain;
 }
 
-/* Walk to a first basis of the set and make it the only one found: DONE, EMPTY, FAILED or NO_MEMORY. */
+/* Walk to a first basis of the set and make it the only one found: DONE, EMPTY, FAILED or
+ * NO_MEMORY. */
 int pivot_find_start(Walk *w)
 {
     const Problem *p = &w->problem;

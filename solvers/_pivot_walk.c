@@ -9,8 +9,8 @@ static const size_t FIRST_MASK = 1023;
 /* Items that an array grows by at least. */
 static const size_t LEAST_GROWTH = 64;
 
-/* Two words that name a basis: the exclusive or of the words of its elements, so that a move changes
- * them by those of what comes and what goes. */
+/* Two words that name a basis: the exclusive or of the words of its elements, so that a move
+ * changes them by those of what comes and what goes. */
 typedef struct {
     uint64_t place; /* where the search in the table begins */
     uint64_t tag;   /* what is stored there: 2^-64 for each pair that two bases have the same */
@@ -105,8 +105,8 @@ static int rehash(Walk *w)
     return 0;
 }
 
-/* Write the record of the basis after a move: `column` (or the tight row r) comes, `code` goes. Returns
- * its length. */
+/* Write the record of the basis after a move: `column` (or the tight row r) comes, `code` goes.
+ * Returns its length. */
 static int write_successor(const Basis *b, ptrdiff_t column, int r, int32_t code, int32_t *record)
 {
     int k = b->k;
@@ -141,9 +141,9 @@ int pivot_append(Walk *w, ptrdiff_t column, int r, int32_t code)
 
 /* ---------------------------------------------------------------- neighbours */
 
-/* What leaves, decided exactly; -1 if that is impossible. Where several things reach their end within
- * rounding of one step, that step is too coarse a measure (1 - 1e-15 against 1), but each basis behind
- * it is not: take the first that is feasible. */
+/* What leaves, decided exactly; -1 if that is impossible. Where several things reach their end
+ * within rounding of one step, that step is too coarse a measure (1 - 1e-15 against 1), but
+ * each basis behind it is not: take the first that is feasible. */
 int32_t pivot_decide(Walk *w, ptrdiff_t column, int r)
 {
     Basis *b = &w->basis;
@@ -160,8 +160,8 @@ int32_t pivot_decide(Walk *w, ptrdiff_t column, int r)
     return code;
 }
 
-/* Note what leaves at move number `move`, and the hash of the neighbour behind it; `hash` is that of
- * the basis with what comes. */
+/* Note what leaves at move number `move`, and the hash of the neighbour behind it; `hash` is
+ * that of the basis with what comes. */
 static void foresee(Walk *w, ptrdiff_t move, Hash hash, int32_t code)
 {
     const Problem *p = &w->problem;
@@ -178,7 +178,8 @@ static void foresee(Walk *w, ptrdiff_t move, Hash hash, int32_t code)
     prefetch(w->slot + (hash.place & w->mask));
 }
 
-/* Decide what leaves at every move of the basis at hand: columns first, then the k - 1 tight rows. */
+/* Decide what leaves at every move of the basis at hand: columns first, then the k - 1 tight
+ * rows. */
 static void foresee_moves(Walk *w, Hash hash)
 {
     const Problem *p = &w->problem;
@@ -269,8 +270,8 @@ static int prepare(Walk *w)
     return w->slot && w->record ? 0 : -1;
 }
 
-/* Find every basis, and the vertex of each: one of the codes of `_pivot.h`. `pause` is called from time
- * to time; the walk stops if it returns something else than 0. */
+/* Find every basis, and the vertex of each: one of the codes of `_pivot.h`. `pause` is called
+ * from time to time; the walk stops if it returns something else than 0. */
 int pivot_walk(Walk *w, int (*pause)(void *), void *argument)
 {
     if (prepare(w))

@@ -1,16 +1,18 @@
 /* Supports of two and three symbols in a plane: the loops of `solvers.plane`.
  *
- * Every symbol is a point of the plane. A pair of them meets a line in one point, and a triple holds a
- * given point (the origin) in one mixture theta; its reduced cost is H(theta) - theta.y. Loops over
- * pairs and triples first bound it from below without a logarithm, by h(t) >= 4 log 2 t (1 - t) for the
- * binary entropy h, and evaluate only what may lie below the level.
+ * Every symbol is a point of the plane. A pair of them meets a line in one point, and a triple
+ * holds a given point (the origin) in one mixture theta; its reduced cost is H(theta) -
+ * theta.y. Loops over pairs and triples first bound it from below without a logarithm, by h(t)
+ * >= 4 log 2 t (1 - t) for the binary entropy h, and evaluate only what may lie below the
+ * level.
  *
- * What is called `lowest` is a proven lower bound. The coordinates come with an absolute error `blur`; a
- * mixture whose weights may therefore be wrong by E costs at least its computed value less slack(E), and
- * in any case no less than the unit vectors of its symbols (the floor), for H is not negative.
+ * What is called `lowest` is a proven lower bound. The coordinates come with an absolute error
+ * `blur`; a mixture whose weights may therefore be wrong by E costs at least its computed value
+ * less slack(E), and in any case no less than the unit vectors of its symbols (the floor), for
+ * H is not negative.
  *
- * Files: _plane_pairs.c; _plane_triples.c; _plane_module.c, the Python module. What each evaluated
- * mixture runs through stands here, to be compiled into both loops.
+ * Files: _plane_pairs.c; _plane_triples.c; _plane_module.c, the Python module. What each
+ * evaluated mixture runs through stands here, to be compiled into both loops.
  */
 
 #ifndef SOLVERS_PLANE_H
@@ -26,12 +28,12 @@
 #define FOUR_LOG_2 2.772588722239781
 /* Weights that may be wrong by more than this are not trusted to discard a mixture. */
 #define SHARP 1e-7
-/* A quotient of coordinates that are each wrong by the blur is wrong by at most this many times the blur
- * over its denominator. */
+/* A quotient of coordinates that are each wrong by the blur is wrong by at most this many times
+ * the blur over its denominator. */
 #define QUOTIENT_BLUR 4.0
 
-/* Mixtures evaluated, per symbol, after which only those near the best one are: at prices far from any
- * optimum nearly all are below zero. */
+/* Mixtures evaluated, per symbol, after which only those near the best one are: at prices far
+ * from any optimum nearly all are below zero. */
 #define MANY 10
 #define CLOSE 0.95
 /* Errors of weights for which `slack` holds. */
@@ -39,7 +41,8 @@
 /* Operations of which a value is made, with something to spare. */
 #define OPERATIONS 64.0
 
-/* Loops whose bounds prove nothing by themselves may be vectorised freely, for the machine at hand. */
+/* Loops whose bounds prove nothing by themselves may be vectorised freely, for the machine at
+ * hand. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
     defined(__GLIBC__)
 #define HOT __attribute__((target_clones("avx2,fma", "default"), optimize("no-trapping-math")))
@@ -49,20 +52,21 @@
 
 /* What has been found, and what is of interest from then on. */
 typedef struct {
-    ptrdiff_t n;     /* symbols */
-    double blur;     /* absolute error of coordinates */
-    double size;     /* bound of |prices| */
-    double margin;   /* distance from the level within which a mixture is evaluated: slack(SHARP) */
-    double level;    /* what is dearer is of no interest; */
-    double keep;     /* it falls to keep * (best value) */
-    double lowest;   /* proven lower bound of every mixture so far */
-    double floor;    /* least cost of any unit vector */
-    double *best;    /* n: least value found with each symbol */
+    ptrdiff_t n;   /* symbols */
+    double blur;   /* absolute error of coordinates */
+    double size;   /* bound of |prices| */
+    double margin; /* distance from the level within which a mixture is evaluated: slack(SHARP) */
+    double level;  /* what is dearer is of no interest; */
+    double keep;   /* it falls to keep * (best value) */
+    double lowest; /* proven lower bound of every mixture so far */
+    double floor;  /* least cost of any unit vector */
+    double *best;  /* n: least value found with each symbol */
     int32_t *support; /* n x 3: where it was found, -1 for no third symbol */
     long long looked; /* mixtures evaluated */
 } Found;
 
-/* Symbols on one side of a line, with coordinates along it (p) and away from it (o), and scores s. */
+/* Symbols on one side of a line, with coordinates along it (p) and away from it (o), and scores
+ * s. */
 typedef struct {
     double *p, *o, *s;
     int32_t *index;
@@ -88,9 +92,9 @@ typedef struct {
 typedef struct {
     const double *all; /* lines x n: each line's function at the symbols */
     ptrdiff_t lines;
-    ptrdiff_t line;     /* the one at hand */
-    const double *y;    /* n: prices */
-    double outside;     /* a mixture counts where no other function is above this */
+    ptrdiff_t line;  /* the one at hand */
+    const double *y; /* n: prices */
+    double outside;  /* a mixture counts where no other function is above this */
 } Lines;
 
 /* -x log x. */
@@ -99,15 +103,16 @@ static inline double entropy_term(double x)
     return x > 0.0 ? -x * log(x) : 0.0;
 }
 
-/* Largest change of H(theta) + theta.s over three weights that are each wrong by at most `error`, at
- * most LARGEST_ERROR, and |s| at most `size`: |phi(x) - phi(y)| <= E (1 - log E) for |x - y| <= E. */
+/* Largest change of H(theta) + theta.s over three weights that are each wrong by at most
+ * `error`, at most LARGEST_ERROR, and |s| at most `size`: |phi(x) - phi(y)| <= E (1 - log E)
+ * for |x - y| <= E. */
 static inline double slack(double error, double size)
 {
     return 3.0 * error * (1.0 - log(error) + size) + OPERATIONS * DBL_EPSILON * (1.0 + size);
 }
 
-/* Note a mixture of these members (-1 for none) with its computed value, the error of its weights, and
- * the least cost of its members' unit vectors. */
+/* Note a mixture of these members (-1 for none) with its computed value, the error of its
+ * weights, and the least cost of its members' unit vectors. */
 static inline void note(Found *found, double value, double error, double floor,
                         const int32_t members[3])
 {

@@ -79,8 +79,8 @@ static int are_indices(const int32_t *index, Py_ssize_t count, Py_ssize_t n)
     return 1;
 }
 
-/* triples(f, g, s, candidates, best, support, offset, size, reach, blur, level, keep, lowest, floor,
- * first, seconds) -> (next candidate, level, lowest, looked at). */
+/* triples(f, g, s, candidates, best, support, offset, size, reach, blur, level, keep, lowest,
+ * floor, first, seconds) -> (next candidate, level, lowest, looked at). */
 static PyObject *plane_triples(PyObject *Py_UNUSED(module), PyObject *args)
 {
     enum { F, G, S, CANDIDATES, BEST, SUPPORT, ARRAYS };
@@ -141,9 +141,9 @@ static PyObject *plane_triples(PyObject *Py_UNUSED(module), PyObject *args)
     return Py_BuildValue("nddL", at, found.level, found.lowest, found.looked);
 }
 
-/* pairs(lines, y, best, support, line, blur, outside, size, level, keep, lowest, floor, first, seconds)
- * -> (next symbol, level, lowest, looked at). Each row of `lines` is a line's function at the symbols,
- * and a mixture counts where no other one is above `outside`. */
+/* pairs(lines, y, best, support, line, blur, outside, size, level, keep, lowest, floor, first,
+ * seconds) -> (next symbol, level, lowest, looked at). Each row of `lines` is a line's function
+ * at the symbols, and a mixture counts where no other one is above `outside`. */
 static PyObject *plane_pairs(PyObject *Py_UNUSED(module), PyObject *args)
 {
     enum { LINES, Y, BEST, SUPPORT, ARRAYS };
@@ -158,9 +158,10 @@ static PyObject *plane_pairs(PyObject *Py_UNUSED(module), PyObject *args)
     Py_ssize_t line, first;
     Found found = {0};
     Lines lines = {0};
-    if (!PyArg_ParseTuple(args, "OOOOndddddddnd", &in[LINES].source, &in[Y].source, &in[BEST].source,
-                          &in[SUPPORT].source, &line, &found.blur, &lines.outside, &found.size,
-                          &found.level, &found.keep, &found.lowest, &found.floor, &first, &seconds))
+    if (!PyArg_ParseTuple(args, "OOOOndddddddnd", &in[LINES].source, &in[Y].source,
+                          &in[BEST].source, &in[SUPPORT].source, &line, &found.blur, &lines.outside,
+                          &found.size, &found.level, &found.keep, &found.lowest, &found.floor,
+                          &first, &seconds))
         return NULL;
     Py_ssize_t count = PyObject_Length(in[LINES].source);
     Py_ssize_t n = PyObject_Length(in[Y].source);

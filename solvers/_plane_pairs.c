@@ -1,9 +1,10 @@
-/* Pairs of symbols across a line: where their segment meets it, and what the mixture there costs. */
+/* Pairs of symbols across a line: where their segment meets it, and what the mixture there
+ * costs. */
 
 #include "_plane.h"
 
-/* Lower bounds of all mixtures of one symbol below a line (f_i <= 0, price y_i) with those above it;
- * returns the least. */
+/* Lower bounds of all mixtures of one symbol below a line (f_i <= 0, price y_i) with those
+ * above it; returns the least. */
 HOT static double bound_pairs(double f_i, double y_i, const double *f, const double *y,
                               ptrdiff_t count, double *bound)
 {

@@ -1,8 +1,8 @@
 /* Triples of symbols around the origin: the mixture that is the origin, and what it costs.
  *
- * Triples are taken by the member i of the largest weight. The others lie beyond the origin as seen from
- * i, one on either side of the ray from i through it; p is the coordinate along this ray, o that across
- * it, r the distance of i from the origin.
+ * Triples are taken by the member i of the largest weight. The others lie beyond the origin as
+ * seen from i, one on either side of the ray from i through it; p is the coordinate along this
+ * ray, o that across it, r the distance of i from the origin.
  */
 
 #include "_plane.h"
@@ -13,23 +13,24 @@
 #define LARGEST_REST 0.6666668
 /* At most a half, a little more: used where all above it is too dear anyway. */
 #define LARGEST_HALF 0.5000001
-/* The mean of the others lies this share of r beyond the origin if they weigh two thirds; a little less. */
+/* The mean of the others lies this share of r beyond the origin if they weigh two thirds; a
+ * little less. */
 #define LEAST_FAR 0.49
-/* The weights of two others at a distance `sum` across the ray are wrong by less than SHARP if `sum` is
- * at least this many blurs times reach / (SHARP r). */
+/* The weights of two others at a distance `sum` across the ray are wrong by less than SHARP if
+ * `sum` is at least this many blurs times reach / (SHARP r). */
 #define SHARP_BLURS 32.0
 
 /* One symbol of the largest weight. */
 typedef struct {
     int32_t i;
-    double r;   /* its distance from the origin */
-    double s;   /* its score */
+    double r;       /* its distance from the origin */
+    double s;       /* its score */
     double sharp;   /* least sum of distances across the ray at which weights are sharp */
     double largest; /* largest weight of the others together */
 } Corner;
 
-/* Lower bounds of the triples of a corner with j (at p_j, o_j, score s_j) and every k of the other side;
- * negative infinity where the weights are blurred. Returns the least. */
+/* Lower bounds of the triples of a corner with j (at p_j, o_j, score s_j) and every k of the
+ * other side; negative infinity where the weights are blurred. Returns the least. */
 HOT static double bound_triples(const Corner *corner, double p_j, double o_j, double s_j,
                                 const double *p, const double *o, const double *s, ptrdiff_t count,
                                 double *bound)
@@ -56,9 +57,10 @@ HOT static double bound_triples(const Corner *corner, double p_j, double o_j, do
     return least;
 }
 
-/* Sort the other symbols by the side of the ray from i; the farthest one beyond the origin. Those within
- * the blur of the ray are on both sides. */
-static double gather_sides(const Found *found, Space *space, const Plane *plane, const Corner *corner)
+/* Sort the other symbols by the side of the ray from i; the farthest one beyond the origin.
+ * Those within the blur of the ray are on both sides. */
+static double gather_sides(const Found *found, Space *space, const Plane *plane,
+                           const Corner *corner)
 {
     const double *f = plane->f;
     const double *g = plane->g;
@@ -126,8 +128,9 @@ static void price_triple(Found *found, const Space *space, const Plane *plane, c
     note(found, value, error, floor, members);
 }
 
-/* Whether any triple of the corner may lie below the limit; sets the largest weight of the others.
- * The bound is concave in their weight, so least at an end; with half or more for them H >= log 2. */
+/* Whether any triple of the corner may lie below the limit; sets the largest weight of the
+ * others. The bound is concave in their weight, so least at an end; with half or more for them
+ * H >= log 2. */
 static int may_be_cheap(const Found *found, Corner *corner, double farthest, double limit)
 {
     double rest = corner->r / (corner->r + farthest + QUOTIENT_BLUR * found->blur);
@@ -164,8 +167,8 @@ void triples_of(Found *found, Space *space, const Plane *plane, int32_t i)
     corner.sharp = SHARP_BLURS * found->blur * plane->reach / (SHARP * corner.r);
     for (ptrdiff_t u = 0; u < up->count; u++) {
         double limit = found->level + found->margin + plane->offset;
-        double least = bound_triples(&corner, up->p[u], up->o[u], up->s[u], down->p, down->o, down->s,
-                                     others, bound);
+        double least = bound_triples(&corner, up->p[u], up->o[u], up->s[u], down->p, down->o,
+                                     down->s, others, bound);
         if (least > limit)
             continue;
         for (ptrdiff_t k = 0; k < others; k++) {

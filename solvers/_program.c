@@ -19,7 +19,8 @@
 /* Least relative rise of the value that counts. */
 #define LEAST_RISE 1e-12
 
-/* The next `count` items of `size` bytes of a block, whose cursor moves on; NULL while measuring. */
+/* The next `count` items of `size` bytes of a block, whose cursor moves on; NULL while
+ * measuring. */
 static void *carve(char *block, size_t *used, size_t count, size_t size)
 {
     void *start = block ? block + *used : NULL;
@@ -66,7 +67,8 @@ static void place_row(const Problem *problem, Program *lp, int k, const double *
     size_t stride = (size_t)lp->capacity;
     double *target = lp->columns + k;
     lp->row[k] = entries;
-    for (int j = 0; j < problem->N; j++) target[(size_t)j * stride] = entries[j];
+    for (int j = 0; j < problem->N; j++)
+        target[(size_t)j * stride] = entries[j];
 }
 
 /* A program with room for `capacity` rows, the fixed ones at hand and every slack basic; -1 without
@@ -77,13 +79,15 @@ int program_init(Program *lp, const Problem *problem, int capacity)
     lp->capacity = capacity;
     size_t bytes = lay_out(lp, problem, NULL);
     lp->memory = calloc(bytes, 1);
-    if (!lp->memory) return -1;
+    if (!lp->memory)
+        return -1;
     lay_out(lp, problem, lp->memory);
     for (int k = 0; k < problem->fixed; k++)
         place_row(problem, lp, k, problem->rows + (size_t)k * (size_t)problem->N);
     lp->M = problem->fixed;
     lp->deadline = INFINITY;
-    for (int j = 0; j < problem->N + capacity; j++) lp->position[j] = -1;
+    for (int j = 0; j < problem->N + capacity; j++)
+        lp->position[j] = -1;
     set_rows(problem, lp, 0);
     slack_basis(problem, lp);
     return 0;
@@ -94,7 +98,8 @@ int program_init(Program *lp, const Problem *problem, int capacity)
 /* One reference less. */
 void cut_release(Cut *cut)
 {
-    if (--cut->refs == 0) free(cut);
+    if (--cut->refs == 0)
+        free(cut);
 }
 
 /* Release all cuts; the basis is invalid afterwards. */
@@ -109,7 +114,8 @@ static void forget_cuts(const Problem *problem, Program *lp)
 
 void program_free(Program *lp, const Problem *problem)
 {
-    if (lp->memory) forget_cuts(problem, lp);
+    if (lp->memory)
+        forget_cuts(problem, lp);
     free(lp->memory);
     memset(lp, 0, sizeof *lp);
 }
@@ -125,7 +131,8 @@ static void bound_cut(const Problem *problem, Program *lp, int k)
     lp->cost[slack] = 0.0;
 }
 
-/* Give the rows the ends of the smaller set (`inner`, for points) or of the larger one (for bounds). */
+/* Give the rows the ends of the smaller set (`inner`, for points) or of the larger one (for
+ * bounds). */
 void set_rows(const Problem *problem, Program *lp, int inner)
 {
     size_t bytes = sizeof(double) * (size_t)problem->fixed;
@@ -134,7 +141,8 @@ void set_rows(const Problem *problem, Program *lp, int inner)
     memcpy(lp->lower + N, inner ? problem->inner_lower : problem->outer_lower, bytes);
     memcpy(lp->upper + N, inner ? problem->inner_upper : problem->outer_upper, bytes);
     memset(lp->cost + N, 0, bytes);
-    for (int k = problem->fixed; k < lp->M; k++) bound_cut(problem, lp, k);
+    for (int k = problem->fixed; k < lp->M; k++)
+        bound_cut(problem, lp, k);
 }
 
 /* Append a row whose slack is basic and has this value; takes over one reference to the cut.
@@ -156,7 +164,8 @@ void append_cut(const Problem *problem, Program *lp, Cut *cut, double value)
     for (int slot = 0; slot < lp->active; slot++) {
         double *column = inverse_column(lp, slot);
         double sum = 0.0;
-        for (int i = 0; i < k; i++) sum += basic_entries[i] * column[i];
+        for (int i = 0; i < k; i++)
+            sum += basic_entries[i] * column[i];
         column[k] = sum;
     }
     lp->basis[k] = slack;
@@ -173,7 +182,8 @@ static void drop_position(Program *lp, int i)
 {
     int last = lp->M - 1;
     lp->position[lp->basis[i]] = -1;
-    if (i == last) return;
+    if (i == last)
+        return;
     for (int slot = 0; slot < lp->active; slot++) {
         double *column = inverse_column(lp, slot);
         column[i] = column[last];
@@ -187,7 +197,8 @@ static void drop_position(Program *lp, int i)
 static void renumber_last_row(const Problem *problem, Program *lp, int k)
 {
     int last = lp->M - 1;
-    if (k == last) return;
+    if (k == last)
+        return;
     int from = problem->N + last;
     int to = problem->N + k;
     lp->cut[k] = lp->cut[last];
@@ -206,12 +217,14 @@ static void renumber_last_row(const Problem *problem, Program *lp, int k)
     }
 }
 
-/* Drop the cuts whose slacks are basic. They hold nothing, so the basis of the others stays optimal. */
+/* Drop the cuts whose slacks are basic. They hold nothing, so the basis of the others stays
+ * optimal. */
 void drop_rows(const Problem *problem, Program *lp)
 {
     for (int k = lp->M - 1; k >= problem->fixed; k--) {
         int place = lp->position[problem->N + k];
-        if (place < 0) continue;
+        if (place < 0)
+            continue;
         cut_release(lp->cut[k]);
         drop_position(lp, place);
         renumber_last_row(problem, lp, k);
@@ -227,7 +240,8 @@ void reset_rows(const Problem *problem, Program *lp)
     slack_basis(problem, lp);
 }
 
-/* The fixed rows and these cuts, with the ends of the larger set; the basis has to be loaded next. */
+/* The fixed rows and these cuts, with the ends of the larger set; the basis has to be loaded
+ * next. */
 void load_rows(const Problem *problem, Program *lp, Cut *const *cuts, int count)
 {
     forget_cuts(problem, lp);
@@ -256,8 +270,10 @@ void open_box(const Problem *problem, Program *lp)
 static void drop_after_rise(const Problem *problem, Program *lp, double *floor)
 {
     double value = 0.0;
-    for (int j = 0; j < problem->N; j++) value += lp->cost[j] * lp->point[j];
-    if (!(value > *floor)) return;
+    for (int j = 0; j < problem->N; j++)
+        value += lp->cost[j] * lp->point[j];
+    if (!(value > *floor))
+        return;
     *floor = value + LEAST_RISE * (1.0 + fabs(value));
     drop_rows(problem, lp);
 }
@@ -269,18 +285,24 @@ static int solve_in_rounds(const Problem *problem, Program *lp, double start, do
     double floor = -INFINITY;
     int rounds = lp->inner ? MOST_ROUNDS : NODE_ROUNDS;
     for (int round = 1; round <= rounds; round++) {
-        if (lp->inner && now_seconds() > lp->deadline) return LP_LIMIT;
+        if (lp->inner && now_seconds() > lp->deadline)
+            return LP_LIMIT;
         int status = dual_simplex(problem, lp, &reached, cutoff);
-        if (status != LP_OPTIMAL) return status;
+        if (status != LP_OPTIMAL)
+            return status;
         primal_point(problem, lp);
-        if (round % DROP_ROUNDS == 0) drop_after_rise(problem, lp, &floor);
+        if (round % DROP_ROUNDS == 0)
+            drop_after_rise(problem, lp, &floor);
         int added = problem->separator->separate(problem->separator, problem, lp);
-        if (added == 0) return LP_OPTIMAL;
-        if (added == SEPARATE_MEMORY) return LP_MEMORY;
+        if (added == 0)
+            return LP_OPTIMAL;
+        if (added == SEPARATE_MEMORY)
+            return LP_MEMORY;
         if (added == SEPARATE_FULL) {
             int before = lp->M;
             drop_rows(problem, lp);
-            if (lp->M == before) return LP_LIMIT;
+            if (lp->M == before)
+                return LP_LIMIT;
         }
     }
     return LP_LIMIT;
@@ -288,17 +310,19 @@ static int solve_in_rounds(const Problem *problem, Program *lp, double start, do
 
 /* Solve the program from the basis at hand; one of the LP codes.
  *
- * `start` is the value of the Lagrangian at the present multipliers; the run stops early once it has
- * surely passed `cutoff`. With cuts, a program over the smaller set that is not solved leaves `point`
- * as it was, a member of the set, for the points on the way violate rows. */
+ * `start` is the value of the Lagrangian at the present multipliers; the run stops early once
+ * it has surely passed `cutoff`. With cuts, a program over the smaller set that is not solved
+ * leaves `point` as it was, a member of the set, for the points on the way violate rows. */
 int solve(const Problem *problem, Program *lp, double start, double cutoff)
 {
     double reached = start;
     size_t bytes = sizeof(double) * (size_t)problem->N;
-    if (!problem->separator) return dual_simplex(problem, lp, &reached, cutoff);
+    if (!problem->separator)
+        return dual_simplex(problem, lp, &reached, cutoff);
     memcpy(lp->saved_point, lp->point, bytes);
     int status = solve_in_rounds(problem, lp, start, cutoff);
-    if (lp->inner && status != LP_OPTIMAL) memcpy(lp->point, lp->saved_point, bytes);
+    if (lp->inner && status != LP_OPTIMAL)
+        memcpy(lp->point, lp->saved_point, bytes);
     return status;
 }
 
@@ -317,34 +341,40 @@ static int meets_rows(const Problem *problem, Program *lp)
 {
     int M = lp->M;
     double *activity = lp->row_work;
-    for (int k = 0; k < M; k++) activity[k] = 0.0;
+    for (int k = 0; k < M; k++)
+        activity[k] = 0.0;
     for (int j = 0; j < problem->N; j++) {
         double x = lp->point[j];
-        if (x == 0.0) continue;
+        if (x == 0.0)
+            continue;
         const double *column = column_of(lp, j);
-        for (int k = 0; k < M; k++) activity[k] += x * column[k];
+        for (int k = 0; k < M; k++)
+            activity[k] += x * column[k];
     }
     for (int k = 0; k < M; k++) {
         double below = lp->lower[problem->N + k] - activity[k];
         double above = activity[k] - lp->upper[problem->N + k];
         double excess = (below > above ? below : above) / (1.0 + fabs(activity[k]));
-        if (!(excess <= SHARP)) return 0; /* too large, or not a number */
+        if (!(excess <= SHARP))
+            return 0; /* too large, or not a number */
     }
     return 1;
 }
 
 /* Read the solution to the last digits; whether all rows at hand hold.
  *
- * Basic values that were huge on the way lose digits. They are then computed once more, from a fresh
- * inverse. */
+ * Basic values that were huge on the way lose digits. They are then computed once more, from a
+ * fresh inverse. */
 int sharp_point(const Problem *problem, Program *lp)
 {
     primal_point(problem, lp);
-    if (meets_rows(problem, lp)) return 1;
+    if (meets_rows(problem, lp))
+        return 1;
     factor(problem, lp);
     recompute(problem, lp);
     double reached = -INFINITY;
-    if (dual_simplex(problem, lp, &reached, INFINITY) != LP_OPTIMAL) return 0;
+    if (dual_simplex(problem, lp, &reached, INFINITY) != LP_OPTIMAL)
+        return 0;
     primal_point(problem, lp);
     return meets_rows(problem, lp);
 }

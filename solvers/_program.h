@@ -1,24 +1,25 @@
 /* Linear programs over a set of probability vectors, solved by a bounded dual simplex.
  *
- * The set is {x in R^N : 0 <= x <= top, lower_k <= a_k.x <= upper_k for every row k}. Its first n
- * coordinates are a probability vector v (one row is sum v = 1), the others auxiliary variables. Some
- * rows are fixed and always at hand. Others, called cuts, may be far too many to list: a Separator
- * finds those that a point violates, and they come and go.
+ * The set is {x in R^N : 0 <= x <= top, lower_k <= a_k.x <= upper_k for every row k}. Its first
+ * n coordinates are a probability vector v (one row is sum v = 1), the others auxiliary
+ * variables. Some rows are fixed and always at hand. Others, called cuts, may be far too many
+ * to list: a Separator finds those that a point violates, and they come and go.
  *
- * The program is min cost.x over a box and the rows at hand, in the variables (x, s) with one slack
- * s_k = a_k.x for each row: [A, -I] (x, s) = 0, every variable between finite ends. So each basis is
- * dual feasible as soon as every nonbasic variable stands at the end that its reduced cost asks for,
- * and the dual simplex can start from any basis.
+ * The program is min cost.x over a box and the rows at hand, in the variables (x, s) with one
+ * slack s_k = a_k.x for each row: [A, -I] (x, s) = 0, every variable between finite ends. So
+ * each basis is dual feasible as soon as every nonbasic variable stands at the end that its
+ * reduced cost asks for, and the dual simplex can start from any basis.
  *
- * No tolerance of the simplex enters a bound that leaves these files: a bound is always the Lagrangian
- * of `_program_bound.c`, evaluated again from the multipliers with an allowance for rounding.
+ * No tolerance of the simplex enters a bound that leaves these files: a bound is always the
+ * Lagrangian of `_program_bound.c`, evaluated again from the multipliers with an allowance for
+ * rounding.
  *
  * Files: _program.c, memory, rows that come and go, and programs solved in rounds of new rows;
  * _program_basis.c, the inverse of the basis; _program_simplex.c, the dual simplex;
  * _program_bound.c, the bound that rounding cannot break.
  *
- * Letters: n coordinates, N structural variables, M rows at hand. Index j runs over variables (the
- * slack of row k is variable N + k), k over rows, i over positions in the basis.
+ * Letters: n coordinates, N structural variables, M rows at hand. Index j runs over variables
+ * (the slack of row k is variable N + k), k over rows, i over positions in the basis.
  */
 
 #ifndef SOLVERS_PROGRAM_H
@@ -102,25 +103,25 @@ struct Program {
     double *lower, *upper, *cost; /* N + capacity: ends and costs of structurals, then slacks */
     double *value;                /* N + capacity: of nonbasic variables; 0 for basic ones */
     double *reduced;              /* N + capacity: reduced costs */
-    double *tableau;              /* N + capacity: row of the tableau; reduced costs of the last
-                                     Lagrangian once that was evaluated */
+    double *tableau;              /* N + capacity: row of the tableau, or reduced costs of the
+                                     last Lagrangian */
     int *position;                /* N + capacity: in the basis, or -1 */
 
     int *basis;          /* capacity: basic variables */
     double *basic_value; /* capacity */
-    double *inverse;     /* capacity x capacity: columns of the basis inverse that belong to active
-                            rows, one after the other; a row is active if its slack is not basic */
+    double *inverse;     /* capacity x capacity: the inverse's columns of active rows, one after the
+                            other; a row is active if its slack is not basic */
     int active;          /* number of active rows */
     int updates;         /* changes of the basis since it was inverted */
     int *row_of;         /* capacity: row of each column of `inverse` */
     int *slot_of;        /* capacity: column of `inverse` of an active row */
 
-    double *dual;                 /* capacity: multipliers of the rows */
-    double *row_work, *direction; /* capacity: scratch; column of the entering variable in terms of
-                                     the basis */
-    int *candidates;              /* N + capacity: heap of the ratio test; scratch */
-    double *ratio;                /* N + capacity: break points of the dual step */
-    char *keep;                   /* capacity: scratch */
+    double *dual;      /* capacity: multipliers of the rows */
+    double *row_work;  /* capacity: scratch over the rows */
+    double *direction; /* capacity: entering column in terms of the basis */
+    int *candidates;   /* N + capacity: heap of the ratio test; scratch */
+    double *ratio;     /* N + capacity: break points of the dual step */
+    char *keep;        /* capacity: scratch */
 
     double *point, *saved_point; /* N: values of the structurals when the program was last read */
 
@@ -188,7 +189,8 @@ static inline double larger(double a, double b)
 
 static inline double clipped(double x, double lower, double upper)
 {
-    if (x < lower) return lower;
+    if (x < lower)
+        return lower;
     return x > upper ? upper : x;
 }
 

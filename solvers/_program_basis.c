@@ -1,8 +1,9 @@
 /* The inverse of the basis, in product form.
  *
- * Only the columns of active rows are stored. The slack of any other row is basic, and its column of
- * the inverse is minus the unit vector of that slack's position, because slacks have the column -e_k
- * in the program. So work grows with the number of tight rows, not with that of rows.
+ * Only the columns of active rows are stored. The slack of any other row is basic, and its
+ * column of the inverse is minus the unit vector of that slack's position, because slacks have
+ * the column -e_k in the program. So work grows with the number of tight rows, not with that of
+ * rows.
  */
 
 #include "_program.h"
@@ -14,7 +15,8 @@
 void slack_basis(const Problem *problem, Program *lp)
 {
     int N = problem->N;
-    for (int j = 0; j < N; j++) lp->position[j] = -1;
+    for (int j = 0; j < N; j++)
+        lp->position[j] = -1;
     for (int i = 0; i < lp->M; i++) {
         lp->basis[i] = N + i;
         lp->position[N + i] = i;
@@ -28,12 +30,15 @@ void solve_basis(const Problem *problem, const Program *lp, const double *rhs, d
 {
     int M = lp->M;
     int N = problem->N;
-    for (int i = 0; i < M; i++) out[i] = lp->basis[i] >= N ? -rhs[lp->basis[i] - N] : 0.0;
+    for (int i = 0; i < M; i++)
+        out[i] = lp->basis[i] >= N ? -rhs[lp->basis[i] - N] : 0.0;
     for (int slot = 0; slot < lp->active; slot++) {
         double factor = rhs[lp->row_of[slot]];
-        if (factor == 0.0) continue;
+        if (factor == 0.0)
+            continue;
         const double *column = inverse_column(lp, slot);
-        for (int i = 0; i < M; i++) out[i] += factor * column[i];
+        for (int i = 0; i < M; i++)
+            out[i] += factor * column[i];
     }
 }
 
@@ -46,15 +51,17 @@ void entering_column(const Problem *problem, Program *lp, int enter)
         return;
     }
     const double *column = inverse_column(lp, lp->slot_of[enter - problem->N]);
-    for (int i = 0; i < M; i++) lp->direction[i] = -column[i];
+    for (int i = 0; i < M; i++)
+        lp->direction[i] = -column[i];
 }
 
-/* Row `row` becomes active; its column of the inverse was minus the unit vector of `place` before the
- * pivot on `direction`. */
+/* Row `row` becomes active; its column of the inverse was minus the unit vector of `place`
+ * before the pivot on `direction`. */
 static void activate_row(Program *lp, int row, int place, double pivot_inverse)
 {
     double *column = inverse_column(lp, lp->active);
-    for (int i = 0; i < lp->M; i++) column[i] = pivot_inverse * lp->direction[i];
+    for (int i = 0; i < lp->M; i++)
+        column[i] = pivot_inverse * lp->direction[i];
     column[place] = -pivot_inverse;
     lp->row_of[lp->active] = row;
     lp->slot_of[row] = lp->active;
@@ -66,14 +73,16 @@ static void deactivate_row(Program *lp, int row)
 {
     int slot = lp->slot_of[row];
     int last = --lp->active;
-    if (slot == last) return;
+    if (slot == last)
+        return;
     size_t bytes = sizeof(double) * (size_t)lp->M;
     memcpy(inverse_column(lp, slot), inverse_column(lp, last), bytes);
     lp->row_of[slot] = lp->row_of[last];
     lp->slot_of[lp->row_of[slot]] = slot;
 }
 
-/* Variable `enter`, whose column in terms of the basis is `direction`, takes the position `place`. */
+/* Variable `enter`, whose column in terms of the basis is `direction`, takes the position
+ * `place`. */
 void change_basis(const Problem *problem, Program *lp, int place, int enter)
 {
     int M = lp->M;
@@ -84,12 +93,16 @@ void change_basis(const Problem *problem, Program *lp, int place, int enter)
     for (int slot = 0; slot < lp->active; slot++) {
         double *column = inverse_column(lp, slot);
         double factor = column[place] * pivot_inverse;
-        if (factor == 0.0) continue;
-        for (int i = 0; i < M; i++) column[i] -= factor * direction[i];
+        if (factor == 0.0)
+            continue;
+        for (int i = 0; i < M; i++)
+            column[i] -= factor * direction[i];
         column[place] = factor;
     }
-    if (leave >= N) activate_row(lp, leave - N, place, pivot_inverse);
-    if (enter >= N) deactivate_row(lp, enter - N);
+    if (leave >= N)
+        activate_row(lp, leave - N, place, pivot_inverse);
+    if (enter >= N)
+        deactivate_row(lp, enter - N);
     lp->position[leave] = -1;
     lp->position[enter] = place;
     lp->basis[place] = enter;
@@ -110,7 +123,8 @@ static void invert(const Problem *problem, Program *lp, const int *structurals, 
         double largest = LEAST_PIVOT;
         for (int i = 0; i < M; i++) {
             double pivot = fabs(lp->direction[i]);
-            if (lp->basis[i] < N || lp->keep[i] || pivot <= largest) continue;
+            if (lp->basis[i] < N || lp->keep[i] || pivot <= largest)
+                continue;
             largest = pivot;
             place = i;
         }
@@ -137,7 +151,8 @@ void load_basis(const Problem *problem, Program *lp, const int16_t *basis)
 {
     int count = 0;
     memset(lp->keep, 0, (size_t)lp->M);
-    for (int i = 0; i < lp->M; i++) sort_variable(problem, lp, basis[i], &count);
+    for (int i = 0; i < lp->M; i++)
+        sort_variable(problem, lp, basis[i], &count);
     invert(problem, lp, lp->candidates, count);
 }
 
@@ -146,18 +161,21 @@ void factor(const Problem *problem, Program *lp)
 {
     int count = 0;
     memset(lp->keep, 0, (size_t)lp->M);
-    for (int i = 0; i < lp->M; i++) sort_variable(problem, lp, lp->basis[i], &count);
+    for (int i = 0; i < lp->M; i++)
+        sort_variable(problem, lp, lp->basis[i], &count);
     invert(problem, lp, lp->candidates, count);
 }
 
 /* Multipliers of the rows: dual = c_B B^-1, zero for rows that are not active. */
 void multipliers(Program *lp)
 {
-    for (int k = 0; k < lp->M; k++) lp->dual[k] = 0.0;
+    for (int k = 0; k < lp->M; k++)
+        lp->dual[k] = 0.0;
     for (int slot = 0; slot < lp->active; slot++) {
         const double *column = inverse_column(lp, slot);
         double sum = 0.0;
-        for (int i = 0; i < lp->M; i++) sum += lp->cost[lp->basis[i]] * column[i];
+        for (int i = 0; i < lp->M; i++)
+            sum += lp->cost[lp->basis[i]] * column[i];
         lp->dual[lp->row_of[slot]] = sum;
     }
 }

@@ -5,9 +5,9 @@
  *     constant + sum_k min over the ends of row k of pi_k s_k + sum_j min over the box of d_j x_j,
  *     d = cost - sum_k pi_k a_k,
  *
- * is a lower bound of min constant + cost.x over box and rows (weak duality, theory.md 3, fact 4). It
- * is evaluated in plain arithmetic and lowered by all that rounding can have added, so neither a
- * tolerance of the simplex nor an early stop of it can make it wrong.
+ * is a lower bound of min constant + cost.x over box and rows (weak duality, theory.md 3, fact
+ * 4). It is evaluated in plain arithmetic and lowered by all that rounding can have added, so
+ * neither a tolerance of the simplex nor an early stop of it can make it wrong.
  */
 
 #include "_program.h"
@@ -21,19 +21,23 @@ void weigh_rows(Problem *problem)
 {
     int N = problem->N;
     problem->mass = 1.0;
-    for (int j = problem->n; j < N; j++) problem->mass += problem->top[j];
+    for (int j = problem->n; j < N; j++)
+        problem->mass += problem->top[j];
     for (int k = 0; k < problem->fixed; k++) {
         const double *row = problem->rows + (size_t)k * (size_t)N;
         double largest = 0.0;
         double least = 0.0;
         for (int j = 0; j < N; j++) {
-            if (fabs(row[j]) > largest) largest = fabs(row[j]);
-            if (row[j] < least) least = row[j];
+            if (fabs(row[j]) > largest)
+                largest = fabs(row[j]);
+            if (row[j] < least)
+                least = row[j];
         }
         double weight = largest * problem->mass;
         /* without negative entries the sum is the value of the row, which its upper end limits */
         double top = problem->outer_upper[k] > 0.0 ? problem->outer_upper[k] : 0.0;
-        if (least >= 0.0 && top < weight) weight = top;
+        if (least >= 0.0 && top < weight)
+            weight = top;
         problem->row_weight[k] = weight;
     }
 }
@@ -64,9 +68,11 @@ HOT double lagrangian(const Problem *problem, Program *lp, const double *cost, c
         memset(reduced, 0, sizeof(double) * (size_t)N);
     for (int k = 0; k < M; k++) {
         double pi = dual[k];
-        if (pi == 0.0) continue;
+        if (pi == 0.0)
+            continue;
         const double *row = lp->row[k];
-        for (int j = 0; j < N; j++) reduced[j] -= pi * row[j];
+        for (int j = 0; j < N; j++)
+            reduced[j] -= pi * row[j];
         double term = pi * (pi > 0.0 ? lp->lower[N + k] : lp->upper[N + k]);
         double weight = k < problem->fixed ? problem->row_weight[k] : lp->cut[k]->weight;
         total += term;
@@ -86,7 +92,9 @@ HOT double lagrangian(const Problem *problem, Program *lp, const double *cost, c
  * Lagrangian of the zero cost is positive. May turn the ray around. */
 int proves_empty(const Problem *problem, Program *lp, double *ray)
 {
-    if (lagrangian(problem, lp, NULL, ray, 0.0, 0.0) > 0.0) return 1;
-    for (int k = 0; k < lp->M; k++) ray[k] = -ray[k];
+    if (lagrangian(problem, lp, NULL, ray, 0.0, 0.0) > 0.0)
+        return 1;
+    for (int k = 0; k < lp->M; k++)
+        ray[k] = -ray[k];
     return lagrangian(problem, lp, NULL, ray, 0.0, 0.0) > 0.0;
 }

@@ -1,9 +1,9 @@
 /* A dual simplex for programs whose variables are all boxed.
  *
- * Each iteration takes a basic variable that lies outside its ends to the nearer end. The ratio test
- * has long steps: a nonbasic variable whose reduced cost changes sign flips to its other end, as long
- * as the dual value goes on rising; the variable at which it stops rising enters. Prices of leaving
- * variables are exact steepest edges, computed only for the basis at hand.
+ * Each iteration takes a basic variable that lies outside its ends to the nearer end. The ratio
+ * test has long steps: a nonbasic variable whose reduced cost changes sign flips to its other
+ * end, as long as the dual value goes on rising; the variable at which it stops rising enters.
+ * Prices of leaving variables are exact steepest edges, computed only for the basis at hand.
  */
 
 #include "_program.h"
@@ -38,7 +38,8 @@ typedef struct {
     int flipped;   /* whether some nonbasic variable went to its other end */
 } Iteration;
 
-/* Reduced costs d = cost - dual A from the multipliers; the slack of row k has cost 0, column -e_k. */
+/* Reduced costs d = cost - dual A from the multipliers; the slack of row k has cost 0, column
+ * -e_k. */
 HOT static void reduced_costs(const Problem *problem, Program *lp)
 {
     int N = problem->N;
@@ -47,9 +48,11 @@ HOT static void reduced_costs(const Problem *problem, Program *lp)
     for (int k = 0; k < lp->M; k++) {
         double pi = lp->dual[k];
         reduced[N + k] = pi;
-        if (pi == 0.0) continue;
+        if (pi == 0.0)
+            continue;
         const double *row = lp->row[k];
-        for (int j = 0; j < N; j++) reduced[j] -= pi * row[j];
+        for (int j = 0; j < N; j++)
+            reduced[j] -= pi * row[j];
     }
 }
 
@@ -66,16 +69,21 @@ HOT void recompute(const Problem *problem, Program *lp)
     reduced_costs(problem, lp);
     for (int j = 0; j < N + M; j++)
         lp->value[j] = lp->reduced[j] >= 0.0 ? lp->lower[j] : lp->upper[j];
-    for (int i = 0; i < M; i++) lp->value[lp->basis[i]] = 0.0;
-    for (int k = 0; k < M; k++) load[k] = -lp->value[N + k];
+    for (int i = 0; i < M; i++)
+        lp->value[lp->basis[i]] = 0.0;
+    for (int k = 0; k < M; k++)
+        load[k] = -lp->value[N + k];
     for (int j = 0; j < N; j++) {
         double x = lp->value[j];
-        if (x == 0.0) continue;
+        if (x == 0.0)
+            continue;
         const double *column = column_of(lp, j);
-        for (int k = 0; k < M; k++) load[k] += x * column[k];
+        for (int k = 0; k < M; k++)
+            load[k] += x * column[k];
     }
     solve_basis(problem, lp, load, lp->basic_value);
-    for (int i = 0; i < M; i++) lp->basic_value[i] = -lp->basic_value[i];
+    for (int i = 0; i < M; i++)
+        lp->basic_value[i] = -lp->basic_value[i];
 }
 
 /* Position of the variable to leave: the largest violation in units of its own row of the inverse
@@ -102,10 +110,12 @@ static int leaving_position(const Problem *problem, Program *lp)
             place = i;
         }
     }
-    if (violated < 2) return place;
+    if (violated < 2)
+        return place;
     for (int slot = 0; slot < lp->active; slot++) {
         const double *column = inverse_column(lp, slot);
-        for (int i = 0; i < M; i++) norm[i] += column[i] * column[i];
+        for (int i = 0; i < M; i++)
+            norm[i] += column[i] * column[i];
     }
     double best = 0.0;
     for (int i = 0; i < M; i++) {
@@ -118,7 +128,8 @@ static int leaving_position(const Problem *problem, Program *lp)
     return place;
 }
 
-/* Row `place` of the tableau: x_B[place] + sum_j tableau_j x_j is constant over the nonbasic x_j. */
+/* Row `place` of the tableau: x_B[place] + sum_j tableau_j x_j is constant over the nonbasic
+ * x_j. */
 HOT static void tableau_row(const Problem *problem, Program *lp, int place)
 {
     int N = problem->N;
@@ -127,16 +138,19 @@ HOT static void tableau_row(const Problem *problem, Program *lp, int place)
     memset(tableau, 0, sizeof(double) * (size_t)(N + lp->M));
     if (basic >= N) { /* its row is not active: the inverse has minus the unit vector there */
         const double *row = lp->row[basic - N];
-        for (int j = 0; j < N; j++) tableau[j] -= row[j];
+        for (int j = 0; j < N; j++)
+            tableau[j] -= row[j];
         tableau[basic] = 1.0;
     }
     for (int slot = 0; slot < lp->active; slot++) {
         double factor = inverse_column(lp, slot)[place];
         int k = lp->row_of[slot];
         tableau[N + k] = -factor;
-        if (factor == 0.0) continue;
+        if (factor == 0.0)
+            continue;
         const double *row = lp->row[k];
-        for (int j = 0; j < N; j++) tableau[j] += factor * row[j];
+        for (int j = 0; j < N; j++)
+            tableau[j] += factor * row[j];
     }
 }
 
@@ -162,7 +176,8 @@ STEER static double break_points(const Problem *problem, Program *lp, double sig
         entry = value[j] == lower[j] ? -entry : entry;
         ratio[j] = entry > PIVOT_TOL && lower[j] < upper[j] ? point : INFINITY;
     }
-    for (int i = 0; i < lp->M; i++) ratio[lp->basis[i]] = INFINITY;
+    for (int i = 0; i < lp->M; i++)
+        ratio[lp->basis[i]] = INFINITY;
     for (int j = 0; j < variables; j++) {
         double point = ratio[j];
         double finite = point < INFINITY ? point : 0.0;
@@ -180,9 +195,12 @@ static void heap_down(int *heap, const double *key, int size, int i)
     double item_key = key[item];
     for (;;) {
         int child = 2 * i + 1;
-        if (child >= size) break;
-        if (child + 1 < size && key[heap[child + 1]] < key[heap[child]]) child++;
-        if (key[heap[child]] >= item_key) break;
+        if (child >= size)
+            break;
+        if (child + 1 < size && key[heap[child + 1]] < key[heap[child]])
+            child++;
+        if (key[heap[child]] >= item_key)
+            break;
         heap[i] = heap[child];
         i = child;
     }
@@ -195,12 +213,15 @@ static int gather_candidates(const Problem *problem, Program *lp, double done, d
     int variables = problem->N + lp->M;
     int count = 0;
     for (int j = 0; j < variables; j++)
-        if (lp->ratio[j] <= reach && lp->ratio[j] > done) lp->candidates[count++] = j;
-    for (int i = count / 2 - 1; i >= 0; i--) heap_down(lp->candidates, lp->ratio, count, i);
+        if (lp->ratio[j] <= reach && lp->ratio[j] > done)
+            lp->candidates[count++] = j;
+    for (int i = count / 2 - 1; i >= 0; i--)
+        heap_down(lp->candidates, lp->ratio, count, i);
     return count;
 }
 
-/* Move nonbasic variable j to its other end, and note in `row_work` what that changes in the rows. */
+/* Move nonbasic variable j to its other end, and note in `row_work` what that changes in the
+ * rows. */
 static void flip(const Problem *problem, Program *lp, int j)
 {
     double width = lp->upper[j] - lp->lower[j];
@@ -211,7 +232,8 @@ static void flip(const Problem *problem, Program *lp, int j)
         return;
     }
     const double *column = column_of(lp, j);
-    for (int k = 0; k < lp->M; k++) lp->row_work[k] += column[k] * move;
+    for (int k = 0; k < lp->M; k++)
+        lp->row_work[k] += column[k] * move;
 }
 
 /* The long-step ratio test: pass break points, nearest first, while the dual value goes on rising.
@@ -222,12 +244,15 @@ static int ratio_test(const Problem *problem, Program *lp, Iteration *step)
     double reach = break_points(problem, lp, step->sign, &farthest);
     double done = -1.0;
     int count = 0;
-    for (int k = 0; k < lp->M; k++) lp->row_work[k] = 0.0;
+    for (int k = 0; k < lp->M; k++)
+        lp->row_work[k] = 0.0;
     for (;;) {
         while (count == 0) {
-            if (!(done < farthest)) return -1;
+            if (!(done < farthest))
+                return -1;
             reach = done < 0.0 ? FIRST_REACH * reach + LEAST_REACH : NEXT_REACH * reach;
-            if (reach > farthest) reach = farthest;
+            if (reach > farthest)
+                reach = farthest;
             count = gather_candidates(problem, lp, done, reach);
             done = reach;
         }
@@ -235,12 +260,14 @@ static int ratio_test(const Problem *problem, Program *lp, Iteration *step)
         double loss = fabs(lp->tableau[j]) * (lp->upper[j] - lp->lower[j]);
         step->value += step->slope * (lp->ratio[j] - step->length);
         step->length = lp->ratio[j];
-        if (step->slope - loss <= 0.0) return j;
+        if (step->slope - loss <= 0.0)
+            return j;
         step->slope -= loss;
         flip(problem, lp, j);
         step->flipped = 1;
         lp->candidates[0] = lp->candidates[--count];
-        if (count > 0) heap_down(lp->candidates, lp->ratio, count, 0);
+        if (count > 0)
+            heap_down(lp->candidates, lp->ratio, count, 0);
     }
 }
 
@@ -251,7 +278,8 @@ HOT static void update_reduced_costs(const Problem *problem, Program *lp, int en
     double *reduced = lp->reduced;
     const double *tableau = lp->tableau;
     double theta = reduced[enter] / tableau[enter];
-    for (int j = 0; j < variables; j++) reduced[j] -= theta * tableau[j];
+    for (int j = 0; j < variables; j++)
+        reduced[j] -= theta * tableau[j];
     reduced[enter] = 0.0;
     reduced[leave] = -theta;
 }
@@ -264,13 +292,15 @@ static void pivot(const Problem *problem, Program *lp, const Iteration *step, in
     int leave = lp->basis[place];
     if (step->flipped) {
         solve_basis(problem, lp, lp->row_work, lp->direction);
-        for (int i = 0; i < M; i++) lp->basic_value[i] -= lp->direction[i];
+        for (int i = 0; i < M; i++)
+            lp->basic_value[i] -= lp->direction[i];
     }
     entering_column(problem, lp, enter);
     double size = fabs(lp->direction[place]);
     double move = (lp->basic_value[place] - step->target) / lp->direction[place];
     update_reduced_costs(problem, lp, enter, leave);
-    for (int i = 0; i < M; i++) lp->basic_value[i] -= move * lp->direction[i];
+    for (int i = 0; i < M; i++)
+        lp->basic_value[i] -= move * lp->direction[i];
     lp->basic_value[place] = lp->value[enter] + move;
     change_basis(problem, lp, place, enter);
     lp->value[leave] = step->target;
@@ -281,24 +311,29 @@ static void pivot(const Problem *problem, Program *lp, const Iteration *step, in
     }
 }
 
-/* Leave the ray of an unbounded dual in `row_work`: multipliers that should prove the program empty. */
+/* Leave the ray of an unbounded dual in `row_work`: multipliers that should prove the program
+ * empty. */
 static void leave_ray(const Problem *problem, Program *lp, double sign)
 {
-    for (int k = 0; k < lp->M; k++) lp->row_work[k] = sign * lp->tableau[problem->N + k];
+    for (int k = 0; k < lp->M; k++)
+        lp->row_work[k] = sign * lp->tableau[problem->N + k];
 }
 
-/* Dual simplex from the present basis, which `recompute` has made dual feasible; one of the LP codes.
+/* Dual simplex from the present basis, which `recompute` has made dual feasible; one of the LP
+ * codes.
  *
- * `*reached` is the value of the Lagrangian at the first multipliers, and at the last ones afterwards.
- * It steers only: the run stops early once it has passed `cutoff`. */
+ * `*reached` is the value of the Lagrangian at the first multipliers, and at the last ones
+ * afterwards. It steers only: the run stops early once it has passed `cutoff`. */
 HOT int dual_simplex(const Problem *problem, Program *lp, double *reached, double cutoff)
 {
     int limit = ITERATIONS_PER_ROW * lp->M + LEAST_ITERATIONS;
     lp->programs++;
     for (int iteration = 0; iteration < limit; iteration++) {
         int place = leaving_position(problem, lp);
-        if (place < 0) return LP_OPTIMAL;
-        if (*reached > cutoff) return LP_CUTOFF;
+        if (place < 0)
+            return LP_OPTIMAL;
+        if (*reached > cutoff)
+            return LP_CUTOFF;
         int leave = lp->basis[place];
         double x = lp->basic_value[place];
         Iteration step = {.place = place, .value = *reached};

@@ -6,8 +6,8 @@
 
 /* Intervals are cut half way between the program's point and the middle. */
 #define TO_MIDDLE 0.5
-/* Wide intervals leave vertices few zeros, narrow ones on many symbols two or three entries; a point
- * with at most this share of positive coordinates is of the second kind. */
+/* Wide intervals leave vertices few zeros, narrow ones on many symbols two or three entries; a
+ * point with at most this share of positive coordinates is of the second kind. */
 #define SPARSE_SHARE 0.5
 /* Rows that a program has room for: so many for each symbol, and some. A basis has at most n + 1
  * structurals, so as many rows again may wait to be dropped. */
@@ -23,7 +23,8 @@ typedef struct {
 } Arguments;
 
 /* A separator with copies of the arguments, as the problem's own; -1 with an exception. */
-static int set_uncertain_rows(Problem *problem, const Arguments *from, Py_ssize_t n, Py_ssize_t size)
+static int set_uncertain_rows(Problem *problem, const Arguments *from, Py_ssize_t n,
+                              Py_ssize_t size)
 {
     UncertainRows *set = calloc(1, sizeof *set);
     if (!set) {
@@ -41,17 +42,23 @@ static int set_uncertain_rows(Problem *problem, const Arguments *from, Py_ssize_
     set->least = from->least;
     set->rest = from->rest;
     set->lower = copy_doubles(from->lower, size * (n + 1), "lower");
-    if (!set->lower) return -1;
+    if (!set->lower)
+        return -1;
     set->spread = copy_doubles(from->spread, size * (n + 1), "spread");
-    if (!set->spread) return -1;
+    if (!set->spread)
+        return -1;
     set->room = copy_doubles(from->room, size, "room");
-    if (!set->room) return -1;
+    if (!set->room)
+        return -1;
     set->scale = copy_doubles(from->scale, n, "scale");
-    if (!set->scale) return -1;
+    if (!set->scale)
+        return -1;
     set->share_lower = copy_doubles(from->share_lower, size, "share_lower");
-    if (!set->share_lower) return -1;
+    if (!set->share_lower)
+        return -1;
     set->share_spread = copy_doubles(from->share_spread, size, "share_spread");
-    if (!set->share_spread) return -1;
+    if (!set->share_spread)
+        return -1;
     if (init_uncertain_scratch(set) < 0) {
         PyErr_NoMemory();
         return -1;
@@ -67,7 +74,8 @@ static double *filled(Py_ssize_t count, double value)
         PyErr_NoMemory();
         return NULL;
     }
-    for (Py_ssize_t i = 0; i < count; i++) array[i] = value;
+    for (Py_ssize_t i = 0; i < count; i++)
+        array[i] = value;
     return array;
 }
 
@@ -80,19 +88,26 @@ static int set_problem(Problem *problem, const Arguments *from, Py_ssize_t n)
     problem->cut_outer = from->allowance;
     problem->cut_inner = -from->margin;
     problem->top = copy_doubles(from->top, n, "top");
-    if (!problem->top) return -1;
+    if (!problem->top)
+        return -1;
     problem->rows = filled(n, 1.0);
-    if (!problem->rows) return -1;
+    if (!problem->rows)
+        return -1;
     problem->outer_lower = filled(1, 1.0);
-    if (!problem->outer_lower) return -1;
+    if (!problem->outer_lower)
+        return -1;
     problem->outer_upper = filled(1, 1.0);
-    if (!problem->outer_upper) return -1;
+    if (!problem->outer_upper)
+        return -1;
     problem->inner_lower = filled(1, 1.0);
-    if (!problem->inner_lower) return -1;
+    if (!problem->inner_lower)
+        return -1;
     problem->inner_upper = filled(1, 1.0);
-    if (!problem->inner_upper) return -1;
+    if (!problem->inner_upper)
+        return -1;
     problem->row_weight = filled(1, 0.0);
-    if (!problem->row_weight) return -1;
+    if (!problem->row_weight)
+        return -1;
     weigh_rows(problem);
     return 0;
 }
@@ -102,10 +117,9 @@ static int set_problem(Problem *problem, const Arguments *from, Py_ssize_t n)
  * a.v <= -margin for points, and top are upper bounds of v. */
 static PyObject *robust_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"lower",       "spread",       "room",       "scale",
-                            "share_lower", "share_spread", "share_room", "ratio",
-                            "upper",       "least",        "margin",     "allowance",
-                            "rest",        "top",          NULL};
+    static char *names[] = {"lower",        "spread",     "room",  "scale", "share_lower",
+                            "share_spread", "share_room", "ratio", "upper", "least",
+                            "margin",       "allowance",  "rest",  "top",   NULL};
     Arguments from;
     if (!PyArg_ParseTupleAndKeywords(
             args, kwargs, "OOOOOOdddddddO", names, &from.lower, &from.spread, &from.room,
@@ -123,7 +137,8 @@ static PyObject *robust_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     }
     SearchObject *self = (SearchObject *)type->tp_alloc(type, 0);
-    if (!self) return NULL;
+    if (!self)
+        return NULL;
     Search *search = &self->search;
     search->to_middle = TO_MIDDLE;
     search->sparse_share = SPARSE_SHARE;

@@ -2,8 +2,9 @@
 
 #include "_robust_rows.h"
 
-/* Violations below this are left: of the larger set, where a row fewer costs next to nothing, and of
- * the smaller one, whose margin and exact repair take care of it. Relative to one plus the row. */
+/* Violations below this are left: of the larger set, where a row fewer costs next to nothing,
+ * and of the smaller one, whose margin and exact repair take care of it. Relative to one plus
+ * the row. */
 #define OUTER_TOL 1e-9
 #define INNER_TOL 1e-12
 
@@ -25,7 +26,8 @@ int init_uncertain_scratch(UncertainRows *set)
     if (!set->order || !set->w || !set->row || !set->largest || !set->smallest || !set->share ||
         !set->rank)
         return -1;
-    for (int j = 0; j <= set->n; j++) set->order[j] = j;
+    for (int j = 0; j <= set->n; j++)
+        set->order[j] = j;
     return 0;
 }
 
@@ -50,20 +52,22 @@ void release_uncertain(Separator *self)
 
 /* ---------------------------------------------------------------- knapsacks */
 
-/* Sort the places by falling w. The order of the last call is nearly right, so insertion is fast. */
+/* Sort the places by falling w. The order of the last call is nearly right, so insertion is
+ * fast. */
 static void sort_places(UncertainRows *set)
 {
     for (int i = 1; i <= set->n; i++) {
         int place = set->order[i];
         double key = set->w[place];
         int t = i;
-        for (; t > 0 && set->w[set->order[t - 1]] < key; t--) set->order[t] = set->order[t - 1];
+        for (; t > 0 && set->w[set->order[t - 1]] < key; t--)
+            set->order[t] = set->order[t - 1];
         set->order[t] = place;
     }
 }
 
-/* The part of p.w above that of the lower ends, over the box of s: the room goes to the places of the
- * largest (or smallest) w, as much as each can take. */
+/* The part of p.w above that of the lower ends, over the box of s: the room goes to the places
+ * of the largest (or smallest) w, as much as each can take. */
 static double fill_room(const UncertainRows *set, int s, int end)
 {
     int places = set->n + 1;
@@ -83,13 +87,15 @@ static double fill_room(const UncertainRows *set, int s, int end)
 HOT static void find_extremes(UncertainRows *set, const double *point)
 {
     int places = set->n + 1;
-    for (int j = 0; j < set->n; j++) set->w[j] = point[j] * set->scale[j];
+    for (int j = 0; j < set->n; j++)
+        set->w[j] = point[j] * set->scale[j];
     set->w[set->n] = set->rest;
     sort_places(set);
     for (int s = 0; s < set->size; s++) {
         const double *lower = set->lower + (size_t)s * (size_t)places;
         double base = 0.0;
-        for (int j = 0; j < places; j++) base += lower[j] * set->w[j];
+        for (int j = 0; j < places; j++)
+            base += lower[j] * set->w[j];
         set->largest[s] = base + fill_room(set, s, LARGEST);
         set->smallest[s] = base + fill_room(set, s, SMALLEST);
     }
@@ -102,7 +108,8 @@ static void add_vertex(UncertainRows *set, int s, int end, double factor)
     const double *lower = set->lower + (size_t)s * (size_t)places;
     const double *spread = set->spread + (size_t)s * (size_t)places;
     double room = set->room[s];
-    for (int j = 0; j < places; j++) set->row[j] += factor * lower[j];
+    for (int j = 0; j < places; j++)
+        set->row[j] += factor * lower[j];
     for (int i = 0; i < places && room > 0.0; i++) {
         int place = set->order[end == LARGEST ? i : places - 1 - i];
         double taken = spread[place] < room ? spread[place] : room;
@@ -133,7 +140,8 @@ static double extreme_mean(UncertainRows *set, const double *self, const double 
         int i = t;
         for (; i > 0; i--) {
             int before = set->rank[i - 1];
-            if (-end * mean_value(self, others, s, before) <= key) break;
+            if (-end * mean_value(self, others, s, before) <= key)
+                break;
             set->rank[i] = before;
         }
         set->rank[i] = t;
@@ -162,17 +170,21 @@ static void clear_row(UncertainRows *set)
 static int take_row(const UncertainRows *set, const Problem *problem, Program *lp, double value)
 {
     int n = set->n;
-    if (lp->M >= lp->capacity) return SEPARATE_FULL;
+    if (lp->M >= lp->capacity)
+        return SEPARATE_FULL;
     Cut *cut = malloc(sizeof(Cut) + sizeof(double) * (size_t)n);
-    if (!cut) return SEPARATE_MEMORY;
+    if (!cut)
+        return SEPARATE_MEMORY;
     cut->refs = 1;
     cut->least = INFINITY;
     cut->weight = 0.0;
     for (int j = 0; j < n; j++) {
         double entry = set->row[j] * set->scale[j] + set->rest * set->row[n];
         cut->entries[j] = entry;
-        if (entry < cut->least) cut->least = entry;
-        if (fabs(entry) > cut->weight) cut->weight = fabs(entry);
+        if (entry < cut->least)
+            cut->least = entry;
+        if (fabs(entry) > cut->weight)
+            cut->weight = fabs(entry);
     }
     append_cut(problem, lp, cut, value);
     return 0;
@@ -197,7 +209,8 @@ static int take_ratio_row(UncertainRows *set, const Problem *problem, Program *l
                           double worst)
 {
     double excess = ratio_excess(set, s, t);
-    if (s == t || excess < worst || !is_violated(problem, lp, excess, set->largest[s])) return 0;
+    if (s == t || excess < worst || !is_violated(problem, lp, excess, set->largest[s]))
+        return 0;
     clear_row(set);
     add_vertex(set, s, LARGEST, 1.0);
     add_vertex(set, t, SMALLEST, -set->ratio);
@@ -216,28 +229,33 @@ static int separate_ratio(UncertainRows *set, const Problem *problem, Program *l
     double worst = -INFINITY;
     for (int s = 0; s < size; s++) {
         for (int t = 0; t < size; t++) {
-            if (s == t || !(ratio_excess(set, s, t) > worst)) continue;
+            if (s == t || !(ratio_excess(set, s, t) > worst))
+                continue;
             worst = ratio_excess(set, s, t);
             worst_s = s;
             worst_t = t;
         }
     }
-    if (worst_s < 0) return 0;
+    if (worst_s < 0)
+        return 0;
     for (int k = 0; k < 2 * size; k++) {
         int against_t = k < size;
-        if (!against_t && k - size == worst_t) continue; /* the worst pair is done */
+        if (!against_t && k - size == worst_t)
+            continue; /* the worst pair is done */
         int s = against_t ? k : worst_s;
         int t = against_t ? worst_t : k - size;
         int outcome = take_ratio_row(set, problem, lp, s, t, worst);
-        if (outcome == SEPARATE_FULL && added > 0) break;
-        if (outcome < 0) return outcome;
+        if (outcome == SEPARATE_FULL && added > 0)
+            break;
+        if (outcome < 0)
+            return outcome;
         added += outcome;
     }
     return added;
 }
 
-/* Append the row that fails most of h_s <= most mean (end = LARGEST) or g_s >= least mean (SMALLEST);
- * 1, 0, or a code. The worst mean of h_s is the least one, and mirrored. */
+/* Append the row that fails most of h_s <= most mean (end = LARGEST) or g_s >= least mean
+ * (SMALLEST); 1, 0, or a code. The worst mean of h_s is the least one, and mirrored. */
 static int separate_lift(UncertainRows *set, const Problem *problem, Program *lp, int end)
 {
     double limit = end == LARGEST ? set->most : set->least;
@@ -248,11 +266,13 @@ static int separate_lift(UncertainRows *set, const Problem *problem, Program *lp
     for (int s = 0; s < set->size; s++) {
         double mean = extreme_mean(set, self, others, s, -end);
         double fails = end * (self[s] - limit * mean);
-        if (!(fails > excess)) continue;
+        if (!(fails > excess))
+            continue;
         excess = fails;
         worst = s;
     }
-    if (worst < 0 || !is_violated(problem, lp, excess, set->largest[worst])) return 0;
+    if (worst < 0 || !is_violated(problem, lp, excess, set->largest[worst]))
+        return 0;
     extreme_mean(set, self, others, worst, -end); /* leaves its shares */
     clear_row(set);
     for (int t = 0; t < set->size; t++) {
@@ -274,16 +294,19 @@ int separate_uncertain(Separator *self, const Problem *problem, Program *lp)
     find_extremes(set, lp->point);
     if (set->ratio < INFINITY && set->size > 1) {
         added = separate_ratio(set, problem, lp);
-        if (added < 0) return added;
+        if (added < 0)
+            return added;
     }
     if (set->most < INFINITY) {
         int outcome = separate_lift(set, problem, lp, LARGEST);
-        if (outcome < 0) return outcome;
+        if (outcome < 0)
+            return outcome;
         added += outcome;
     }
     if (set->least > 0.0) {
         int outcome = separate_lift(set, problem, lp, SMALLEST);
-        if (outcome < 0) return outcome;
+        if (outcome < 0)
+            return outcome;
         added += outcome;
     }
     return added;

@@ -13,8 +13,8 @@ enum { RUN_DONE, RUN_PAUSED, RUN_COLUMNS, RUN_MEMORY };
 #define LEAF_SHARE 0.1
 /* Nodes between two looks at the clock, less one: a mask. */
 #define CLOCK_MASK 15
-/* Seconds that one local search with cuts may take: on hundreds of symbols with wide intervals it may
- * need thousands of rows, and no limit would hold. */
+/* Seconds that one local search with cuts may take: on hundreds of symbols with wide intervals
+ * it may need thousands of rows, and no limit would hold. */
 #define PATIENCE 1.0
 
 /* ---------------------------------------------------------------- the object */
@@ -27,8 +27,8 @@ void search_dealloc(SearchObject *self)
     Py_DECREF(type);
 }
 
-/* Claim the search for this call; -1 with an exception if another one is at work in it, as may be the
- * case after Ctrl-C. Whoever enters sets `busy` back to 0. */
+/* Claim the search for this call; -1 with an exception if another one is at work in it, as may
+ * be the case after Ctrl-C. Whoever enters sets `busy` back to 0. */
 int search_enter(SearchObject *self)
 {
     if (self->busy) {
@@ -45,7 +45,8 @@ int search_enter(SearchObject *self)
 double *copy_doubles(PyObject *source, Py_ssize_t count, const char *name)
 {
     Py_buffer view;
-    if (PyObject_GetBuffer(source, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) return NULL;
+    if (PyObject_GetBuffer(source, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
+        return NULL;
     double *copy = NULL;
     int is_double = view.itemsize == 8 && view.format && strcmp(view.format, "d") == 0;
     if (!is_double || view.len != 8 * count) {
@@ -65,7 +66,8 @@ double *copy_doubles(PyObject *source, Py_ssize_t count, const char *name)
 int search_add_type(PyObject *module, PyType_Spec *spec)
 {
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-    if (!type) return -1;
+    if (!type)
+        return -1;
     int failed = PyModule_AddObjectRef(module, "Search", type);
     Py_DECREF(type);
     return failed;
@@ -100,11 +102,13 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
     int part = 0;
     int parts = 1;
     long long box_limit;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|ii", names, &source, &cutoff, &tolerance,
-                                     &slack, &column_cutoff, &most_points, &box_limit, &part, &parts))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|ii", names, &source, &cutoff,
+                                     &tolerance, &slack, &column_cutoff, &most_points, &box_limit,
+                                     &part, &parts))
         return NULL;
     double *prices = copy_doubles(source, search->problem.n, "y");
-    if (!prices) return NULL;
+    if (!prices)
+        return NULL;
     if (search_enter(self) < 0) {
         free(prices);
         return NULL;
@@ -112,7 +116,8 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
     free(search->prices);
     search->prices = prices;
     double largest = 0.0;
-    for (int j = 0; j < search->problem.n; j++) largest = larger(largest, fabs(prices[j]));
+    for (int j = 0; j < search->problem.n; j++)
+        largest = larger(largest, fabs(prices[j]));
     clear_counts(search);
     search->magnitude = largest + LARGEST_SLOPE;
     search->cutoff = cutoff;
@@ -129,29 +134,35 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
     reset_rows(&search->problem, &search->program);
     Py_END_ALLOW_THREADS
     self->busy = 0;
-    if (failed) return PyErr_NoMemory();
+    if (failed)
+        return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
-/* Memory of an open node as a share of that of a box; the heap may have to grow to twice its size. */
+/* Memory of an open node as a share of that of a box; the heap may have to grow to twice its
+ * size. */
 static double node_share(const Search *search)
 {
     double box = sizeof(Box) + 10.0 * search->problem.n + 2.0 * search->problem.fixed;
     return 2.0 * sizeof(Node) / box;
 }
 
-/* Process nodes until the tree is done or a limit is met: one of the RUN codes, or -1 without memory. */
+/* Process nodes until the tree is done or a limit is met: one of the RUN codes, or -1 without
+ * memory. */
 static int work_on_tree(Search *search, long long nodes, double seconds, int columns)
 {
     double end = now_seconds() + seconds;
     double share = node_share(search);
     long long last = search->nodes + nodes;
     while (search->open > 0) {
-        if (search->points.count >= columns) return RUN_COLUMNS;
+        if (search->points.count >= columns)
+            return RUN_COLUMNS;
         if ((double)search->boxes + share * search->open > (double)search->box_limit)
             return RUN_MEMORY;
-        if (search->nodes >= last) return RUN_PAUSED;
-        if ((search->nodes & CLOCK_MASK) == 0 && now_seconds() > end) return RUN_PAUSED;
+        if (search->nodes >= last)
+            return RUN_PAUSED;
+        if ((search->nodes & CLOCK_MASK) == 0 && now_seconds() > end)
+            return RUN_PAUSED;
         Node node = pop_node(search);
         int failed = 0;
         if (node.bound <= search->cutoff) { /* else the cutoff has moved since */
@@ -159,7 +170,8 @@ static int work_on_tree(Search *search, long long nodes, double seconds, int col
             failed = process_node(search, node) < 0;
         }
         box_release(search, node.box);
-        if (failed) return -1;
+        if (failed)
+            return -1;
     }
     return RUN_DONE;
 }
@@ -171,26 +183,28 @@ PyObject *search_run(SearchObject *self, PyObject *args)
     long long nodes;
     double seconds;
     int columns;
-    if (!PyArg_ParseTuple(args, "Ldi", &nodes, &seconds, &columns)) return NULL;
-    if (search_enter(self) < 0) return NULL;
+    if (!PyArg_ParseTuple(args, "Ldi", &nodes, &seconds, &columns))
+        return NULL;
+    if (search_enter(self) < 0)
+        return NULL;
     int outcome;
     Py_BEGIN_ALLOW_THREADS
     outcome = work_on_tree(&self->search, nodes, seconds, columns);
     Py_END_ALLOW_THREADS
     self->busy = 0;
-    if (outcome < 0) return PyErr_NoMemory();
+    if (outcome < 0)
+        return PyErr_NoMemory();
     return PyLong_FromLong(outcome);
 }
 
 /* ---------------------------------------------------------------- local searches */
 
-const char search_descend_doc[] =
-    "Local searches from mixtures of unit vectors and a center: "
-    "descend(center, weight, first, step, seconds) -> next.";
+const char search_descend_doc[] = "Local searches from mixtures of unit vectors and a center: "
+                                  "descend(center, weight, first, step, seconds) -> next.";
 
-/* Local searches from weight e_j + (1 - weight) center for j = first, first + step, ..., one at least,
- * until the time is over; the next j, or -1 without memory. Each goes on from the basis that the last
- * one left, across calls, too. */
+/* Local searches from weight e_j + (1 - weight) center for j = first, first + step, ..., one at
+ * least, until the time is over; the next j, or -1 without memory. Each goes on from the basis
+ * that the last one left, across calls, too. */
 static int descend_from_mixtures(Search *search, const double *center, double weight, int first,
                                  int step, double seconds)
 {
@@ -199,11 +213,14 @@ static int descend_from_mixtures(Search *search, const double *center, double we
     double end = now_seconds() + seconds;
     int j = first;
     for (; j < n && (j == first || now_seconds() <= end); j += step) {
-        if (search->points.count >= search->points.most) return n;
-        for (int i = 0; i < n; i++) point[i] = (1.0 - weight) * center[i];
+        if (search->points.count >= search->points.most)
+            return n;
+        for (int i = 0; i < n; i++)
+            point[i] = (1.0 - weight) * center[i];
         point[j] += weight;
         search->program.deadline = now_seconds() + PATIENCE;
-        if (keep_point(search, descend(search, COARSE_STAGE)) < 0) return -1;
+        if (keep_point(search, descend(search, COARSE_STAGE)) < 0)
+            return -1;
     }
     return j;
 }
@@ -213,13 +230,15 @@ PyObject *search_descend(SearchObject *self, PyObject *args)
     PyObject *source;
     double weight, seconds;
     int first, step;
-    if (!PyArg_ParseTuple(args, "Odiid", &source, &weight, &first, &step, &seconds)) return NULL;
+    if (!PyArg_ParseTuple(args, "Odiid", &source, &weight, &first, &step, &seconds))
+        return NULL;
     if (first < 0 || step < 1) {
         PyErr_SetString(PyExc_ValueError, "first must be at least 0 and step at least 1");
         return NULL;
     }
     double *center = copy_doubles(source, self->search.problem.n, "center");
-    if (!center) return NULL;
+    if (!center)
+        return NULL;
     if (search_enter(self) < 0) {
         free(center);
         return NULL;
@@ -230,18 +249,18 @@ PyObject *search_descend(SearchObject *self, PyObject *args)
     Py_END_ALLOW_THREADS
     self->busy = 0;
     free(center);
-    if (next < 0) return PyErr_NoMemory();
+    if (next < 0)
+        return PyErr_NoMemory();
     return PyLong_FromLong(next);
 }
 
 /* ---------------------------------------------------------------- linear programs */
 
-const char search_tighten_doc[] =
-    "Upper bounds of the columns by linear programs: "
-    "tighten(first, seconds) -> (next, bounds as bytes).";
+const char search_tighten_doc[] = "Upper bounds of the columns by linear programs: "
+                                  "tighten(first, seconds) -> (next, bounds as bytes).";
 
-/* Lower the upper bounds of the coordinates first, first + 1, ... to safe maxima over the larger set,
- * by one program each, one at least, until the time is over; the next coordinate. */
+/* Lower the upper bounds of the coordinates first, first + 1, ... to safe maxima over the
+ * larger set, by one program each, one at least, until the time is over; the next coordinate. */
 static int tighten_tops(Search *search, int first, double seconds)
 {
     const Problem *problem = &search->problem;
@@ -250,14 +269,16 @@ static int tighten_tops(Search *search, int first, double seconds)
     int j = first;
     set_rows(problem, lp, 0);
     open_box(problem, lp);
-    if (first == 0) reset_rows(problem, lp);
+    if (first == 0)
+        reset_rows(problem, lp);
     for (; j < problem->n && (j == first || now_seconds() <= end); j++) {
         lp->cost[j] = -1.0;
         recompute(problem, lp);
         solve(problem, lp, -INFINITY, INFINITY);
         multipliers(lp);
         double top = -lagrangian(problem, lp, lp->cost, lp->dual, 0.0, 1.0);
-        if (top < problem->top[j]) problem->top[j] = larger(top, 0.0);
+        if (top < problem->top[j])
+            problem->top[j] = larger(top, 0.0);
         lp->upper[j] = problem->top[j]; /* at once, so that pauses change nothing */
         lp->cost[j] = 0.0;
         drop_rows(problem, lp);
@@ -270,20 +291,23 @@ PyObject *search_tighten(SearchObject *self, PyObject *args)
     const Problem *problem = &self->search.problem;
     int first;
     double seconds;
-    if (!PyArg_ParseTuple(args, "id", &first, &seconds)) return NULL;
+    if (!PyArg_ParseTuple(args, "id", &first, &seconds))
+        return NULL;
     if (first < 0) {
         PyErr_SetString(PyExc_ValueError, "first must be at least 0");
         return NULL;
     }
-    if (search_enter(self) < 0) return NULL;
+    if (search_enter(self) < 0)
+        return NULL;
     int next;
     Py_BEGIN_ALLOW_THREADS
     next = tighten_tops(&self->search, first, seconds);
     Py_END_ALLOW_THREADS
-    PyObject *tops = PyBytes_FromStringAndSize((char *)problem->top,
-                                               (Py_ssize_t)sizeof(double) * problem->N);
+    PyObject *tops =
+        PyBytes_FromStringAndSize((char *)problem->top, (Py_ssize_t)sizeof(double) * problem->N);
     self->busy = 0;
-    if (!tops) return NULL;
+    if (!tops)
+        return NULL;
     return Py_BuildValue("iN", next, tops);
 }
 
@@ -318,9 +342,11 @@ PyObject *search_linear(SearchObject *self, PyObject *args)
 {
     Search *search = &self->search;
     PyObject *source;
-    if (!PyArg_ParseTuple(args, "O", &source)) return NULL;
+    if (!PyArg_ParseTuple(args, "O", &source))
+        return NULL;
     double *cost = copy_doubles(source, search->problem.n, "cost");
-    if (!cost) return NULL;
+    if (!cost)
+        return NULL;
     if (search_enter(self) < 0) {
         free(cost);
         return NULL;
@@ -331,7 +357,8 @@ PyObject *search_linear(SearchObject *self, PyObject *args)
     PyObject *point = PyBytes_FromStringAndSize((char *)search->program.point,
                                                 (Py_ssize_t)sizeof(double) * search->problem.n);
     self->busy = 0;
-    if (!point) return NULL;
+    if (!point)
+        return NULL;
     return Py_BuildValue("idN", status, bound, point);
 }
 
@@ -342,7 +369,8 @@ const char search_columns_doc[] = "(count, indptr, indices, values, costs) as by
 PyObject *search_columns(SearchObject *self, PyObject *Py_UNUSED(ignored))
 {
     static int no_points = 0; /* where the compressed rows of no points start */
-    if (search_enter(self) < 0) return NULL;
+    if (search_enter(self) < 0)
+        return NULL;
     self->busy = 0;
     const Points *points = &self->search.points;
     int any = points->count > 0;
@@ -352,20 +380,22 @@ PyObject *search_columns(SearchObject *self, PyObject *Py_UNUSED(ignored))
     Py_ssize_t cost = (Py_ssize_t)(sizeof(double) * (size_t)points->count);
     return Py_BuildValue("iy#y#y#y#", points->count, (char *)(any ? points->start : &no_points),
                          start, any ? (char *)points->index : "", index,
-                         any ? (char *)points->value : "", value,
-                         any ? (char *)points->cost : "", cost);
+                         any ? (char *)points->value : "", value, any ? (char *)points->cost : "",
+                         cost);
 }
 
 const char search_state_doc[] = "(bound, open, columns, nodes, lps, pivots, peak boxes).";
 
 PyObject *search_state(SearchObject *self, PyObject *Py_UNUSED(ignored))
 {
-    if (search_enter(self) < 0) return NULL;
+    if (search_enter(self) < 0)
+        return NULL;
     self->busy = 0;
     const Search *search = &self->search;
     double open = search->open ? search->heap[0].bound : INFINITY;
     double bound = smaller(open, search->closed);
-    bound = smaller(bound, search->cutoff); /* pruned nodes are only known to lie above the cutoff */
+    /* of pruned nodes only that they lie above the cutoff is proven */
+    bound = smaller(bound, search->cutoff);
     return Py_BuildValue("diiLLLL", bound, search->open, search->points.count, search->nodes,
                          search->program.programs, search->program.pivots, search->peak_boxes);
 }

@@ -14,8 +14,7 @@
 #include "_tree.h"
 
 typedef struct {
-    PyObject_HEAD
-    Search search;
+    PyObject_HEAD Search search;
     int busy; /* whether some thread is at work in it */
 } SearchObject;
 

@@ -1,15 +1,17 @@
-/* Branch and bound for the minimum of a separable concave function over a set of probability vectors:
+/* Branch and bound for the minimum of a separable concave function over a set of probability
+ * vectors:
  *
  *     min f(v) = sum_j [phi(v_j) - y_j v_j],   phi(x) = -x log x,   v in the set of `_program.h`.
  *
- * This is the pricing problem of the optimal channel (theory.md 3, 'By columns'): y are the prices of
- * a master program, and a point with f < 0 is a new column. On a box [l, u] each concave term is
- * replaced by its chord, the linear under-estimator that is exact at both ends; the linear program that
- * is left bounds f from below over the box. Boxes are split where the chord errs most.
+ * This is the pricing problem of the optimal channel (theory.md 3, 'By columns'): y are the
+ * prices of a master program, and a point with f < 0 is a new column. On a box [l, u] each
+ * concave term is replaced by its chord, the linear under-estimator that is exact at both ends;
+ * the linear program that is left bounds f from below over the box. Boxes are split where the
+ * chord errs most.
  *
- * What proves: the bound of a node, from `lagrangian`. What only steers: every point, cost and cutoff
- * that comes from the simplex. Every open node lies in the heap, so at any moment the least of its
- * bounds, of the bounds of closed leaves and of the cutoff bounds the minimum.
+ * What proves: the bound of a node, from `lagrangian`. What only steers: every point, cost and
+ * cutoff that comes from the simplex. Every open node lies in the heap, so at any moment the
+ * least of its bounds, of the bounds of closed leaves and of the cutoff bounds the minimum.
  *
  * Files: _tree_nodes.c, boxes and the heap of open nodes; _tree_points.c, the points found;
  * _tree_descent.c, local search; _tree_branch.c, splitting the root and the nodes.
@@ -23,8 +25,8 @@
 /* Widths below this are not split any further: both ends agree to nearly all digits. */
 #define SMALLEST_WIDTH 1e-9
 
-/* The intervals, rows and basis of a split node, shared by its children. Floats save memory; they are
- * rounded outwards, so a box never loses a point. */
+/* The intervals, rows and basis of a split node, shared by its children. Floats save memory;
+ * they are rounded outwards, so a box never loses a point. */
 typedef struct {
     int refs;
     int rows;             /* rows of the program: the fixed ones and its cuts */
@@ -60,8 +62,10 @@ typedef struct {
     Problem problem;
     Program program;
     /* how nodes are split, fixed for each kind of set */
-    double to_middle;    /* where an interval is cut, between the program's point (0) and its middle (1) */
-    double sparse_share; /* points with at most this share of positive coordinates are sparse */
+    /* intervals are cut between the program's point (0) and their middle (1) */
+    double to_middle;
+    /* points with at most this share of positive coordinates are sparse */
+    double sparse_share;
     /* the function and the limits of this search */
     double *prices;       /* n: y */
     double magnitude;     /* upper bound of the |costs| of every chord program */
@@ -84,7 +88,8 @@ typedef struct {
 
 static inline double phi(double x)
 {
-    if (x <= 0.0) return 0.0;
+    if (x <= 0.0)
+        return 0.0;
     return -x * log(x);
 }
 
@@ -112,7 +117,8 @@ void points_free(Points *points);
 
 /* _tree_descent.c */
 double descend(Search *search, int stage);
-/* Smoothings of `descend`: from the first, a support can still change; the last one goes downhill. */
+/* Smoothings of `descend`: from the first, a support can still change; the last one goes
+ * downhill. */
 enum { COARSE_STAGE = 0, LAST_STAGE = 2 };
 
 /* _tree_branch.c */

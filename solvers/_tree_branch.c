@@ -2,14 +2,14 @@
 
 #include "_tree.h"
 
-/* Ends of the intervals for the largest coordinate: the root is split by which coordinate is the
- * largest and in which of these it lies, so every other one is at most its upper end and at most one
- * minus its lower end (theory.md 3, 'Splitting the root by the largest coordinate'). */
+/* Ends of the intervals for the largest coordinate: the root is split by which coordinate is
+ * the largest and in which of these it lies, so every other one is at most its upper end and at
+ * most one minus its lower end (theory.md 3, 'Splitting the root by the largest coordinate'). */
 static const double LARGEST[] = {0.0, 0.25, 1.0 / 3.0, 0.4, 0.5, 0.75, 1.0};
 enum { INTERVALS = sizeof LARGEST / sizeof LARGEST[0] - 1 };
 
-/* Programs of one node: its box is tightened by the reduced costs of each and solved again, as long as
- * that takes away as much as half of one interval. */
+/* Programs of one node: its box is tightened by the reduced costs of each and solved again, as
+ * long as that takes away as much as half of one interval. */
 #define MOST_PASSES 4
 #define ENOUGH_SHRUNK 0.5
 /* Cuts leave each part at least this share of the interval. */
@@ -28,9 +28,10 @@ enum { INTERVALS = sizeof LARGEST / sizeof LARGEST[0] - 1 };
 
 /* What the program of a box has proven. */
 typedef struct {
-    int status;       /* one of the LP codes */
-    double bound;     /* the best bound */
-    double reduced;   /* the bound that the reduced costs in `tableau` belong to: not always the best */
+    int status;   /* one of the LP codes */
+    double bound; /* the best bound */
+    /* the bound that the reduced costs in `tableau` belong to: not always the best one */
+    double reduced;
 } BoxBound;
 
 /* ---------------------------------------------------------------- chords */
@@ -43,7 +44,8 @@ static double chord_slope(const Search *search, int j, double low, double high)
 
 /* Costs of the chord program of the box at hand; returns its constant term.
  *
- * sum_j chord_j(x_j) = constant + cost.x, and chord_j <= term_j on the box because terms are concave. */
+ * sum_j chord_j(x_j) = constant + cost.x, and chord_j <= term_j on the box because terms are
+ * concave. */
 static double set_chords(Search *search)
 {
     const Problem *problem = &search->problem;
@@ -59,7 +61,8 @@ static double set_chords(Search *search)
         lp->lower[j] = low;
         lp->upper[j] = high;
         if (low == 0.0) {
-            if (!(high > 0.0)) continue;
+            if (!(high > 0.0))
+                continue;
             if (high != last) {
                 last = high;
                 last_log = log(high);
@@ -79,8 +82,8 @@ static double set_chords(Search *search)
     return constant;
 }
 
-/* Solve the chord program of the box at hand from the basis at hand. The bound is infinite if there is
- * no point. */
+/* Solve the chord program of the box at hand from the basis at hand. The bound is infinite if
+ * there is no point. */
 static BoxBound bound_box(Search *search, double cutoff)
 {
     const Problem *problem = &search->problem;
@@ -92,7 +95,8 @@ static BoxBound bound_box(Search *search, double cutoff)
     result.bound = start;
     result.reduced = start;
     result.status = LP_CUTOFF;
-    if (start > cutoff) return result;
+    if (start > cutoff)
+        return result;
     result.status = solve(problem, lp, start, cutoff + BEYOND_CUTOFF);
     if (result.status == LP_INFEASIBLE) {
         if (proves_empty(problem, lp, lp->row_work)) {
@@ -108,9 +112,9 @@ static BoxBound bound_box(Search *search, double cutoff)
     return result;
 }
 
-/* A lower bound over the box with coordinate j confined to [low, high], from the reduced costs in
- * `tableau` and the Lagrangian `reduced` that they belong to: coordinate j's share of it is exchanged
- * for the least of its own concave function over the interval, which lies at an end. */
+/* A lower bound over the box with coordinate j confined to [low, high], from the reduced costs
+ * in `tableau` and the Lagrangian `reduced` that they belong to: coordinate j's share of it is
+ * exchanged for the least of its own concave function over the interval, which lies at an end. */
 static double bound_confined(const Search *search, int j, double low, double high, double reduced)
 {
     const Program *lp = &search->program;
@@ -126,7 +130,8 @@ static double bound_confined(const Search *search, int j, double low, double hig
 
 /* ---------------------------------------------------------------- tightening */
 
-/* Lower the upper ends to what the sum leaves to each coordinate; 0 if the box misses the simplex. */
+/* Lower the upper ends to what the sum leaves to each coordinate; 0 if the box misses the
+ * simplex. */
 static int tighten_by_sum(Search *search)
 {
     int n = search->problem.n;
@@ -136,18 +141,20 @@ static int tighten_by_sum(Search *search)
         low += search->lower[j];
         high += search->upper[j];
     }
-    if (low > 1.0 + SUM_TOL || high < 1.0 - SUM_TOL) return 0;
+    if (low > 1.0 + SUM_TOL || high < 1.0 - SUM_TOL)
+        return 0;
     double room = larger(1.0 - low + SUM_ROOM + DBL_EPSILON * n, 0.0);
     for (int j = 0; j < n; j++) {
         double top = search->lower[j] + room;
-        if (top < search->upper[j]) search->upper[j] = top;
+        if (top < search->upper[j])
+            search->upper[j] = top;
     }
     return 1;
 }
 
-/* Tighten by the reduced costs in `tableau`, which belong to `bound`; returns the sum of the shares
- * taken away. With gap = cutoff - bound, a coordinate with reduced cost d > 0 at its lower end cannot
- * exceed lower + gap/d in any point that beats the cutoff (and mirrored). */
+/* Tighten by the reduced costs in `tableau`, which belong to `bound`; returns the sum of the
+ * shares taken away. With gap = cutoff - bound, a coordinate with reduced cost d > 0 at its
+ * lower end cannot exceed lower + gap/d in any point that beats the cutoff (and mirrored). */
 static double tighten_by_cost(Search *search, double bound)
 {
     const double *reduced = search->program.tableau;
@@ -157,15 +164,18 @@ static double tighten_by_cost(Search *search, double bound)
         double d = reduced[j];
         double low = search->lower[j];
         double high = search->upper[j];
-        if (high <= low) continue;
+        if (high <= low)
+            continue;
         if (d > 0.0) {
             double top = low + gap / d;
-            if (top >= high) continue;
+            if (top >= high)
+                continue;
             shrunk += 1.0 - (top - low) / (high - low);
             search->upper[j] = top;
         } else if (d < 0.0) {
             double bottom = high + gap / d;
-            if (bottom <= low) continue;
+            if (bottom <= low)
+                continue;
             shrunk += 1.0 - (high - bottom) / (high - low);
             search->lower[j] = bottom;
         }
@@ -185,7 +195,8 @@ static int worst_chord(const Search *search)
         double low = lp->lower[j];
         double high = lp->upper[j];
         double x = lp->point[j];
-        if (x <= low || x >= high || high - low <= SMALLEST_WIDTH) continue;
+        if (x <= low || x >= high || high - low <= SMALLEST_WIDTH)
+            continue;
         double slope = (phi(high) - phi(low)) / (high - low);
         double error = phi(x) - phi(low) - slope * (x - low);
         if (error > largest) {
@@ -208,14 +219,16 @@ static float cut_place(const Search *search, int k)
     return (float)clipped(x, low + part, high - part);
 }
 
-/* Whether few coordinates of the program's point are positive. Then cutting one coordinate at a time
- * would move what it forbids to the next one; where many are positive, it is three times as fast. */
+/* Whether few coordinates of the program's point are positive. Then cutting one coordinate at a
+ * time would move what it forbids to the next one; where many are positive, it is three times
+ * as fast. */
 static int is_sparse(const Search *search)
 {
     int n = search->problem.n;
     int positive = 0;
     for (int j = 0; j < n; j++)
-        if (search->program.point[j] > POSITIVE) positive++;
+        if (search->program.point[j] > POSITIVE)
+            positive++;
     return positive <= search->sparse_share * n;
 }
 
@@ -232,16 +245,17 @@ static void sort_by_gain(Search *search, int count)
     }
 }
 
-/* The coordinates, from zero up, that may exceed `cut` below the cutoff, the dearest first: they are
- * left in `candidates`, with bounds of the child where each one exceeds it in `gain`. Those that cannot
- * exceed it are capped at once. Returns their number. */
+/* The coordinates, from zero up, that may exceed `cut` below the cutoff, the dearest first:
+ * they are left in `candidates`, with bounds of the child where each one exceeds it in `gain`.
+ * Those that cannot exceed it are capped at once. Returns their number. */
 static int exceeding_coordinates(Search *search, double reduced, double cut)
 {
     Program *lp = &search->program;
     int count = 0;
     for (int j = 0; j < search->problem.n; j++) {
         double top = search->upper[j];
-        if (search->lower[j] > 0.0 || lp->lower[j] > 0.0 || top <= cut) continue;
+        if (search->lower[j] > 0.0 || lp->lower[j] > 0.0 || top <= cut)
+            continue;
         double bound = bound_confined(search, j, cut, top, reduced);
         if (bound > search->cutoff) {
             search->upper[j] = cut;
@@ -258,7 +272,8 @@ static int exceeding_coordinates(Search *search, double reduced, double cut)
 static int split_in_two(Search *search, int k, float cut, double bound)
 {
     Box *box = box_new(search);
-    if (!box) return -1;
+    if (!box)
+        return -1;
     Node left = {bound, box, k, box->lower[k], cut, 0};
     Node right = {bound, box, k, cut, box->upper[k], 0};
     int failed = push_node(search, left) < 0 || push_node(search, right) < 0;
@@ -266,18 +281,21 @@ static int split_in_two(Search *search, int k, float cut, double bound)
     return failed ? -1 : 0;
 }
 
-/* Children by which of the coordinates from zero up exceeds the cut first in order of their bounds, or
- * none does: that one child caps them all, where cuts one by one would move what they forbid to the
- * next coordinate. -1 without memory. */
+/* Children by which of the coordinates from zero up exceeds the cut first in order of their
+ * bounds, or none does: that one child caps them all, where cuts one by one would move what
+ * they forbid to the next coordinate. -1 without memory. */
 static int split_by_first(Search *search, int k, float cut, double bound, double reduced)
 {
     const int *candidates = search->program.candidates;
     int count = exceeding_coordinates(search, reduced, cut);
     Box *box = box_new(search);
-    if (!box) return -1;
+    if (!box)
+        return -1;
     box->cap = cut;
-    for (int j = 0; j < search->problem.n; j++) box->rank[j] = INT16_MAX;
-    for (int i = 0; i < count; i++) box->rank[candidates[i]] = (int16_t)i;
+    for (int j = 0; j < search->problem.n; j++)
+        box->rank[j] = INT16_MAX;
+    for (int i = 0; i < count; i++)
+        box->rank[candidates[i]] = (int16_t)i;
     int failed = 0;
     for (int i = 0; i < count && !failed; i++) {
         int j = candidates[i];
@@ -285,7 +303,8 @@ static int split_by_first(Search *search, int k, float cut, double bound, double
         failed = push_node(search, child) < 0;
     }
     Node none = {bound, box, k, 0.0f, cut, count};
-    if (!failed) failed = push_node(search, none) < 0;
+    if (!failed)
+        failed = push_node(search, none) < 0;
     box_release(search, box);
     return failed ? -1 : 0;
 }
@@ -300,9 +319,11 @@ static int split_node(Search *search, const BoxBound *result, double value)
         int inside = cut > search->lower[k] && cut < search->upper[k];
         if (inside && search->lower[k] == 0.0 && is_sparse(search))
             return split_by_first(search, k, cut, bound, result->reduced);
-        if (inside) return split_in_two(search, k, cut, bound);
+        if (inside)
+            return split_in_two(search, k, cut, bound);
     }
-    if (bound < search->closed) search->closed = bound;
+    if (bound < search->closed)
+        search->closed = bound;
     return 0;
 }
 
@@ -324,19 +345,25 @@ static void open_node(Search *search, const Node *node)
     box_load(search, box);
 }
 
-/* Bound the box at hand, tightening it on the way; 1 if it may hold a point below the cutoff, 0 if not,
- * -1 without memory. `result->bound` comes in as the bound that was inherited. */
+/* Bound the box at hand, tightening it on the way; 1 if it may hold a point below the cutoff, 0
+ * if not, -1 without memory. `result->bound` comes in as the bound that was inherited. */
 static int bound_node(Search *search, BoxBound *result)
 {
     for (int pass = 0; pass < MOST_PASSES; pass++) {
-        if (!tighten_by_sum(search)) return 0;
+        if (!tighten_by_sum(search))
+            return 0;
         double inherited = result->bound;
         *result = bound_box(search, search->cutoff);
-        if (result->status == LP_MEMORY) return -1;
-        if (inherited > result->bound) result->bound = inherited;
-        if (result->bound > search->cutoff) return 0;
-        if (result->status != LP_OPTIMAL || result->reduced <= -INFINITY) break;
-        if (tighten_by_cost(search, result->reduced) < ENOUGH_SHRUNK) break;
+        if (result->status == LP_MEMORY)
+            return -1;
+        if (inherited > result->bound)
+            result->bound = inherited;
+        if (result->bound > search->cutoff)
+            return 0;
+        if (result->status != LP_OPTIMAL || result->reduced <= -INFINITY)
+            break;
+        if (tighten_by_cost(search, result->reduced) < ENOUGH_SHRUNK)
+            break;
     }
     return 1;
 }
@@ -350,14 +377,19 @@ int process_node(Search *search, Node node)
     search->nodes++;
     open_node(search, &node);
     int open = bound_node(search, &result);
-    if (open <= 0) return open;
+    if (open <= 0)
+        return open;
     primal_point(&search->problem, lp);
     drop_rows(&search->problem, lp);
     double value = objective(search, lp->point);
-    if (result.status == LP_OPTIMAL) note_cost(search, value);
-    if (split_node(search, &result, value) < 0) return -1;
-    if (result.status != LP_OPTIMAL || value >= search->column_cutoff) return 0;
-    if (search->points.count >= search->points.most) return 0;
+    if (result.status == LP_OPTIMAL)
+        note_cost(search, value);
+    if (split_node(search, &result, value) < 0)
+        return -1;
+    if (result.status != LP_OPTIMAL || value >= search->column_cutoff)
+        return 0;
+    if (search->points.count >= search->points.most)
+        return 0;
     return keep_point(search, descend(search, LAST_STAGE));
 }
 
@@ -369,30 +401,35 @@ static double root_top(const Search *search, int j, double high)
     return smaller(search->problem.top[j], high);
 }
 
-/* Push the children in which coordinate part, part + parts, ... is the largest, in [low, high], from
- * the box in which all others are capped; -1 without memory. */
+/* Push the children in which coordinate part, part + parts, ... is the largest, in [low, high],
+ * from the box in which all others are capped; -1 without memory. */
 static int push_largest(Search *search, Box *box, double low, double high, int part, int parts)
 {
     Program *lp = &search->program;
     double constant = set_chords(search);
-    double base =
-        lagrangian(&search->problem, lp, lp->cost, lp->dual, constant, search->magnitude);
+    double base = lagrangian(&search->problem, lp, lp->cost, lp->dual, constant, search->magnitude);
     if (low == 0.0) { /* every coordinate is small: nothing is gained by naming the largest */
         Node all_small = {base, box, 0, box->lower[0], box->upper[0], 0};
-        if (base > search->cutoff || part != 0) return 0;
+        if (base > search->cutoff || part != 0)
+            return 0;
         return push_node(search, all_small);
     }
     for (int j = 0; j < search->problem.n; j++) {
         double top = root_top(search, j, high);
-        if (top < low || (parts > 1 && j % parts != part)) continue;
+        if (top < low || (parts > 1 && j % parts != part))
+            continue;
         double bound = bound_confined(search, j, low, top, base);
-        if (bound > search->cutoff) continue;
+        if (bound > search->cutoff)
+            continue;
         float lower = (float)low;
         float upper = (float)top;
-        if ((double)lower > low) lower = nextafterf(lower, -1.0f);
-        if ((double)upper < top) upper = nextafterf(upper, 2.0f);
+        if ((double)lower > low)
+            lower = nextafterf(lower, -1.0f);
+        if ((double)upper < top)
+            upper = nextafterf(upper, 2.0f);
         Node child = {bound, box, j, lower, upper, 0};
-        if (push_node(search, child) < 0) return -1;
+        if (push_node(search, child) < 0)
+            return -1;
     }
     return 0;
 }
@@ -403,7 +440,8 @@ static int split_interval(Search *search, double low, double high, int part, int
     const Problem *problem = &search->problem;
     Program *lp = &search->program;
     int n = problem->n;
-    if (high * n < 1.0) return 0; /* the sum could not be 1 */
+    if (high * n < 1.0)
+        return 0; /* the sum could not be 1 */
     for (int j = 0; j < n; j++) {
         search->lower[j] = 0.0;
         search->upper[j] = root_top(search, j, high);
@@ -411,13 +449,17 @@ static int split_interval(Search *search, double low, double high, int part, int
     drop_rows(problem, lp);
     factor(problem, lp);
     BoxBound all = bound_box(search, INFINITY);
-    if (all.status == LP_MEMORY) return -1;
-    if (all.bound == INFINITY) return 0;
+    if (all.status == LP_MEMORY)
+        return -1;
+    if (all.bound == INFINITY)
+        return 0;
     /* one box with the cap of the others is shared; each child changes one coordinate */
     double cap = smaller(high, 1.0 - low);
-    for (int j = 0; j < n; j++) search->upper[j] = smaller(search->upper[j], cap);
+    for (int j = 0; j < n; j++)
+        search->upper[j] = smaller(search->upper[j], cap);
     Box *box = box_new(search);
-    if (!box) return -1;
+    if (!box)
+        return -1;
     int failed = push_largest(search, box, low, high, part, parts) < 0;
     box_release(search, box);
     return failed ? -1 : 0;
@@ -429,6 +471,7 @@ int split_root(Search *search, int part, int parts)
 {
     reset_rows(&search->problem, &search->program);
     for (int t = 0; t < INTERVALS; t++)
-        if (split_interval(search, LARGEST[t], LARGEST[t + 1], part, parts) < 0) return -1;
+        if (split_interval(search, LARGEST[t], LARGEST[t + 1], part, parts) < 0)
+            return -1;
     return 0;
 }

@@ -1,8 +1,8 @@
 /* Local search by successive linearisation (Frank and Wolfe with full steps).
  *
- * f is concave, so it lies below each of its linearisations: the minimum of a linearisation over the
- * set is a vertex that costs no more. Entropy has an infinite slope at zero, which would keep every
- * zero; the slope is therefore smoothed.
+ * f is concave, so it lies below each of its linearisations: the minimum of a linearisation
+ * over the set is a vertex that costs no more. Entropy has an infinite slope at zero, which
+ * would keep every zero; the slope is therefore smoothed.
  */
 
 #include "_tree.h"
@@ -30,9 +30,9 @@ static void linearise(Search *search, double smoothing)
     }
 }
 
-/* Local search from the program's point, inside the smaller set, from this smoothing on. With the last
- * stage alone no step goes uphill. The end point, a vertex, is left in the program; returns its cost,
- * or infinity if the first linear program did not finish. */
+/* Local search from the program's point, inside the smaller set, from this smoothing on. With
+ * the last stage alone no step goes uphill. The end point, a vertex, is left in the program;
+ * returns its cost, or infinity if the first linear program did not finish. */
 double descend(Search *search, int stage)
 {
     const Problem *problem = &search->problem;
@@ -45,13 +45,16 @@ double descend(Search *search, int stage)
         recompute(problem, lp);
         if (solve(problem, lp, -INFINITY, INFINITY) != LP_OPTIMAL)
             return step > 0 ? objective(search, lp->point) : INFINITY;
-        if (!sharp_point(problem, lp)) return INFINITY;
+        if (!sharp_point(problem, lp))
+            return INFINITY;
         drop_rows(problem, lp);
         for (int j = 0; j < problem->n; j++)
-            if (lp->point[j] < ZERO) lp->point[j] = 0.0;
+            if (lp->point[j] < ZERO)
+                lp->point[j] = 0.0;
         double cost = objective(search, lp->point);
         int fell = cost < best - LEAST_FALL;
-        if (stage == LAST_STAGE && !fell) return cost;
+        if (stage == LAST_STAGE && !fell)
+            return cost;
         if (fell)
             best = cost;
         else

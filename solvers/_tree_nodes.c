@@ -5,7 +5,8 @@
 /* Nodes that the heap has room for at first; it doubles when full. */
 #define FIRST_NODES 1024
 
-/* Memory of a search whose problem is set; -1 without memory (search_free releases what there is). */
+/* Memory of a search whose problem is set; -1 without memory (search_free releases what there
+ * is). */
 int search_init(Search *search, int capacity)
 {
     size_t n = (size_t)search->problem.n;
@@ -13,7 +14,8 @@ int search_init(Search *search, int capacity)
     search->lower = calloc(n, sizeof(double));
     search->upper = calloc(n, sizeof(double));
     search->gain = calloc(n, sizeof(double));
-    if (!search->prices || !search->lower || !search->upper || !search->gain) return -1;
+    if (!search->prices || !search->lower || !search->upper || !search->gain)
+        return -1;
     return program_init(&search->program, &search->problem, capacity);
 }
 
@@ -36,7 +38,8 @@ void search_free(Search *search)
     free(problem->inner_upper);
     free(problem->top);
     free(problem->row_weight);
-    if (problem->separator) problem->separator->release(problem->separator);
+    if (problem->separator)
+        problem->separator->release(problem->separator);
     memset(search, 0, sizeof *search);
 }
 
@@ -65,7 +68,8 @@ Box *box_new(Search *search)
     size_t cuts = rows - (size_t)fixed;
     size_t bytes = sizeof(Box) + sizeof(Cut *) * cuts + sizeof(float) * 2 * n;
     Box *box = malloc(bytes + sizeof(int16_t) * (rows + n));
-    if (!box) return NULL;
+    if (!box)
+        return NULL;
     box->refs = 1;
     box->rows = (int)rows;
     box->cuts = (int)cuts;
@@ -84,22 +88,27 @@ Box *box_new(Search *search)
         box->cut[t] = lp->cut[(size_t)fixed + t];
         box->cut[t]->refs++;
     }
-    for (size_t i = 0; i < rows; i++) box->basis[i] = (int16_t)lp->basis[i];
+    for (size_t i = 0; i < rows; i++)
+        box->basis[i] = (int16_t)lp->basis[i];
     search->boxes++;
-    if (search->boxes > search->peak_boxes) search->peak_boxes = search->boxes;
+    if (search->boxes > search->peak_boxes)
+        search->peak_boxes = search->boxes;
     return box;
 }
 
 /* One reference less. */
 void box_release(Search *search, Box *box)
 {
-    if (--box->refs > 0) return;
-    for (int t = 0; t < box->cuts; t++) cut_release(box->cut[t]);
+    if (--box->refs > 0)
+        return;
+    for (int t = 0; t < box->cuts; t++)
+        cut_release(box->cut[t]);
     free(box);
     search->boxes--;
 }
 
-/* The box's rows and basis, with the ends of the larger set. Rows need not be sharper than leaves. */
+/* The box's rows and basis, with the ends of the larger set. Rows need not be sharper than
+ * leaves. */
 void box_load(Search *search, const Box *box)
 {
     search->program.cut_tolerance = search->leaf;
@@ -115,14 +124,16 @@ int push_node(Search *search, Node node)
     if (search->open == search->heap_capacity) {
         int capacity = search->heap_capacity ? 2 * search->heap_capacity : FIRST_NODES;
         Node *larger = realloc(search->heap, sizeof(Node) * (size_t)capacity);
-        if (!larger) return -1;
+        if (!larger)
+            return -1;
         search->heap = larger;
         search->heap_capacity = capacity;
     }
     int i = search->open++;
     while (i > 0) {
         int parent = (i - 1) / 2;
-        if (search->heap[parent].bound <= node.bound) break;
+        if (search->heap[parent].bound <= node.bound)
+            break;
         search->heap[i] = search->heap[parent];
         i = parent;
     }
@@ -139,20 +150,24 @@ Node pop_node(Search *search)
     int i = 0;
     for (;;) {
         int child = 2 * i + 1;
-        if (child >= search->open) break;
+        if (child >= search->open)
+            break;
         if (child + 1 < search->open && search->heap[child + 1].bound < search->heap[child].bound)
             child++;
-        if (search->heap[child].bound >= last.bound) break;
+        if (search->heap[child].bound >= last.bound)
+            break;
         search->heap[i] = search->heap[child];
         i = child;
     }
-    if (search->open) search->heap[i] = last;
+    if (search->open)
+        search->heap[i] = last;
     return top;
 }
 
 /* Forget all open nodes. */
 void clear_tree(Search *search)
 {
-    for (int i = 0; i < search->open; i++) box_release(search, search->heap[i].box);
+    for (int i = 0; i < search->open; i++)
+        box_release(search, search->heap[i].box);
     search->open = 0;
 }

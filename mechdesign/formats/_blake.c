@@ -1,6 +1,6 @@
-/* BLAKE2b of many short messages: as many at once as the vectors of the processor hold, others one by
- * one. The constants and the order of words are those of RFC 7693; hashes are stored in jobs and must
- * never change. */
+/* BLAKE2b of many short messages: as many at once as the vectors of the processor hold, others
+ * one by one. The constants and the order of words are those of RFC 7693; hashes are stored in
+ * jobs and must never change. */
 
 #include "_blake.h"
 
@@ -52,7 +52,8 @@ static const unsigned char ORDER[10][WORDS] = {
 /* The rounds are macros because their words are numbers in one place and vectors in others. */
 #define TURNED(x, b) ((x) >> (b) | (x) << (64 - (b)))
 
-/* The mixing function G of the RFC on four words of v, with the words `one` and `two` of the block. */
+/* The mixing function G of the RFC on four words of v, with the words `one` and `two` of the
+ * block. */
 #define MIX_WORDS(a, b, c, d, one, two) \
     {                                   \
         a += b + (one);                 \
@@ -66,24 +67,27 @@ static const unsigned char ORDER[10][WORDS] = {
     }
 
 /* One round on v with the block m: columns, then diagonals. */
-#define ROUND(round)                                                   \
-    {                                                                  \
-        const unsigned char *s = ORDER[(round) % 10];                  \
-        MIX_WORDS(v[0], v[4], v[8], v[12], m[s[0]], m[s[1]])           \
-        MIX_WORDS(v[1], v[5], v[9], v[13], m[s[2]], m[s[3]])           \
-        MIX_WORDS(v[2], v[6], v[10], v[14], m[s[4]], m[s[5]])          \
-        MIX_WORDS(v[3], v[7], v[11], v[15], m[s[6]], m[s[7]])          \
-        MIX_WORDS(v[0], v[5], v[10], v[15], m[s[8]], m[s[9]])          \
-        MIX_WORDS(v[1], v[6], v[11], v[12], m[s[10]], m[s[11]])        \
-        MIX_WORDS(v[2], v[7], v[8], v[13], m[s[12]], m[s[13]])         \
-        MIX_WORDS(v[3], v[4], v[9], v[14], m[s[14]], m[s[15]])         \
+#define ROUND(round)                                            \
+    {                                                           \
+        const unsigned char *s = ORDER[(round) % 10];           \
+        MIX_WORDS(v[0], v[4], v[8], v[12], m[s[0]], m[s[1]])    \
+        MIX_WORDS(v[1], v[5], v[9], v[13], m[s[2]], m[s[3]])    \
+        MIX_WORDS(v[2], v[6], v[10], v[14], m[s[4]], m[s[5]])   \
+        MIX_WORDS(v[3], v[7], v[11], v[15], m[s[6]], m[s[7]])   \
+        MIX_WORDS(v[0], v[5], v[10], v[15], m[s[8]], m[s[9]])   \
+        MIX_WORDS(v[1], v[6], v[11], v[12], m[s[10]], m[s[11]]) \
+        MIX_WORDS(v[2], v[7], v[8], v[13], m[s[12]], m[s[13]])  \
+        MIX_WORDS(v[3], v[4], v[9], v[14], m[s[14]], m[s[15]])  \
     }
 
-/* All rounds in a row and not in a loop, so that the order of the words is known to the compiler. */
+/* clang-format off */
+/* All rounds in a row and not in a loop, so that the order of the words is known to the
+ * compiler. */
 #define ALL_ROUNDS                      \
     ROUND(0) ROUND(1) ROUND(2) ROUND(3) \
     ROUND(4) ROUND(5) ROUND(6) ROUND(7) \
     ROUND(8) ROUND(9) ROUND(10) ROUND(11)
+/* clang-format on */
 
 /* Take the block into the chaining value. */
 static void compress(Blake *state, int last)
@@ -150,25 +154,24 @@ typedef struct {
 #if VECTORS
 
 /* Compress the last blocks of `count` messages, all with the chaining value h, in vectors. */
-#define LAST_BLOCKS(name, count, isa)                                                             \
-    typedef uint64_t name##_vector                                                                \
-        __attribute__((vector_size(8 * count), aligned(8), may_alias));                           \
-    __attribute__((target(isa))) static void name(const uint64_t h[8], Lanes *lanes)              \
-    {                                                                                             \
-        const name##_vector *m = (const name##_vector *)lanes->m;                                 \
-        const name##_vector none = {0};                                                           \
-        name##_vector v[16];                                                                      \
-        for (int i = 0; i < 8; i++) {                                                             \
-            v[i] = none + h[i];                                                                   \
-            v[8 + i] = none + START[i];                                                           \
-        }                                                                                         \
-        v[12] ^= *(const name##_vector *)lanes->bytes;                                            \
-        v[14] = ~v[14];                                                                           \
-        ALL_ROUNDS                                                                                \
-        v[0] ^= v[8] ^ h[0];                                                                      \
-        for (int i = 0; i < lanes->filled; i++)                                                   \
-            *lanes->word[i] = v[0][i];                                                            \
-        lanes->filled = 0;                                                                        \
+#define LAST_BLOCKS(name, count, isa)                                                              \
+    typedef uint64_t name##_vector __attribute__((vector_size(8 * count), aligned(8), may_alias)); \
+    __attribute__((target(isa))) static void name(const uint64_t h[8], Lanes *lanes)               \
+    {                                                                                              \
+        const name##_vector *m = (const name##_vector *)lanes->m;                                  \
+        const name##_vector none = {0};                                                            \
+        name##_vector v[16];                                                                       \
+        for (int i = 0; i < 8; i++) {                                                              \
+            v[i] = none + h[i];                                                                    \
+            v[8 + i] = none + START[i];                                                            \
+        }                                                                                          \
+        v[12] ^= *(const name##_vector *)lanes->bytes;                                             \
+        v[14] = ~v[14];                                                                            \
+        ALL_ROUNDS                                                                                 \
+        v[0] ^= v[8] ^ h[0];                                                                       \
+        for (int i = 0; i < lanes->filled; i++)                                                    \
+            *lanes->word[i] = v[0][i];                                                             \
+        lanes->filled = 0;                                                                         \
     }
 
 LAST_BLOCKS(last_blocks_of_4, 4, "avx2")
@@ -270,8 +273,9 @@ static uint64_t hash_record(Blake state, const BlakeTexts *column, size_t column
     return finish(&state);
 }
 
-/* The state after the key's block was taken in, but not compressed: the parameters (digest of 8 bytes,
- * length of the key, fanout and depth 1) and the person are mixed into the chaining value. */
+/* The state after the key's block was taken in, but not compressed: the parameters (digest of 8
+ * bytes, length of the key, fanout and depth 1) and the person are mixed into the chaining
+ * value. */
 static Blake keyed_state(const unsigned char *key, const unsigned char *person)
 {
     Blake state = {.bytes = BLOCK, .filled = BLOCK};
@@ -287,8 +291,9 @@ void blake_words(uint64_t *word, size_t rows, const unsigned char *key, const un
                  const BlakeTexts *column, size_t columns, int most)
 {
     Lanes lanes = {.lanes = lanes_for(most)};
-    Blake empty = keyed_state(key, person); /* for a record without bytes: the key's block is the last */
-    Blake begun = empty;                    /* for all others */
+    /* of a record without bytes the key's block is the last one; all others have begun with it */
+    Blake empty = keyed_state(key, person);
+    Blake begun = empty;
     compress(&begun, 0);
     begun.filled = 0;
     for (size_t i = 0; i < rows; i++) {

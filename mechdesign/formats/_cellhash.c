@@ -49,9 +49,9 @@ uint64_t hash_bytes(uint64_t seed, const unsigned char *p, ptrdiff_t n)
 
 /* ---------------------------------------------------------------- numbers */
 
-/* Whether the first n (1 to 8) of eight bytes are digits, and their value: all at once, for most cells
- * are such. The digits are shifted to the top and filled up with zeros from below; then pairs of
- * digits, fours, and all eight are joined, each step one multiplication. */
+/* Whether the first n (1 to 8) of eight bytes are digits, and their value: all at once, for
+ * most cells are such. The digits are shifted to the top and filled up with zeros from below;
+ * then pairs of digits, fours, and all eight are joined, each step one multiplication. */
 static int few_digits(uint64_t word, ptrdiff_t n, double *value)
 {
     const uint64_t high = 0xf0 * EACH; /* the high half of every byte: 3 for a digit, */
@@ -59,7 +59,8 @@ static int few_digits(uint64_t word, ptrdiff_t n, double *value)
     word <<= 64 - 8 * n;
     if (n < 8)
         word |= zeros >> 8 * n;
-    if ((word & high) != zeros || ((word + 6 * EACH) & high) != zeros) /* and still 3 six above it */
+    if ((word & high) != zeros ||
+        ((word + 6 * EACH) & high) != zeros) /* and still 3 six above it */
         return 0;
     word = (word & 0x0f * EACH) * (10 * 256 + 1) >> 8;
     word = (word & 0x00ff00ff00ff00ffULL) * (100 * 65536 + 1) >> 16;
@@ -135,7 +136,8 @@ static int read_exponent(const unsigned char *p, ptrdiff_t n, Decimal *number)
     return i == n && i > first;
 }
 
-/* The double nearest to a number that is no short one, by Python's own conversion; 0 if it is none. */
+/* The double nearest to a number that is no short one, by Python's own conversion; 0 if it is
+ * none. */
 static int convert(const unsigned char *p, ptrdiff_t n, double *value)
 {
     char text[LONGEST];

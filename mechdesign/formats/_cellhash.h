@@ -1,7 +1,7 @@
-/* Hashes of single cells. A cell counts by what it says, so that a table has the same hashes as CSV and
- * as Parquet: a decimal number counts as the double nearest to it ("1.50" as 1.5, "007" as 7; whole
- * numbers of more than 15 digits as their digits), truth values without regard to case, and an empty
- * cell not at all.
+/* Hashes of single cells. A cell counts by what it says, so that a table has the same hashes as
+ * CSV and as Parquet: a decimal number counts as the double nearest to it ("1.50" as 1.5, "007"
+ * as 7; whole numbers of more than 15 digits as their digits), truth values without regard to
+ * case, and an empty cell not at all.
  *
  * These values are stored in ledgers: they must never change.
  */

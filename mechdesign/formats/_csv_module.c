@@ -21,9 +21,8 @@ static PyObject *split(PyObject *Py_UNUSED(self), PyObject *args)
         return NULL;
     Py_ssize_t room = Py_MIN(Py_MIN(ends.len, last.len), starts.len) / 8;
     if (room < text.len || delimiter < 0 || delimiter > 255) {
-        PyErr_SetString(
-            PyExc_ValueError,
-            "there is no room for a cell at every byte, or the delimiter is no byte");
+        PyErr_SetString(PyExc_ValueError,
+                        "there is no room for a cell at every byte, or the delimiter is no byte");
     } else {
         CsvRows rows;
         Py_BEGIN_ALLOW_THREADS
@@ -138,8 +137,8 @@ done:
     return result;
 }
 
-/* Set the sizes of an exchange whose pointers and `size` are set, from those of the buffers; 0 if they
- * contradict each other. Cuts and codes themselves are checked while they are used. */
+/* Set the sizes of an exchange whose pointers and `size` are set, from those of the buffers; 0
+ * if they contradict each other. Cuts and codes themselves are checked while they are used. */
 static int exchange_fits(CsvExchange *e, const Py_buffer *text, const Py_buffer *cuts,
                          const Py_buffer *codes, const Py_buffer *counts, const Py_buffer *offsets,
                          const Py_buffer *data)
@@ -164,7 +163,8 @@ static PyObject *exchanged(PyObject *Py_UNUSED(self), PyObject *args)
     Py_buffer *const buffers[] = {&text, &cuts, &codes, &counts, &offsets, &data};
     Py_ssize_t size;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "y*ny*y*y*y*y*", &text, &size, &cuts, &codes, &counts, &offsets, &data))
+    if (!PyArg_ParseTuple(args, "y*ny*y*y*y*y*", &text, &size, &cuts, &codes, &counts, &offsets,
+                          &data))
         return NULL;
     CsvExchange exchange = {
         .text = text.buf,
@@ -192,25 +192,27 @@ static PyObject *exchanged(PyObject *Py_UNUSED(self), PyObject *args)
 
 static PyMethodDef METHODS[] = {
     {"split", split, METH_VARARGS,
-     "split(text, delimiter, quote, ends, last, starts): cells, rows, bytes and lines of the rows, and "
-     "where text follows a closing quote or -1; fills where cells end, the last cell of rows, and where "
+     "split(text, delimiter, quote, ends, last, starts): cells, rows, bytes and lines of the rows, "
+     "and "
+     "where text follows a closing quote or -1; fills where cells end, the last cell of rows, and "
+     "where "
      "these start. quote is a byte or -1."},
     {"texts", texts, METH_VARARGS,
-     "texts(text, starts, ends, quote): offsets and bytes of cells without the quotes around them."},
+     "texts(text, starts, ends, quote): offsets and bytes of cells without the quotes around "
+     "them."},
     {"numbered", numbered, METH_VARARGS,
-     "numbered(offsets, data): a code for every text, and for every code the first row that has it."},
+     "numbered(offsets, data): a code for every text, and for every code the first row that has "
+     "it."},
     {"exchanged", exchanged, METH_VARARGS,
-     "exchanged(text, size, cuts, codes, counts, offsets, data): the text where, in every row, the k-th "
+     "exchanged(text, size, cuts, codes, counts, offsets, data): the text where, in every row, the "
+     "k-th "
      "cut gives way to counts[k] of the texts."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_csv",
-    .m_doc = "Cells of CSV text.",
-    .m_size = -1,
-    .m_methods = METHODS,
+    PyModuleDef_HEAD_INIT, .m_name = "_csv",     .m_doc = "Cells of CSV text.",
+    .m_size = -1,          .m_methods = METHODS,
 };
 
 PyMODINIT_FUNC PyInit__csv(void)

@@ -40,8 +40,8 @@ static int is_hit(const Search *s, unsigned char c)
 
 #if defined(__SSE2__)
 
-/* Bits of the hits among the bytes from `base` on, as far as they can be found many at a time; `*done`
- * is how many bytes that is. */
+/* Bits of the hits among the bytes from `base` on, as far as they can be found many at a time;
+ * `*done` is how many bytes that is. */
 static uint64_t hits_at_once(const Search *s, ptrdiff_t base, ptrdiff_t *done)
 {
     const __m128i sought = _mm_set1_epi8((char)s->sought);
@@ -108,8 +108,8 @@ static ptrdiff_t next_hit(Search *s, ptrdiff_t i)
     return s->n;
 }
 
-/* The byte after the closing quote of the cell that opens at i, or n if it does not close. A doubled
- * quote is one within the cell. Counts the line breaks within the quotes, CR LF as one. */
+/* The byte after the closing quote of the cell that opens at i, or n if it does not close. A
+ * doubled quote is one within the cell. Counts the line breaks within the quotes, CR LF as one. */
 static ptrdiff_t skip_quoted(Search *quoted, ptrdiff_t i, ptrdiff_t *breaks)
 {
     const unsigned char *p = quoted->p;

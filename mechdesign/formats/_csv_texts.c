@@ -126,8 +126,8 @@ static int resize(Numbering *all, uint64_t slots)
     return 0;
 }
 
-ptrdiff_t csv_number(const int32_t *offsets, const unsigned char *data, ptrdiff_t rows, int32_t *codes,
-                     int32_t *firsts)
+ptrdiff_t csv_number(const int32_t *offsets, const unsigned char *data, ptrdiff_t rows,
+                     int32_t *codes, int32_t *firsts)
 {
     Numbering all = {.offsets = offsets, .data = data, .firsts = firsts};
     int failed = resize(&all, FIRST_SLOTS);

@@ -1,12 +1,13 @@
-/* Keyed hashes of rows, by which data sets are known again, and a table that numbers such hashes.
+/* Keyed hashes of rows, by which data sets are known again, and a table that numbers such
+ * hashes.
  *
- * The hash of a row is the sum of the hashes of its cells (`_cellhash.h`), mixed by SipHash. A sum does
- * not depend on the order of the columns. The hash of a cell is a few multiplications, enough that no
- * two cells meet by accident; SipHash-1-3 of their sum, with a key that is kept secret, is what keeps a
- * reader who lacks the key from testing guesses.
+ * The hash of a row is the sum of the hashes of its cells (`_cellhash.h`), mixed by SipHash. A
+ * sum does not depend on the order of the columns. The hash of a cell is a few multiplications,
+ * enough that no two cells meet by accident; SipHash-1-3 of their sum, with a key that is kept
+ * secret, is what keeps a reader who lacks the key from testing guesses.
  *
- * All functions work on buffers in place and without the interpreter's lock. Hashes are stored in
- * ledgers and in jobs: none of them may ever change.
+ * All functions work on buffers in place and without the interpreter's lock. Hashes are stored
+ * in ledgers and in jobs: none of them may ever change.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -91,7 +92,8 @@ static int hash_written(CsvText *text, int64_t from, int64_t to, uint64_t *hash)
 }
 
 /* Add the cells of one row, each of which ends one byte before the next one starts. */
-static int add_row(CsvText *text, int64_t from, const int64_t *ends, Py_ssize_t width, uint64_t *sum)
+static int add_row(CsvText *text, int64_t from, const int64_t *ends, Py_ssize_t width,
+                   uint64_t *sum)
 {
     for (Py_ssize_t k = 0; k < width; k++) {
         int64_t to = ends[k];
@@ -299,8 +301,9 @@ static int texts_fit(const Column *column, Py_ssize_t rows)
     return 1;
 }
 
-/* Open the columns of a list of (offsets, text), and check them. Returns how many were opened, all of
- * which have to be released; fewer than the list has, or the last one unfit, with an exception. */
+/* Open the columns of a list of (offsets, text), and check them. Returns how many were opened,
+ * all of which have to be released; fewer than the list has, or the last one unfit, with an
+ * exception. */
 static Py_ssize_t open_columns(PyObject *list, Py_ssize_t rows, Column *columns, BlakeTexts *texts)
 {
     Py_ssize_t count = PyList_GET_SIZE(list);
@@ -373,7 +376,8 @@ static PyObject *words(PyObject *Py_UNUSED(self), PyObject *args)
 /* What `fresh` says of a hash: it was there, it is new, it is new and there is no room for it. */
 enum { SEEN, FRESH, NO_ROOM };
 
-/* A table of hashes in open addressing, each near its place in their order; 0 marks an empty slot. */
+/* A table of hashes in open addressing, each near its place in their order; 0 marks an empty
+ * slot. */
 typedef struct {
     uint64_t *key;
     int32_t *value; /* the code of each key */
@@ -414,7 +418,8 @@ static inline void prefetch_slot(const Table *table, uint64_t hash)
 #endif
 }
 
-/* Look up, or keep, the hashes from i on; where that ends because the table has to grow, or count. */
+/* Look up, or keep, the hashes from i on; where that ends because the table has to grow, or
+ * count. */
 static Py_ssize_t look_up(Table *table, const Lookup *lookup, Py_ssize_t i)
 {
     for (; i < lookup->count; i++) {
@@ -455,8 +460,8 @@ static PyObject *look(PyObject *Py_UNUSED(self), PyObject *args)
     Table table;
     Py_ssize_t first;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "w*w*nny*y*w*w*n", &keys, &values, &table.used, &table.room, &hashes,
-                          &codes, &news, &founds, &first))
+    if (!PyArg_ParseTuple(args, "w*w*nny*y*w*w*n", &keys, &values, &table.used, &table.room,
+                          &hashes, &codes, &news, &founds, &first))
         return NULL;
     table.key = keys.buf;
     table.value = values.buf;
@@ -480,7 +485,8 @@ static PyObject *look(PyObject *Py_UNUSED(self), PyObject *args)
 
 static PyMethodDef METHODS[] = {
     {"add_rows", add_rows, METH_VARARGS,
-     "add_rows(sums, seed, text, starts, ends, width, quote): the cells of CSV rows; quote is a byte, "
+     "add_rows(sums, seed, text, starts, ends, width, quote): the cells of CSV rows; quote is a "
+     "byte, "
      "or -1."},
     {"add_texts", add_texts, METH_VARARGS,
      "add_texts(sums, seed, text, offsets, plain): one text each; plain ones count byte for byte."},
@@ -492,7 +498,8 @@ static PyMethodDef METHODS[] = {
      "chain(words, a, b): a and b after words of 8 bytes, which are random, in their order."},
     {"words", words, METH_VARARGS,
      "words(out, key, person, columns, lanes=8): BLAKE2b of each record, with key and person, as a "
-     "word; columns are pairs of offsets and text, and of several the length stands before each text; "
+     "word; columns are pairs of offsets and text, and of several the length stands before each "
+     "text; "
      "at most so many at once."},
     {"look", look, METH_VARARGS,
      "look(keys, values, used, room, hashes, codes, new, found, start): find hashes in a table, or "
@@ -502,11 +509,8 @@ static PyMethodDef METHODS[] = {
 };
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_rowhash",
-    .m_doc = "Keyed hashes of rows.",
-    .m_size = -1,
-    .m_methods = METHODS,
+    PyModuleDef_HEAD_INIT, .m_name = "_rowhash", .m_doc = "Keyed hashes of rows.",
+    .m_size = -1,          .m_methods = METHODS,
 };
 
 PyMODINIT_FUNC PyInit__rowhash(void)
