@@ -177,21 +177,23 @@ int32_t pivot_decide(Walk *w, ptrdiff_t column, int r);
 /* _pivot_points.c */
 size_t pivot_sort_points(Walk *w, double tolerance, Point **order);
 
-/* Row number `row` of a coded tight row, and whether it stands at its upper bound. */
+/* The row of a coded tight row. */
 static inline int row_of_code(int32_t code)
 {
     return code >> 1;
 }
+/* Whether a coded tight row stands at its upper bound. */
 static inline int is_upper(int32_t code)
 {
     return code & 1;
 }
 
-/* The entries of a row, and how far rounding may have moved them. */
+/* The entries of a row. */
 static inline const double *row_entries(const Problem *p, ptrdiff_t row)
 {
     return p->a + row * p->width;
 }
+/* How far rounding may have moved the entries of a row. */
 static inline const double *row_blur(const Problem *p, ptrdiff_t row)
 {
     return p->blur + row * p->width;

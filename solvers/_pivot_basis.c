@@ -86,6 +86,7 @@ int pivot_basis_init(Basis *b, const Problem *p)
     return 0;
 }
 
+/* Release the one block of a basis. */
 void pivot_basis_free(Basis *b)
 {
     free(b->block);
@@ -111,6 +112,7 @@ void pivot_basis_load(Basis *b, const int32_t *record)
 
 /* ---------------------------------------------------------------- the k x k system */
 
+/* Exchange two rows of a k x k matrix. */
 static void swap_rows(double *a, int k, int i, int j)
 {
     for (int c = 0; c < k; c++) {

@@ -2,11 +2,13 @@
 
 #include "_pivot.h"
 
+/* -1, 0 or 1, as qsort asks for. */
 static int compare_doubles(double x, double y)
 {
     return (x > y) - (x < y);
 }
 
+/* Order of the random projections. */
 static int by_key(const void *a, const void *b)
 {
     const Point *x = *(const Point *const *)a;

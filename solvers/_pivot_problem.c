@@ -24,6 +24,7 @@ double pivot_unit(uint64_t seed)
     return (double)(mix(seed) >> 11) * 0x1p-53;
 }
 
+/* Release the two blocks of a problem. */
 void pivot_problem_free(Problem *p)
 {
     free(p->a);

@@ -40,6 +40,7 @@ static int grow(void **array, size_t *size, size_t need, size_t item)
     return 0;
 }
 
+/* Release everything; arrays that were never allocated are NULL. */
 void pivot_walk_free(Walk *w)
 {
     pivot_problem_free(&w->problem);

@@ -112,6 +112,7 @@ static void forget_cuts(const Problem *problem, Program *lp)
     lp->M = problem->fixed;
 }
 
+/* Release the cuts and the block; does nothing to a program that was never set up. */
 void program_free(Program *lp, const Problem *problem)
 {
     if (lp->memory)

@@ -176,17 +176,20 @@ static inline double *inverse_column(const Program *lp, int slot)
     return lp->inverse + (size_t)slot * (size_t)lp->capacity;
 }
 
-/* Unlike fmin and fmax these are no calls. A NaN in the first place gives the second. */
+/* The smaller one. Unlike fmin this compiles to one instruction; a NaN in the first place gives the
+ * second. */
 static inline double smaller(double a, double b)
 {
     return a < b ? a : b;
 }
 
+/* The larger one, as above. */
 static inline double larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
+/* x, or the end of [lower, upper] that it lies beyond. */
 static inline double clipped(double x, double lower, double upper)
 {
     if (x < lower)

@@ -31,6 +31,7 @@ int init_uncertain_scratch(UncertainRows *set)
     return 0;
 }
 
+/* Release the set with all copies of its arguments. */
 void release_uncertain(Separator *self)
 {
     UncertainRows *set = (UncertainRows *)self;

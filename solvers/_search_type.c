@@ -19,6 +19,7 @@ enum { RUN_DONE, RUN_PAUSED, RUN_COLUMNS, RUN_MEMORY };
 
 /* ---------------------------------------------------------------- the object */
 
+/* Release the search, the object, and its reference of the type. */
 void search_dealloc(SearchObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);

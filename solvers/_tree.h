@@ -86,6 +86,7 @@ typedef struct {
     Points points;
 } Search;
 
+/* The concave function -x log x of one coordinate, continued by 0. */
 static inline double phi(double x)
 {
     if (x <= 0.0)

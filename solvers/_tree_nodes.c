@@ -45,13 +45,14 @@ void search_free(Search *search)
 
 /* ---------------------------------------------------------------- boxes */
 
-/* The largest float that is at most x, and the smallest that is at least x. */
+/* The largest float that is at most x >= 0. */
 static float float_below(double x)
 {
     float nearest = (float)x;
     return (double)nearest > x ? nextafterf(nearest, -1.0f) : nearest;
 }
 
+/* The smallest float that is at least x <= 1. */
 static float float_above(double x)
 {
     float nearest = (float)x;

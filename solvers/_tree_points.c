@@ -128,6 +128,7 @@ int keep_point(Search *search, double cost)
     return 0;
 }
 
+/* Release the arrays of the points. */
 void points_free(Points *points)
 {
     free(points->start);

@@ -187,6 +187,7 @@ static int lanes_for(int most)
     return 1;
 }
 
+/* Hash the messages of all lanes, which are empty afterwards. */
 static void last_blocks(const uint64_t h[8], Lanes *lanes)
 {
     if (lanes->lanes == 8)
@@ -197,12 +198,14 @@ static void last_blocks(const uint64_t h[8], Lanes *lanes)
 
 #else
 
+/* Without vectors messages are hashed one by one, */
 static int lanes_for(int most)
 {
     (void)most;
     return 1;
 }
 
+/* and no lane is ever filled. */
 static void last_blocks(const uint64_t h[8], Lanes *lanes)
 {
     (void)h;
@@ -287,6 +290,8 @@ static Blake keyed_state(const unsigned char *key, const unsigned char *person)
     return state;
 }
 
+/* Records of one block go into lanes, which are hashed when all are filled; longer ones, and empty
+ * ones, are hashed by themselves. */
 void blake_words(uint64_t *word, size_t rows, const unsigned char *key, const unsigned char *person,
                  const BlakeTexts *column, size_t columns, int most)
 {

@@ -186,6 +186,7 @@ static int is_word(const unsigned char *p, ptrdiff_t n, const char *word)
     return 1;
 }
 
+/* Numbers first, for most cells are such; then truth values, then texts. */
 uint64_t hash_cell(uint64_t seed, const unsigned char *p, ptrdiff_t n, ptrdiff_t room)
 {
     double value;

@@ -8,6 +8,7 @@ typedef struct {
     ptrdiff_t total;
 } Writer;
 
+/* Append some bytes, or only count them. */
 static void put(Writer *writer, const unsigned char *from, ptrdiff_t size)
 {
     if (writer->out)
@@ -15,6 +16,7 @@ static void put(Writer *writer, const unsigned char *from, ptrdiff_t size)
     writer->total += size;
 }
 
+/* Row by row: the text up to each cut, then the texts in its place; the rest at the end. */
 ptrdiff_t csv_exchange(const CsvExchange *exchange, unsigned char *out)
 {
     Writer writer = {out, 0};

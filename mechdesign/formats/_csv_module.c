@@ -5,6 +5,7 @@
 
 #include "_csv.h"
 
+/* Release some buffers. */
 static void release(Py_buffer *const *buffers, int count)
 {
     for (int i = 0; i < count; i++)

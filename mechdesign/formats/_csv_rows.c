@@ -33,6 +33,7 @@ typedef struct {
     unsigned char sought;
 } Search;
 
+/* Whether a byte ends the search. */
 static int is_hit(const Search *s, unsigned char c)
 {
     return c == s->sought || c == LF || c == CR;
@@ -127,6 +128,7 @@ static ptrdiff_t skip_quoted(Search *quoted, ptrdiff_t i, ptrdiff_t *breaks)
     }
 }
 
+/* Cell by cell; only what a line break has completed is counted. */
 CsvRows csv_split(const unsigned char *p, ptrdiff_t n, int delimiter, int quote, int64_t *ends,
                   int64_t *last, int64_t *starts)
 {

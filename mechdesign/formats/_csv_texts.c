@@ -33,6 +33,7 @@ static inline unsigned char *unquote(const unsigned char *from, const unsigned c
     return to + (end - from);
 }
 
+/* The result never exceeds what was read, so `out` is not checked again. */
 ptrdiff_t csv_unquote(const unsigned char *text, ptrdiff_t cells, const int64_t *starts,
                       const int64_t *ends, int quote, int32_t *offsets, unsigned char *out)
 {
@@ -76,16 +77,19 @@ typedef struct {
     ptrdiff_t count; /* codes */
 } Numbering;
 
+/* Bytes of the text of a row. */
 static ptrdiff_t length_of(const Numbering *all, ptrdiff_t row)
 {
     return all->offsets[row + 1] - all->offsets[row];
 }
 
+/* Hash of the text of a row. */
 static uint64_t hash_of(const Numbering *all, ptrdiff_t row)
 {
     return hash_text(all->data + all->offsets[row], length_of(all, row));
 }
 
+/* Whether two rows have the same text. */
 static int is_same(const Numbering *all, ptrdiff_t row, ptrdiff_t other)
 {
     ptrdiff_t length = length_of(all, row);
@@ -126,6 +130,7 @@ static int resize(Numbering *all, uint64_t slots)
     return 0;
 }
 
+/* A hash table of the texts so far; the first row of each is kept for comparison. */
 ptrdiff_t csv_number(const int32_t *offsets, const unsigned char *data, ptrdiff_t rows,
                      int32_t *codes, int32_t *firsts)
 {

@@ -43,6 +43,7 @@ static PyObject *loop_result(int ending)
     return Py_NewRef(Py_None);
 }
 
+/* Release some buffers. */
 static void release(Py_buffer *const *buffers, int count)
 {
     for (int i = 0; i < count; i++)
@@ -205,11 +206,13 @@ typedef struct {
     uint64_t v0, v1, v2, v3;
 } Sip;
 
+/* x turned left. */
 static inline uint64_t rotated(uint64_t x, int bits)
 {
     return x << bits | x >> (64 - bits);
 }
 
+/* SipRound: four additions, rotations and exclusive ors in two pairs. */
 static inline void sip_round(Sip *s)
 {
     s->v0 += s->v1;
