@@ -182,6 +182,7 @@ static inline int row_of_code(int32_t code)
 {
     return code >> 1;
 }
+
 /* Whether a coded tight row stands at its upper bound. */
 static inline int is_upper(int32_t code)
 {
@@ -193,6 +194,7 @@ static inline const double *row_entries(const Problem *p, ptrdiff_t row)
 {
     return p->a + row * p->width;
 }
+
 /* How far rounding may have moved the entries of a row. */
 static inline const double *row_blur(const Problem *p, ptrdiff_t row)
 {
