@@ -2,7 +2,7 @@
 
     min sum_j [phi(v_j) - prices_j v_j]   over   v in Pi,   phi(x) = -x log x.
 
-Spatial branch and bound in a compiled kernel (`_tree.h`): on a box every concave term is replaced by
+Spatial branch and bound in a compiled kernel (`_kernel.h`): on a box every concave term is replaced by
 its chord, the linear program that is left is solved by a bounded dual simplex, and the bound that counts
 is its Lagrangian re-evaluated in plain arithmetic with an allowance for rounding, so no tolerance of the
 simplex can make it invalid. The root is split by the largest coordinate; nodes are then split where the

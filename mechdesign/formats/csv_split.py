@@ -3,7 +3,7 @@
 The text is UTF-8, in which delimiters, quotes and line breaks are bytes of their own. The rules are those of
 `csv.reader` in its strict mode: a cell that begins with a quote ends with one, quotes inside it are doubled, and
 quotes elsewhere stand for themselves; a line ends with CR, LF or both. `Splitter` finds the cells of a piece of text
-(`_csv_rows.c`), and `Blocks` reads a file piece by piece and refuses rows that are not as long as the header.
+(`_csv.c`), and `Blocks` reads a file piece by piece and refuses rows that are not as long as the header.
 """
 
 # pyarrow tells too little of its types for the strict mode.
