@@ -3,7 +3,7 @@
 If every row is an affine function of two of them on the simplex (three sensitive values, for instance), each
 symbol is a point of the plane and the polytope is {v : the mixture of the points lies in a polygon}. Its
 vertices are the symbols inside the polygon, the pairs that meet an edge, and the triples that hold a corner.
-All of them are priced in compiled loops (`_plane.c`): at a corner, prices are first compared with the plane
+All of them are priced in compiled loops (`_plane.h`): at a corner, prices are first compared with the plane
 that touches them from above (the linear relaxation), so that most triples are out of reach at a glance.
 """
 
