@@ -3,7 +3,7 @@
 The text is UTF-8, in which delimiters, quotes and line breaks are single bytes that occur in no
 other character. The rules are those of `csv.reader` in its strict mode: a cell that begins with a
 quote ends with one, quotes inside it are doubled, and other quotes are ordinary characters; a line
-ends with CR, LF or both. The splitting itself is compiled (`_csv.c`).
+ends with CR, LF or both. The splitting itself is compiled (`_csv_rows.c`).
 """
 
 # pyarrow has no complete types.
