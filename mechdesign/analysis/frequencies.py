@@ -26,9 +26,10 @@ from mechdesign.analysis import likelihood as ml
 from mechdesign.analysis.linear import Identification, covariance_of, identify
 from mechdesign.analysis.model import Estimator, label_counts, release_model
 from mechdesign.channel.channel import Array, Channel
+from mechdesign.core.arguments import number
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import number, percent_of, quoted
+from mechdesign.core.wording import percent_of, quoted
 
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mechdesign.channel.record import ChannelRecord
+from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.numbers import listed, quoted, repeated, valid_text
+from mechdesign.core.wording import listed, quoted
 from mechdesign.notions import from_record
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.variable import Variable
@@ -259,7 +260,8 @@ class Channel(Displayed):
         """
         from mechdesign.release.drawing import Release, key_of
         from mechdesign.release.draws import Identifiers, RowNumbers
-        from mechdesign.tables.columns import rebuild, values_of
+        from mechdesign.tables.columns import values_of
+        from mechdesign.tables.rebuilding import rebuild
 
         cells = values_of(column, self.useful)
         count = len(cells[0])

@@ -24,7 +24,9 @@ from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.numbers import listed
+from mechdesign.core.json_values import canonical, with_infinities, without_infinities
+from mechdesign.core.records import Digest, Record
+from mechdesign.core.wording import listed
 from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.joint import Joint
@@ -45,7 +47,7 @@ _Table = Annotated[Any, WithJsonSchema(_TABLE)]
 _Pairs = Annotated[Any, WithJsonSchema(_PAIRS)]
 
 
-class Labels(d.Record):
+class Labels(Record):
     """Columns of a variable, and its symbols: one text for each column; whether each column is a secret of its own."""
 
     columns: tuple[str, ...]
@@ -84,7 +86,7 @@ class ChannelDocument(d.FileDocument):
         default_factory=dict[str, Bins], description="By column of useful."
     )
     budgets: tuple[SymbolBudgets, ...] = ()
-    after: tuple[d.Digest, ...] = ()
+    after: tuple[Digest, ...] = ()
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
@@ -132,7 +134,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         "outputs": channel.outputs,
         "denominator": channel.denominator,
         **{
-            key: d.without_infinities(getattr(record, key), key)
+            key: without_infinities(getattr(record, key), key)
             for key in (*RECORDS, "confidence", "provenance")
         },
         "objective": record.objective and record.objective.model_dump(),
@@ -147,7 +149,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         "after": record.after or None,
     }
     texts = {
-        key: [d.canonical(value)] for key, value in values.items() if value is not None
+        key: [canonical(value)] for key, value in values.items() if value is not None
     }
     integers = channel.integers
     if _is_sparse(integers.shape[0] * integers.shape[1], len(integers.values)):
@@ -230,7 +232,7 @@ def _channel(version: int, found: ChannelDocument) -> Channel:
         rows = IntegerRows.of(found.rows, useful.names)
     else:
         rows = IntegerRows.of_pairs(found.sparse_rows, len(found.outputs), useful.names)
-    records = {key: d.with_infinities(getattr(found, key)) for key in RECORDS}
+    records = {key: with_infinities(getattr(found, key)) for key in RECORDS}
     if found.notion is not None:
         from_record(found.notion)
     return Channel(

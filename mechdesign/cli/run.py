@@ -90,7 +90,7 @@ def job_model() -> Any:
     """The model of a job file, made of the options of the commands."""
     from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
-    from mechdesign.core.documents import Record
+    from mechdesign.core.records import Record
 
     def section(function: Callable[..., Any], *without: type[Any]) -> Any:
         keys: dict[str, Any] = {
@@ -161,7 +161,7 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     """
     from pydantic import ValidationError
 
-    from mechdesign.core.documents import explained
+    from mechdesign.core.records import explained
     from mechdesign.formats.inputs import OpenedFile
 
     text = ""

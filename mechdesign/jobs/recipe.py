@@ -16,16 +16,10 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import (
-    Encoded,
-    arrow_offsets,
-    arrow_texts,
-    encode,
-    integers_of,
-    require_column,
-    simple_texts,
-)
+from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_offsets, arrow_texts, integers_of
+from mechdesign.formats.cells import Encoded, encode, simple_texts
+from mechdesign.formats.column_names import require_column
 from mechdesign.jobs.column_plan import OutputColumn, Plan, make_plan, secret_columns
 from mechdesign.jobs.keys import key_at
 from mechdesign.jobs.options import ReleaseOptions
@@ -40,7 +34,8 @@ from mechdesign.release.draws import (
 )
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.sampling import Releasable
-from mechdesign.tables.columns import UnknownSymbol, encode_for, own_values, rebuild
+from mechdesign.tables.columns import UnknownSymbol, encode_for
+from mechdesign.tables.rebuilding import own_values, rebuild
 
 Codes = NDArray[np.integer[Any]]
 

@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.core.arguments import at_least_times as least_nats
+from mechdesign.core.arguments import at_most_times as most_nats
+from mechdesign.core.arguments import share_of
 from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.core.numbers import about, at_least, at_most, quoted, share_of
-from mechdesign.core.numbers import at_least_times as least_nats
-from mechdesign.core.numbers import at_most_times as most_nats
+from mechdesign.core.wording import about, at_least, at_most, quoted
 from mechdesign.mechanisms import OPTIMAL, design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import NOTIONS, LiftLimits, Notion

@@ -16,7 +16,7 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import percent_of
+from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import plots, releases, terminal
 from mechdesign.report.pages import laid_out

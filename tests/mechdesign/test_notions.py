@@ -9,7 +9,7 @@ import pytest
 import mechdesign as md
 from mechdesign.auditing.measures import measure
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import percent_of
+from mechdesign.core.wording import percent_of
 from mechdesign.notions import (
     ALIP,
     NOTIONS,

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mechdesign.formats.cells import arrow_integers, arrow_texts, integers_of
+from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts, integers_of
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])

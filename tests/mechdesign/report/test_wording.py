@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.core.numbers import budget, factor_at_least, factor_at_most
+from mechdesign.core.wording import budget, factor_at_least, factor_at_most
 from mechdesign.report.wording import (
     about,
     at_least,
