@@ -190,9 +190,8 @@ def apply(
     record's row number or identifier. A job that was killed is run again, and writes the same bytes. OUT is
     complete or not there at all.
     """
-    from mechdesign.formats.inputs import STANDARD
-    from mechdesign.formats.urls import is_url, local
-    from mechdesign.jobs.folders import is_folder
+    from mechdesign.formats.folders import is_folder
+    from mechdesign.formats.urls import STANDARD, is_url, local
     from mechdesign.jobs.ledger import default_path
     from mechdesign.jobs.target import Stopped, stoppable
 

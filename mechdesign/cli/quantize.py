@@ -147,7 +147,7 @@ def quantize(
     if files.plot is not None and files.compare is None:
         raise InputError("--plot draws what --compare computes: give it too")
     from mechdesign.comparison.grid import numbers
-    from mechdesign.formats.opening import is_folder
+    from mechdesign.formats.folders import is_folder
     from mechdesign.jobs.ledger import default_path
     from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
     from mechdesign.report.ranges import quantize_record, text_of
@@ -208,7 +208,7 @@ def quantize(
 
 def _domain(text: str | None) -> Any:
     from mechdesign.comparison.grid import numbers
-    from mechdesign.tables.confidence import read_shares
+    from mechdesign.tables.confidence_files import read_shares
 
     if text is None or not text.endswith(".csv"):
         return None if text is None else numbers("--domain", text)
@@ -231,7 +231,7 @@ def _compare(
 ) -> tuple[Callable[[], Any], Callable[[], str]]:
     from mechdesign.comparison.grid import numbers
     from mechdesign.core.files import check_target, replacing
-    from mechdesign.formats.inputs import STANDARD
+    from mechdesign.formats.urls import STANDARD
     from mechdesign.nonstochastic.quantize_table import compare_budgets
     from mechdesign.report.plots import check_plot
     from mechdesign.report.ranges import curve_csv, save_curve, text_of

@@ -191,7 +191,7 @@ def _members(text: str, name: str, what: str) -> dict[str, Any]:
     return cast("dict[str, Any]", document)
 
 
-OUTPUT_PACKAGES = ("pyarrow", "numpy", "cryptography")
+PACKAGES = ("pyarrow", "numpy", "cryptography")
 """Packages whose version can change the bytes of an output, but never a draw."""
 
 
@@ -204,15 +204,10 @@ def versions() -> dict[str, str]:
         "mechdesign": mechdesign.__version__,
         "python": platform.python_version(),
     }
-    for package in OUTPUT_PACKAGES:
+    for package in PACKAGES:
         try:
             numbers[package] = version(package)
         except PackageNotFoundError:
             # A bare folder of sources, for example, has no metadata.
             numbers[package] = "unknown"
     return numbers
-
-
-# moved
-from mechdesign.core.json_values import with_infinities, without_infinities  # noqa: E402, F401
-from mechdesign.core.records import Digest, Matching  # noqa: E402, F401

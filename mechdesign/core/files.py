@@ -198,8 +198,3 @@ def holds(path: PathLike, sha256: str | None) -> bool:
         return sha256_of(path) == sha256
     except OSError:
         return False
-
-
-# moved
-from mechdesign.core.file_locks import open_locked  # noqa: E402, F401
-from mechdesign.core.nameless_file import MODE, NamelessFile  # noqa: E402, F401

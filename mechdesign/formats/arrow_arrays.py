@@ -52,7 +52,7 @@ def arrow_texts(texts: Sequence[str]) -> Any:
 
 
 def arrow_offsets(texts: Any) -> tuple[NDArray[np.int64], Any]:
-    """Offsets of the n texts of a pyarrow array, as (n + 1,) integers, and the bytes that hold them."""
+    """The (n + 1,) offsets of the n texts of a pyarrow array, and their bytes."""
     _, offsets, data = texts.buffers()
     if not len(texts):
         return np.zeros(1, np.int64), data or b""

@@ -180,7 +180,8 @@ def _encode_series(column: Any, name: str) -> Encoded:
         series = nw.from_native(column, series_only=True)
     except TypeError:
         raise InputError(
-            f"{quoted(name)} must be a column (a pandas or polars Series, a pyarrow or numpy array, a list), "
+            f"{quoted(name)} must be a column (a pandas or polars Series, a pyarrow or numpy "
+            "array, a list), "
             f"not {type(column).__name__}"
         ) from None
     categorical = series.dtype in (nw.Categorical, nw.Enum)
@@ -310,9 +311,3 @@ def _not_a_symbol(name: str, kind: str) -> InputError:
     return InputError(
         f"the column {quoted(name)} holds {kind}, which is no symbol; turn it into text first"
     )
-
-
-# moved
-from mechdesign.formats.arrow_arrays import arrow_integers, arrow_offsets  # noqa: E402, F401
-from mechdesign.formats.column_names import separators  # noqa: E402, F401
-from mechdesign.formats.distinct import Numbering, distinct_numbers, distinct_records  # noqa: E402, F401

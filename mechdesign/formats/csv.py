@@ -19,9 +19,9 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats import _csv
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
+from mechdesign.formats.csv_blocks import Blocks, TextBlock
 from mechdesign.formats.csv_rows import Positions, pieces_of
 from mechdesign.formats.csv_sinks import CellWriter, CsvLayout, CsvSink
-from mechdesign.formats.csv_split import Blocks, TextBlock
 from mechdesign.formats.formulas import FORMULAS, as_text
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.outputs import Output
@@ -118,7 +118,10 @@ class CsvSource(AbstractContextManager["CsvSource"]):
             )
 
     def where(self, record: int) -> str:
-        """The file and the line of a record; the file is read again unless the last batch holds it."""
+        """The file and the line of a record.
+
+        The file is read again unless the last batch holds it.
+        """
         last = [] if self._block is None else [self._block]
         self._rewind()
         for block in chain(last, self.blocks):
@@ -134,7 +137,9 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         *,
         compression: Compression | None = None,
     ) -> CsvSink:
-        """A sink for a CSV file with the same delimiter, quotes, encoding, byte-order mark and line breaks."""
+        """A sink for a CSV file with the same delimiter, quotes, encoding, byte-order mark and line
+        breaks.
+        """
         layout = CsvLayout(
             name=self.name,
             options=self.options,
@@ -240,7 +245,9 @@ class CsvBatch(TextBlock):
         return replace(self, starts=self.starts[::step], ends=self.ends[::step])
 
     def escaped(self) -> CsvBatch:
-        """The records with an apostrophe before every cell that a spreadsheet would take for a formula."""
+        """The records with an apostrophe before every cell that a spreadsheet would take for a
+        formula.
+        """
         places = self._formula_places()
         bounds = [0, *places.tolist(), len(self.text)]
         pieces = [self.text[start:end] for start, end in pairwise(bounds)]
@@ -301,7 +308,3 @@ def _unquoted(cell: str, quote: str | None) -> str:
     if quote is None or not cell.startswith(quote):
         return cell
     return cell[1:-1].replace(quote * 2, quote)
-
-
-# moved
-from mechdesign.formats.csv_sinks import TextSink  # noqa: E402, F401

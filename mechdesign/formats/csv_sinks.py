@@ -19,8 +19,8 @@ from mechdesign.formats import _csv
 from mechdesign.formats.arrow_arrays import arrow_texts, integers_of
 from mechdesign.formats.cells import encode, simple_texts
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
+from mechdesign.formats.csv_blocks import TextBlock
 from mechdesign.formats.csv_rows import Positions
-from mechdesign.formats.csv_split import TextBlock
 from mechdesign.formats.formulas import NUMBER
 from mechdesign.formats.outputs import (
     KeptColumn,
@@ -206,7 +206,8 @@ class _TextStream(AbstractContextManager["_TextStream"]):
             except UnicodeEncodeError:
                 raise FileError(
                     self._name,
-                    f"{self._name}: a cell cannot be written in {self._encoding}; write it as UTF-8",
+                    f"{self._name}: a cell cannot be written in {self._encoding}; write it as "
+                    "UTF-8",
                 ) from None
         write_all(self._target, data)
 
@@ -233,7 +234,10 @@ class CsvSink(_TextStream):
             layout.name, layout.options, layout.encoding, alone=alone
         )
         self._lone: int | None = None
-        """The only column that is kept of several. It is written anew: its empty cells need quotes."""
+        """The only column that is kept of several.
+
+        It is written anew: its empty cells need quotes.
+        """
         if alone and isinstance(outputs[0], KeptColumn) and width > 1:
             self._lone = outputs[0].position
             outputs = [WrittenColumn(layout.header[self._lone], self._lone)]

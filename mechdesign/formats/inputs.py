@@ -167,7 +167,10 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
         return digest.hexdigest()
 
     def check(self) -> None:
-        """Refuse the input if it is not the one that was hashed; call this after reading all of it."""
+        """Refuse the input if it is not the one that was hashed.
+
+        Call this after reading all of it.
+        """
         if not self._is_unchanged():
             raise FileError(
                 self.name,
@@ -194,7 +197,10 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    """What changes together with the content of a file; the time of the last access does not count."""
+    """What changes together with the content of a file.
+
+    The time of the last access does not count.
+    """
     return (
         status.st_dev,
         status.st_ino,
@@ -279,7 +285,3 @@ def _name_of(stream: BinaryIO) -> str:
         return str(stream.name)
     except AttributeError:  # a buffer in memory has no name
         return "the input"
-
-
-# moved
-from mechdesign.formats.text_options import TextOptions  # noqa: E402, F401

@@ -56,7 +56,10 @@ OTHER_SUFFIXES = (
 )
 """Suffixes of formats that are never written."""
 
-CUT = "the last line of the input has no end: if it was copied in part, its last record is not whole; see what made it"
+CUT = (
+    "the last line of the input has no end: if it was copied in part, its last "
+    "record is not whole; see what made it"
+)
 """The note on a source whose last line has no line break (`CsvSource.cut`)."""
 
 
@@ -156,7 +159,3 @@ def sink_for(
             source.name, source.schema, target, outputs, compression, text, escape
         )
     return ParquetSink(ParquetLayout.of_texts(source.header), target, outputs)
-
-
-# moved
-from mechdesign.formats.folders import FolderSource, files_of, is_folder  # noqa: E402, F401

@@ -50,7 +50,8 @@ AT_ONCE = 40 << 20
 """Such bytes of the columns that are read together. Their readers take three times as much."""
 
 NO_ROOM = (
-    "{} is so wide that its columns are read in turn, and wait in the folder of temporary files, which is full; name "
+    "{} is so wide that its columns are read in turn, and wait in the folder of temporary "
+    "files, which is full; name "
     "another one (TMPDIR)"
 )
 

@@ -106,7 +106,10 @@ class _Recoded:
         self._ended = False
 
     def read(self, size: int, /) -> bytes:
-        """About `size` bytes; what precedes a fault comes first, so that lines are counted right."""
+        """About `size` bytes.
+
+        What precedes a fault comes first, so that lines are counted right.
+        """
         if self._broken:
             raise Undecodable
         while not self._ended:

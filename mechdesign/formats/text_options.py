@@ -19,7 +19,10 @@ _SAMPLE = ',;"\r\nAa09\t'
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """How the text of a CSV file is read and written; without `quote`, quotes are ordinary characters."""
+    """How the text of a CSV file is read and written.
+
+    Without `quote`, quotes are ordinary characters.
+    """
 
     delimiter: str = ","
     quote: str | None = '"'

@@ -31,7 +31,10 @@ BLOCK = 1 << 20
 """Bytes hashed or copied at a time."""
 
 PUBLISHING = ("gcs", "gs", "memory", "s3", "s3a")
-"""URL schemes of the stores that hold a file back until it is complete. Others may show half of it."""
+"""URL schemes of the stores that hold a file back until it is complete.
+
+Others may show half of it.
+"""
 
 _LOCAL = re.compile(r"(?:file|local)://(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -116,7 +119,7 @@ class Remote:
             raise FileError(self.url, f"{self.url} cannot be {done}: {why}") from error
 
     def _state(self) -> dict[str, Any]:
-        """What the store reports about the file now: its size, and what changes with its content."""
+        """The store's report on the file: its size, and what changes with its content."""
         self._files.invalidate_cache()
         state: dict[str, Any] = self._files.info(self._path)
         if state["type"] == "directory":

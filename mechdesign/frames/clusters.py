@@ -24,8 +24,8 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import arrow_integers, integers_of
+from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
 from mechdesign.frames.eager import look_at, sanitised
 from mechdesign.jobs.recipe import stands_for
 from mechdesign.leaks.evidence import LEVEL, LOOKED, decisive, log_evidence

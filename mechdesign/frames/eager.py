@@ -15,8 +15,8 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import arrow_integers
+from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_integers
 from mechdesign.formats.outputs import (
     KeptColumn,
     Output,
@@ -26,7 +26,7 @@ from mechdesign.formats.outputs import (
 )
 from mechdesign.jobs.column_plan import Plan, lookalikes, refuse_inner
 from mechdesign.jobs.recipe import Drawer, Looks, Recipe, stands_for
-from mechdesign.tables.columns import arrow_type
+from mechdesign.tables.rebuilding import arrow_type
 
 
 def released_schema(schema: Any, drawer: Drawer) -> Any:

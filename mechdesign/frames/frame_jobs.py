@@ -15,7 +15,7 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import at_most, quoted
+from mechdesign.core.wording import at_most, quoted
 from mechdesign.formats.digests import Content, Hashes, RowHasher
 from mechdesign.formats.urls import FRAME
 from mechdesign.frames.eager import look_at, rows_of, sanitised

@@ -31,18 +31,21 @@ from sklearn.utils.validation import (
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import encode, require_column
+from mechdesign.formats.cells import encode
+from mechdesign.formats.column_names import require_column
 from mechdesign.frames.eager import arrow_columns, header_of, look_at, sanitised
 from mechdesign.frames.frame_jobs import by_ledger, heed
 from mechdesign.jobs.options import ColumnNames, ReleaseOptions, StepKeywords, takes
 from mechdesign.jobs.recipe import Drawer, DrawnColumn, Recipe
-from mechdesign.mechanisms import OPTIMAL, design
+from mechdesign.mechanisms import design
+from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
-from mechdesign.release.drawing import LABEL
+from mechdesign.release.binned import LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
-from mechdesign.tables.columns import positions_of, rebuild
+from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.tally import Missing, Roles, Tally
 
 

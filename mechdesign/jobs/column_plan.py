@@ -15,10 +15,10 @@ from typing import Any
 
 from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import require_column
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.column_names import require_column
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.release.drawing import LABEL
+from mechdesign.release.binned import LABEL
 
 
 def lookalikes(

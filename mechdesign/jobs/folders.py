@@ -23,28 +23,26 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from mechdesign.core.documents import (
-    Digest,
-    FileDocument,
-    read_document,
-    write_document,
-)
+from mechdesign.core.documents import FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
+from mechdesign.core.file_locks import open_locked
 from mechdesign.core.files import (
     EXISTS,
     PathLike,
-    open_locked,
     part_of,
     real_path,
     reason,
     sync_folder,
 )
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.records import Digest
+from mechdesign.core.undoing import on_failure
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.compression import compression_named
 from mechdesign.formats.digests import Content
-from mechdesign.formats.inputs import TextOptions, on_failure
-from mechdesign.formats.opening import SUFFIXES, files_of, is_folder, open_source
+from mechdesign.formats.folders import files_of, is_folder
+from mechdesign.formats.opening import SUFFIXES, open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import is_url, local
 from mechdesign.jobs.column_plan import lookalikes
 from mechdesign.jobs.ledger import NAME, Entry, Ledger, Rehearsed

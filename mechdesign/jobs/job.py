@@ -24,13 +24,14 @@ from sqlite3 import Connection
 from typing import Any
 
 from mechdesign.channel.channel import Channel as Releasable
-from mechdesign.core.documents import canonical, versions
+from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
-from mechdesign.core.numbers import at_most, listed
+from mechdesign.core.json_values import canonical
+from mechdesign.core.undoing import on_failure
+from mechdesign.core.wording import at_most, listed
 from mechdesign.formats.digests import Content
-from mechdesign.formats.inputs import STANDARD, on_failure
-from mechdesign.formats.urls import Remote, is_url, place_of
+from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
 from mechdesign.jobs.ledger import (
     DONE,
     FINISHING,

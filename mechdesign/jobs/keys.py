@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import MODE, PathLike, reading, reason, sync_folder
+from mechdesign.core.files import PathLike, reading, reason, sync_folder
+from mechdesign.core.nameless_file import MODE
 from mechdesign.release.draws import KEY_BYTES, Key
 
 TAG = "mechdesign-key-1:"

@@ -24,12 +24,13 @@ from urllib.parse import quote
 import numpy as np
 from pydantic import Field
 
-from mechdesign.core.documents import Digest, Record
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import MODE, PathLike, real_path, reason
+from mechdesign.core.files import PathLike, real_path, reason
 from mechdesign.core.integers import Integers
+from mechdesign.core.nameless_file import MODE
+from mechdesign.core.records import Digest, Record
+from mechdesign.core.undoing import on_failure
 from mechdesign.formats.digests import Content, Hashes, RowHasher
-from mechdesign.formats.inputs import on_failure
 from mechdesign.jobs.keys import check_of, create_key, key_of_draw, read_key
 from mechdesign.release.draws import Key
 

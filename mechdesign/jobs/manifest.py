@@ -20,17 +20,16 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.documents import (
-    Digest,
     FileDocument,
-    Record,
     document_text,
     read_document,
     versions,
-    without_infinities,
 )
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.numbers import factor_at_least, factor_at_most, listed, quoted
+from mechdesign.core.json_values import without_infinities
+from mechdesign.core.records import Digest, Record
+from mechdesign.core.wording import factor_at_least, factor_at_most, listed, quoted
 from mechdesign.jobs.ledger import Entry, Natural, Use
 from mechdesign.release import drawing, policies
 from mechdesign.release.drawing import OF_SYMBOLS, Release

@@ -15,8 +15,9 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.release.drawing import CHANGES, FORMS, LABEL
+from mechdesign.core.wording import listed, quoted
+from mechdesign.release.binned import FORMS, LABEL
+from mechdesign.release.drawing import CHANGES
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
 

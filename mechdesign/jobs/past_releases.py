@@ -13,14 +13,16 @@ from sqlite3 import Connection
 from typing import Any, TypeAlias
 
 from mechdesign.channel.channel import Channel as Releasable
-from mechdesign.core.documents import canonical, versions
+from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import at_most, quoted
+from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
+from mechdesign.core.wording import at_most, quoted
 from mechdesign.formats.digests import Census, Content
-from mechdesign.formats.inputs import GuardedInput, TextOptions
+from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.ledger import Drawn, Entry, Ledger, Use
 from mechdesign.nonstochastic.noiseless import composed_epsilon
 from mechdesign.nonstochastic.release_answers import Quantised

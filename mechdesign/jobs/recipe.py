@@ -17,21 +17,16 @@ from numpy.typing import NDArray
 from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import (
-    Encoded,
-    arrow_offsets,
-    arrow_texts,
-    encode,
-    integers_of,
-    require_column,
-    simple_texts,
-)
+from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_offsets, arrow_texts, integers_of
+from mechdesign.formats.cells import Encoded, encode, simple_texts
+from mechdesign.formats.column_names import require_column
 from mechdesign.jobs.column_plan import OutputColumn, Plan, make_plan, secret_columns
 from mechdesign.jobs.keys import key_at
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.leaks.evidence import LEVEL, Order, Twins, decisive
-from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
+from mechdesign.release.binned import LABEL, POSTERIOR_DRAW
+from mechdesign.release.drawing import Release, key_of
 from mechdesign.release.draws import (
     Identifiers,
     Key,
@@ -40,7 +35,8 @@ from mechdesign.release.draws import (
     RowNumbers,
 )
 from mechdesign.release.policies import MARGINAL
-from mechdesign.tables.columns import UnknownSymbol, encode_for, own_values, rebuild
+from mechdesign.tables.columns import UnknownSymbol, encode_for
+from mechdesign.tables.rebuilding import own_values, rebuild
 
 Codes = NDArray[np.integer[Any]]
 

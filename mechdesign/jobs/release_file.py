@@ -15,17 +15,20 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from mechdesign.channel.channel import Channel as Releasable
-from mechdesign.core.documents import canonical, document_text
+from mechdesign.core.documents import document_text
 from mechdesign.core.errors import InputError, naming
-from mechdesign.core.files import NamelessFile, PathLike, part_of, real_path
-from mechdesign.core.numbers import listed
+from mechdesign.core.files import PathLike, part_of, real_path
+from mechdesign.core.json_values import canonical
+from mechdesign.core.nameless_file import NamelessFile
 from mechdesign.core.progress import Progress
+from mechdesign.core.wording import listed
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
-from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
+from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, KINDS, Source, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
-from mechdesign.formats.urls import is_url, local, place_of
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.column_plan import refuse_inner
 from mechdesign.jobs.job import Earlier, Job, changes_told
 from mechdesign.jobs.keys import TAG
@@ -47,7 +50,8 @@ from mechdesign.jobs.writing import (
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.number_cells import NumbersRecipe, recipe_of
 from mechdesign.nonstochastic.release_answers import Quantised, Tally
-from mechdesign.release.drawing import LABEL, REMEMBERED
+from mechdesign.release.binned import LABEL
+from mechdesign.release.drawing import REMEMBERED
 
 
 def keep_apart(

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.core.files import NamelessFile
 from mechdesign.core.integers import Integers
-from mechdesign.formats.cells import arrow_integers, integers_of
+from mechdesign.core.nameless_file import NamelessFile
+from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.outputs import KeptColumn
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.release.draws import Key, RowNumbers
 
 ROOM = 16 << 20

@@ -22,20 +22,19 @@ from types import FrameType
 from typing import Any
 
 from mechdesign.core.errors import InputError, MechdesignError
+from mechdesign.core.file_locks import open_locked
 from mechdesign.core.files import (
-    MODE,
-    NamelessFile,
     PathLike,
     check_target,
     keep_mode,
-    open_locked,
     part_of,
     real_path,
     reason,
     sync_folder,
 )
-from mechdesign.formats.inputs import BLOCK, STANDARD, on_failure
-from mechdesign.formats.urls import Remote, is_url
+from mechdesign.core.nameless_file import MODE, NamelessFile
+from mechdesign.core.undoing import on_failure
+from mechdesign.formats.urls import BLOCK, STANDARD, Remote, is_url
 
 ASKED = tuple(
     getattr(signal, name)

@@ -16,12 +16,13 @@ import numpy as np
 
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import PathLike, sha256_of
-from mechdesign.formats.cells import arrow_integers, arrow_texts
+from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.csv import CsvBatch, as_text
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.csv import CsvBatch
+from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Batch, Kind, Source, sink_for
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.column_plan import Plan, sensitive_of
 from mechdesign.jobs.job import Earlier
 from mechdesign.jobs.ledger import Use
@@ -35,7 +36,7 @@ from mechdesign.jobs.manifest import (
 from mechdesign.jobs.recipe import BadRecord, Drawer, Recipe
 from mechdesign.jobs.target import Target
 from mechdesign.release.drawing import channel_digest
-from mechdesign.tables.columns import own_values
+from mechdesign.tables.rebuilding import own_values
 
 T = TypeVar("T")
 Told: TypeAlias = Callable[[Any], None]

@@ -11,10 +11,11 @@ import numpy as np
 from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import encode, require_column
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import encode
+from mechdesign.formats.column_names import require_column
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.column_plan import sensitive_of
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.leaks.evidence import Crossing

@@ -26,9 +26,10 @@ from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import fraction_of, listed, quoted
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.mechanisms.least_cost_plan import (
     ChannelLimits,
     Plan,

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import FileError, InputError
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, Numbering
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import Batch, Source
 from mechdesign.tables.reading import coded_columns
 from mechdesign.tables.tally import Missing

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mechdesign.core import documents
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
+from mechdesign.core.json_values import without_infinities
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain, check_whole, interval
 from mechdesign.nonstochastic.levels import (
     ASSUMPTIONS,
@@ -115,7 +115,7 @@ def guarantee_record(
         "outputs": outputs,
         "answers_each": answers_each,
         "total_epsilon": total,
-        "promises": documents.without_infinities([asdict(g) for g in promised]),
+        "promises": without_infinities([asdict(g) for g in promised]),
         "assumptions": list(ASSUMPTIONS),
     }
     if largest:

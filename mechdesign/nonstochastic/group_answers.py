@@ -11,7 +11,7 @@ import narwhals as nw
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import require_column
+from mechdesign.formats.column_names import require_column
 from mechdesign.formats.parquet import ParquetBatch
 from mechdesign.formats.urls import FRAME
 from mechdesign.frames.eager import all_different

@@ -12,7 +12,8 @@ from fractions import Fraction
 
 from mechdesign.core.balls import FIRST_BITS, double_above, precision
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import check_whole, exact_number
 
 LARGEST_EPSILON = 10_000

@@ -24,10 +24,11 @@ from pydantic import (
 )
 
 from mechdesign.core import documents
-from mechdesign.core.documents import FileDocument, Matching, Record
+from mechdesign.core.documents import FileDocument
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
+from mechdesign.core.records import Matching, Record
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic import queries
 from mechdesign.nonstochastic.domains import (
     MOST_INTEGERS,

@@ -19,19 +19,14 @@ from mechdesign.core.documents import document_text
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.formats.cells import require_column
+from mechdesign.formats.column_names import require_column
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
-from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
-from mechdesign.formats.opening import (
-    CUT,
-    Batch,
-    FolderSource,
-    is_folder,
-    open_source,
-    packing_of,
-)
-from mechdesign.formats.urls import is_url, local, place_of
+from mechdesign.formats.folders import FolderSource, is_folder
+from mechdesign.formats.inputs import GuardedInput
+from mechdesign.formats.opening import CUT, Batch, open_source, packing_of
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.folders import opened_ledger, sanitise_path
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.past_releases import charged

@@ -18,10 +18,12 @@ from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import fraction_of, fraction_of_text, quoted
 from mechdesign.core.progress import Progress
-from mechdesign.formats.inputs import STANDARD, TextOptions
+from mechdesign.core.rationals import fraction_of, fraction_of_text
+from mechdesign.core.wording import quoted
 from mechdesign.formats.opening import Source
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.urls import STANDARD
 from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.dividing import divided
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, interval
@@ -43,10 +45,10 @@ from mechdesign.nonstochastic.mechanism_jobs import (
     RECORDS,
     Answering,
     Asked,
-    Quantised,
     release_table,
 )
 from mechdesign.nonstochastic.noiseless import LAYOUTS
+from mechdesign.nonstochastic.release_answers import Quantised
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import encode, require_column
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.cells import encode
+from mechdesign.formats.column_names import require_column
 from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.mechanism_jobs import RECORDS, apply_mechanism

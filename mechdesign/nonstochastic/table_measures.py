@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Numbering, encode
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import encode
+from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic import information
 from mechdesign.nonstochastic.answering import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.domains import exact_number

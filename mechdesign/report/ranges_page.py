@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.core.files import PathLike
+from mechdesign.core.wording import about, at_most
 from mechdesign.nonstochastic.claims import VerifiedMechanism
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, epsilon_for
 from mechdesign.nonstochastic.mechanism_file import TOLD
@@ -18,7 +19,6 @@ from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.report import blocks as b
 from mechdesign.report import ranges as r
 from mechdesign.report.plots import COLOURS, PAGE, new_figure, picture_of, settings
-from mechdesign.report.wording import about, at_most
 from mechdesign.report.writing import HTML, check_report, document_text, save_text
 
 BANNER = "Nothing here is computed from anybody's value; sizes of groups and numbers of answers are, which are public."

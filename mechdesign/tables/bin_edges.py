@@ -205,7 +205,8 @@ def _cuts_of_width(
     last = math.floor(largest / width) + 1
     if last - first > MOST_BINS:
         raise InputError(
-            f"--bin {quoted(spec)} makes more than {MOST_BINS:,} bins of {name}; give a larger width"
+            f"--bin {quoted(spec)} makes more than {MOST_BINS:,} bins of {name}; give a "
+            "larger width"
         )
     cuts = [k * width for k in range(first, last + 1)]
     if kind == "clock":
@@ -333,7 +334,3 @@ def specs_by_column(bins: Any, columns: Sequence[str]) -> dict[str, Any]:
                 f"--bin names the column {quoted(name)}, which is not useful: {listed(columns)}"
             )
     return specs
-
-
-# moved
-from mechdesign.tables.bin_splits import least_cells, row_minima  # noqa: E402, F401

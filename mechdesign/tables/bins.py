@@ -43,7 +43,10 @@ FAR = 2**62
 """Microseconds that no date reaches."""
 
 MOST_VALUES = 1000
-"""Most values of a bin that are kept. Of more, those at this many equal shares of its records are."""
+"""Most values of a bin that are kept.
+
+Of more values, those at as many equal shares of its records are kept.
+"""
 
 
 class Bins(Record):
@@ -189,7 +192,10 @@ class Bins(Record):
         return bins, unsure
 
     def sorted_in(self, column: Encoded) -> Encoded:
-        """The column with the labels of bins in place of numbers; one that has them already stays."""
+        """The column with the labels of bins in place of numbers.
+
+        One that has them already stays.
+        """
         if column.texts == self.marked:
             return column
         codes = self.bins_of(column.texts) % len(self.marked)
@@ -199,7 +205,8 @@ class Bins(Record):
         return Encoded(np.append(codes, -1)[column.codes], self.marked)
 
     def sorted_values(self, column: Any, name: str) -> Encoded | None:
-        """`sorted_in` for an arrow array of numbers, dates or moments, without writing them as text.
+        """`sorted_in` for an arrow array of numbers, dates or moments, without writing them as
+        text.
 
         Returns None for arrays of other types.
         """
@@ -227,7 +234,7 @@ class Bins(Record):
         return Encoded(np.where(missing, -1, bins % len(self.marked)), self.marked)
 
     def _reads(self, kind: Any) -> bool:
-        """Whether arrow values of a type need not be written as text to be sorted into these bins."""
+        """Whether arrow values of a type can be sorted into these bins without their texts."""
         import pyarrow as pa
 
         types = pa.types
@@ -292,7 +299,10 @@ def _microseconds(cut: Fraction | float) -> int:
 
 
 def _rounded(texts: Sequence[str], kind: Kind) -> NDArray[Any] | None:
-    """All texts as their nearest doubles, or as whole microseconds; None where arrow cannot parse one."""
+    """All texts as their nearest doubles, or as whole microseconds.
+
+    None where arrow cannot parse one.
+    """
     import pyarrow as pa
 
     if kind in ("instant", "clock") or not texts:
@@ -304,7 +314,3 @@ def _rounded(texts: Sequence[str], kind: Kind) -> NDArray[Any] | None:
     except (pa.ArrowException, UnicodeEncodeError):
         return None
     return integers_of(moments) - ORIGIN_MICROSECONDS
-
-
-# moved
-from mechdesign.tables.cell_numbers import DAY, kind_of, text_of_number  # noqa: E402, F401

@@ -87,7 +87,10 @@ def _kind_of_parts(day: str | None, clock: str | None, zone: str | None) -> Kind
 
 
 def number_of(text: str, kind: Kind) -> Fraction | None:
-    """The exact number that a cell spells, seconds for times; None if it spells none of this kind."""
+    """The exact number that a cell spells, seconds for times.
+
+    None if it spells none of this kind.
+    """
     if kind == "number":
         try:
             return fraction_of_text(text)

@@ -198,7 +198,3 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     return (
         f"the channel does not know the symbol {quoted(text)} of {quoted(title)}{hint}"
     )
-
-
-# moved
-from mechdesign.tables.rebuilding import arrow_type, own_values, rebuild  # noqa: E402, F401

@@ -2,10 +2,10 @@
 
 Given how many records N_s a sensitive symbol s has, its row of the table is multinomial(N_s,
 P(.|s)), so each cell is binomial. Clopper and Pearson (1934) bound P(x|s) whatever it is: an end is
-the p at which a binomial tail equals the share of 1 - level that the cell may spend. By Bonferroni's
-inequality over all ends, all bounds are true at once with probability `level` or more. The shares
-P(s) are bounded alike, or known, or not needed. Rows of few records and cells of large probability
-spend more of 1 - level than others, by rules fixed before the sample.
+the p at which a binomial tail equals the share of 1 - level that the cell may spend. By
+Bonferroni's inequality over all ends, all bounds are true at once with probability `level` or
+more. The shares P(s) are bounded alike, or known, or not needed. Rows of few records and cells of
+large probability spend more of 1 - level than others, by rules fixed before the sample.
 
 Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can recompute them.
 """
@@ -31,7 +31,10 @@ DEFAULT_LEVEL = 0.95
 """The level of the population's promise of a channel that was designed without one."""
 
 SHARE_TOLERANCE = Fraction(1, 10**6)
-"""Known shares may miss a sum of 1 by this much, as printed ones are rounded. They are normalised."""
+"""Known shares may miss a sum of 1 by this much, as printed ones are rounded.
+
+They are normalised.
+"""
 
 METHOD = "clopper-pearson"
 
@@ -268,7 +271,7 @@ def check_counts(joint: Joint) -> None:
 
 @dataclass(frozen=True)
 class _Level:
-    """The probability of failure of an end, as ``constant + slope p`` of the cell's probability p."""
+    """The probability of failure of an end, ``constant + slope p`` at the probability p."""
 
     constant: Fraction
     slope: Fraction
@@ -336,7 +339,8 @@ def confidence_set(
     known_shares = None if shares is None else check_shares(shares, joint)
     if type(unseen) is not int or unseen < 0:
         raise InputError(
-            f"the number of unseen symbols ({quoted(cast('object', unseen))}) must be an integer of at least 0"
+            f"the number of unseen symbols ({quoted(cast('object', unseen))}) must be an "
+            "integer of at least 0"
         )
     size = len(joint.counts)
     n = len(joint.counts[0]) + unseen
@@ -392,7 +396,3 @@ def _row_parts(totals: Sequence[int]) -> list[Fraction]:
     inverse = [Fraction(1, total) for total in totals]
     whole = sum(inverse)
     return [(Fraction(1, len(totals)) + part / whole) / 2 for part in inverse]
-
-
-# moved
-from mechdesign.tables.confidence_files import read_shares, unseen_symbols  # noqa: E402, F401

@@ -67,4 +67,4 @@ def read_shares(path: str) -> dict[str, str]:
     twice = repeated(symbol for symbol, _ in rows)
     if twice is not None:
         raise FileError(path, f"{path}: the share of {quoted(twice)} is given twice")
-    return {symbol: share for symbol, share in rows}
+    return {row[0]: row[1] for row in rows}

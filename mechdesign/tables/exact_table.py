@@ -19,7 +19,10 @@ LARGEST_ENTRY = 2**256
 """Entries stay below this, the bound of the channel file. It has 78 decimal digits."""
 
 SUM_TOLERANCE = Fraction(1, 10**6)
-"""Probabilities may miss a sum of 1 by this much, as printed tables are rounded. More is a mistake."""
+"""Probabilities may miss a sum of 1 by this much, as printed tables are rounded.
+
+More is a mistake.
+"""
 
 SUM_WORTH_A_NOTICE = Fraction(1, 10**9)
 """A table of doubles misses a sum of 1 by less through rounding alone, which needs no notice."""
@@ -30,7 +33,8 @@ MARGINS = re.compile(
 """Names, in small letters, that pivot tables give to the sum of the others."""
 
 NEARLY = 0.01
-"""A named margin may miss the sum of the others by this share: offices round each cell by itself."""
+"""A named margin may miss the sum of the others by this share: offices round each cell by itself.
+"""
 
 FEWEST = 3
 """Of fewer symbols, one is the sum of the others whenever two are alike."""
@@ -91,7 +95,7 @@ def exact_table(
 
 
 def _are_counts(cells: Sequence[Sequence[Any]]) -> bool:
-    """Whether all entries are Python integers in range: the usual case, tested without fractions."""
+    """Whether all entries are Python integers in range, which is the usual case."""
     for row in cells:
         if set(map(type, row)) != {int}:
             return False
@@ -274,6 +278,7 @@ def _value(cell: Any, what: Entry, place: str) -> Fraction:
     if what == "count" and value.denominator != 1:
         raise InputError(
             f"{subject} fractional ({quoted(cell)}); counts are whole "
-            "numbers; say so if these are survey weights (--weighted) or probabilities (--probabilities)"
+            "numbers; say so if these are survey weights (--weighted) or probabilities "
+            "(--probabilities)"
         )
     return value

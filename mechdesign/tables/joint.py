@@ -43,7 +43,8 @@ EXACT_DOUBLE = 2**53
 class Joint(Displayed):
     """Joint table of S (rows) and X (columns): P(s, x) = counts[s][x] / total, exactly.
 
-    Use `from_counts`, `from_probabilities` or `from_table`; the constructor itself takes a clean table.
+    Use `from_counts`, `from_probabilities` or `from_table`; the constructor itself takes a clean
+    table.
 
     Parameters
     ----------
@@ -180,7 +181,9 @@ class Joint(Displayed):
 
     @property
     def records(self) -> int | None:
-        """Number of records behind a table of counts, None for probabilities and fractional weights."""
+        """Number of records behind a table of counts, None for probabilities and fractional
+        weights.
+        """
         return self.total if self.is_counts else None
 
     @cached_property
@@ -245,11 +248,12 @@ class Joint(Displayed):
         Parameters
         ----------
         array : (|S|, |X|) array, nested lists or data frame
-            Rows are sensitive symbols, columns useful ones. Whole floats and texts such as ``12`` are
-            read exactly.
+            Rows are sensitive symbols, columns useful ones. Whole floats and texts such as ``12``
+            are read exactly.
         sensitive_labels, useful_labels : sequences, optional
-            One text per row and per column (tuples of texts for crossed columns). The default is the
-            index and header of a pandas frame that has its own, otherwise s0, s1, .. and x0, x1, ..
+            One text per row and per column (tuples of texts for crossed columns). The default is
+            the index and header of a pandas frame that has its own, otherwise s0, s1, .. and x0,
+            x1, ..
         sensitive, useful : str or sequence of str
             Names of the columns that the symbols come from.
         weights : bool
@@ -260,7 +264,8 @@ class Joint(Displayed):
         ------
         InputError
             On a negative, fractional or non-finite count (named by its labels), wrong shapes or
-            duplicate labels, a table without mass, a margin such as `Total`, or a single useful symbol.
+            duplicate labels, a table without mass, a margin such as `Total`, or a single useful
+            symbol.
         """
         labels = (sensitive_labels, useful_labels)
         what: Entry = "weight" if weights else "count"
@@ -279,9 +284,9 @@ class Joint(Displayed):
     ) -> Joint:
         """Build the joint from a table of probabilities, each taken as an exact rational.
 
-        A float counts as the exact value of its bits; `decimal.Decimal`, `fractions.Fraction` and text are exact as written.
-        They must sum to 1 within 1e-6 and are then normalised exactly. Parameters and errors are those of
-        `from_counts`.
+        A float counts as the exact value of its bits; `decimal.Decimal`, `fractions.Fraction` and
+        text are exact as written. They must sum to 1 within 1e-6 and are then normalised exactly.
+        Parameters and errors are those of `from_counts`.
         """
         labels = (sensitive_labels, useful_labels)
         table = exact_table(array, labels, (sensitive, useful), what="probability")
@@ -303,18 +308,20 @@ class Joint(Displayed):
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask DataFrame
+        frame : pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
+        DataFrame
             Lazy tables are grouped where the data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
-            Columns; several are crossed, and the symbols are the combinations that occur. Symbols are
-            text and sorted as text; `mechdesign.formats.cells` defines the text of numbers, dates
-            and categories.
+            Columns; several are crossed, and the symbols are the combinations that occur. Symbols
+            are text and sorted as text; `mechdesign.formats.cells` defines the text of numbers,
+            dates and categories.
         weight : str, optional
             Column with the weight of a record. With whole numbers the table is still one of counts.
             Decimals are taken exactly as written, a float as the shortest decimal that names it.
         missing : 'refuse', 'symbol' or 'drop'
-            Whether a null (or NaN) in one of the columns is an error, the empty symbol, or drops its record.
-            A pandas column of integers and gaps, which pandas keeps as floats, is read as integers.
+            Whether a null (or NaN) in one of the columns is an error, the empty symbol, or drops
+            its record. A pandas column of integers and gaps, which pandas keeps as floats, is
+            read as integers.
         bins : optional
             As in `binned`.
         protect_each : bool
@@ -323,7 +330,8 @@ class Joint(Displayed):
         Raises
         ------
         InputError
-            On a missing column, a null, a weight that is no number, no records, or a single useful symbol.
+            On a missing column, a null, a weight that is no number, no records, or a single
+            useful symbol.
         """
         roles = Roles(_names(sensitive), _names(useful), weight)
         tally = Tally(roles, missing)
@@ -342,14 +350,15 @@ class Joint(Displayed):
         return cls.from_exact(tally.table(), is_counts=tally.is_counts)
 
     def binned(self, bins: Any) -> Joint:
-        """The table with the numbers (or dates, or times) of useful columns sorted into bins, exactly.
+        """The table with the numbers (or dates, or times) of useful columns sorted into bins,
+        exactly.
 
         Parameters
         ----------
         bins : number, timedelta, str, sequence of edges, or mapping of these
             A width; ``quantiles:N``; ``auto:N`` for N bins of least distance to their medians; or
-            edges, of which the first may be -inf and the last inf. Crossed columns need a mapping by
-            column. The bins of another table, ``channel.useful.bins``, are also allowed.
+            edges, of which the first may be -inf and the last inf. Crossed columns need a mapping
+            by column. The bins of another table, ``channel.useful.bins``, are also allowed.
 
         Raises
         ------
@@ -381,7 +390,8 @@ class Joint(Displayed):
             empty = len(new_bins) - len(set(labels) - {""})
             if empty:
                 notices.append(
-                    f"{empty} of the {len(new_bins)} bins of {quoted(name)} hold no record and have "
+                    f"{empty} of the {len(new_bins)} bins of {quoted(name)} hold no record "
+                    "and have "
                     "no row in a channel: a value there is an unknown symbol"
                 )
         symbols = list(zip(*parts, strict=True))
@@ -429,7 +439,10 @@ def _require_mass(what: str, variable: Variable, sums: Sequence[int]) -> None:
 
 
 def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
-    """entries / total, each rounded once; Python divides integers of any size with correct rounding."""
+    """entries / total, each rounded once.
+
+    Python divides integers of any size with correct rounding.
+    """
     if total <= EXACT_DOUBLE:
         values = np.array(rows, dtype=np.float64) / float(total)
     else:

@@ -33,8 +33,14 @@ from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell, check_m
 WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
 LONG = "for one record a row leave --contingency out and name the columns (--sensitive, --useful)"
 HEADLESS = "if the first row is data, put a line with the names of the columns above it"
-COUNTED = "if a column says how many records each row stands for, name it (--weight COL; there are {})"
-WEIGHTS = "the column {} is taken for numbers of records, {:,} in all; if it holds survey weights, say so (--weighted)"
+COUNTED = (
+    "if a column says how many records each row stands for, name it (--weight COL; "
+    "there are {})"
+)
+WEIGHTS = (
+    "the column {} is taken for numbers of records, {:,} in all; if it holds survey "
+    "weights, say so (--weighted)"
+)
 
 ColumnNames = str | Sequence[str] | None
 
@@ -108,7 +114,7 @@ def read_joint(
 
 @dataclass(frozen=True)
 class _CountedRecords:
-    """The counted records of a file or folder called `name`, which has the columns `spare` besides."""
+    """The counted records of a file or folder; `spare` are its other columns."""
 
     tally: Tally
     name: str

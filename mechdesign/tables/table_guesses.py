@@ -46,7 +46,7 @@ def is_count_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool
 
 
 def is_microdata(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether rows share their first cell, or have a word in the place of a number, as records do."""
+    """Whether rows share their first cell, or have a word in place of a number, as records do."""
     first_cells = {row[0] for row in rows}
     if len(first_cells) < len(rows):
         return True
@@ -84,7 +84,8 @@ def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str,
     if named_like_symbol:
         notices.append(
             f"{listed(named_like_symbol)}: the name of the column is one of its symbols, too; if "
-            "the first row of the file is a record, put a line with the names of the columns above it"
+            "the first row of the file is a record, put a line with the names of the columns "
+            "above it"
         )
     if blank_first:
         notices.append(

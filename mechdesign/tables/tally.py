@@ -26,7 +26,10 @@ Missing: TypeAlias = Literal["refuse", "symbol", "drop"]
 """The effect of a missing cell: an error, the empty symbol, or its record is dropped."""
 
 MOST_SYMBOLS = 1 << 31
-"""Most symbols of a variable, so that a pair of their numbers is one integer. Memory ends long before."""
+"""Most symbols of a variable, so that a pair of their numbers is one integer.
+
+Memory ends long before.
+"""
 
 LARGEST_SUM = 2**63
 """Weights whose sum is less are added as machine integers."""
@@ -237,7 +240,10 @@ class Tally:
         return _Weights(units, per_one)
 
     def _weight_of_code(self, column: Encoded) -> dict[int, Fraction]:
-        """The exact weight of each code; the first invalid one in the order of records is refused."""
+        """The exact weight of each code.
+
+        The first invalid one in the order of records is refused.
+        """
         name = f"the weight column {quoted(self.roles.weight)}"
         codes, first = np.unique(column.codes, return_index=True)
         order = np.argsort(first)
@@ -303,7 +309,7 @@ class Tally:
     def _without_decimal_points(
         self, symbols: tuple[Symbol, ...], columns: Sequence[str], notices: list[str]
     ) -> tuple[Symbol, ...]:
-        """Undo pandas' change of integers to floats in columns with missing cells: 1.0 becomes 1."""
+        """Undo pandas' change of integers with gaps to floats: 1.0 becomes 1 again."""
         parts = list(zip(*symbols, strict=True))
         if not parts:
             return ()
@@ -328,7 +334,3 @@ class Tally:
 def _total(records: int, times: Integers | None) -> int:
     """The number of records that count."""
     return records if times is None else int(times.sum())
-
-
-# moved
-from mechdesign.tables.counting import counted_columns  # noqa: E402, F401

@@ -14,7 +14,8 @@ from blurring import read_epsilon
 from numpy.typing import ArrayLike
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain
 from mechdesign.nonstochastic.hypothesis import TestingProblem, size
 from mechdesign.nonstochastic.information import overlap_partition

@@ -12,7 +12,8 @@ import pytest
 
 from mechdesign.core import nameless_file as nameless
 from mechdesign.core.errors import FileError, InputError
-from mechdesign.formats.inputs import BLOCK, GuardedInput
+from mechdesign.formats.inputs import GuardedInput
+from mechdesign.formats.urls import BLOCK
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes and links")
 

@@ -14,7 +14,7 @@ import pytest
 from mechdesign import sanitise
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import at_most
+from mechdesign.core.wording import at_most
 from mechdesign.jobs import release_file as run
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of, local_budget

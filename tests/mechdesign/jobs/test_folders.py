@@ -16,14 +16,9 @@ import pytest
 
 from mechdesign.core.documents import read_document
 from mechdesign.core.errors import InputError
+from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.jobs import folders
-from mechdesign.jobs.folders import (
-    MARKER,
-    ReleasedFolder,
-    files_of,
-    is_folder,
-    sanitise_path,
-)
+from mechdesign.jobs.folders import MARKER, ReleasedFolder, sanitise_path
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.released_records import mixing_channel, people

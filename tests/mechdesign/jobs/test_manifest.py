@@ -14,7 +14,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core import documents as versions
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import factor_at_least, factor_at_most
+from mechdesign.core.wording import factor_at_least, factor_at_most
 from mechdesign.formats.cells import Encoded
 from mechdesign.jobs.ledger import Drawn, Entry, Use
 from mechdesign.jobs.manifest import Manifest, read_manifest, released_column

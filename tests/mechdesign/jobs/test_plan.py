@@ -6,7 +6,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.column_plan import OutputColumn, Plan, make_plan
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.release.drawing import POSTERIOR_DRAW
+from mechdesign.release.binned import POSTERIOR_DRAW
 from mechdesign.tables.variable import Variable
 
 

@@ -15,8 +15,8 @@ import pytest
 from mechdesign.auditing.joint_leakage import compose
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import at_most
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.wording import at_most
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs import release_file as run
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.core import files as locks
+from mechdesign.core import file_locks as locks
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import part_of
 from mechdesign.jobs.target import CutOff, Stopped, Target, stoppable

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats import csv_split, parquet
+from mechdesign.formats import csv_blocks, parquet
 from mechdesign.jobs import writing
 from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.released_records import mixing_channel, people
@@ -17,7 +17,7 @@ CHANNEL = mixing_channel()
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
-    monkeypatch.setattr(csv_split, "BLOCK", 1 << 10)
+    monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 10)
     monkeypatch.setattr(parquet, "ROWS_PER_BATCH", 50)
 
 

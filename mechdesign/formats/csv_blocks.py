@@ -105,7 +105,10 @@ class Blocks:
         self._splitter = Splitter(self._delimiter, self._quote)
         self._line = 1
         self._blank_line = 0
-        """The first of the blank lines read last, which may end only the file; 0 if there are none."""
+        """The first of the blank lines read last, which may end only the file.
+
+        0 if there are none.
+        """
         self._rest = b""
         """Text that was read and not yet split into rows."""
         self._ended = False
