@@ -33,7 +33,8 @@ from solvers.enumeration import (
     vertices,
 )
 from solvers.generation import Generation
-from solvers.line import LineSearch, at_mean, first_columns, leading_row
+from solvers.line import LineSearch, leading_row
+from solvers.line_levels import at_mean, first_columns
 from solvers.plane import plane_search
 from solvers.points import Array, Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
