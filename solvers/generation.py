@@ -50,10 +50,6 @@ COLUMN_SHARE = 0.02
 EARLY_SLACK = 0.1
 """Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does not last."""
 
-MOST_NEW = 300
-"""Columns after which a tree is left for the next round: at the prices of an unripe master it proves little.
-Nearly all trees end before."""
-
 # ------------------------------------------------------------------- the price box
 
 FIRST_RADIUS = 1.0
@@ -364,7 +360,6 @@ class Generation:
             cutoff=-CUTOFF_SHARE * self._aim,
             column_cutoff=-COLUMN_SHARE * self._aim,
             tolerance=0.0,
-            columns=MOST_NEW,
             progress=report,
         )
         bound = envelope_bound(prices, self.target, result.bound)
