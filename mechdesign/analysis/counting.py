@@ -25,7 +25,7 @@ from mechdesign.formats.csv import CsvSource, as_text
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
-from mechdesign.jobs.column_plan import lookalikes
+from mechdesign.jobs.lookalikes import lookalikes
 from mechdesign.release.drawing import Seen
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at

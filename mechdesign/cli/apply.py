@@ -17,7 +17,7 @@ from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.jobs.release_file import Applied
+    from mechdesign.jobs.results import Applied
     from mechdesign.release.draws import Key
 
 EXAMPLE = (
@@ -123,11 +123,6 @@ class JobOptions(LedgerOption):
     fresh_draw: bool = flag(
         "Draw anew what was released before: two draws of a record can tell far more than one; says how much."
     )
-    jobs: int = option(
-        "N",
-        "Threads: with 2 or 3 records are read and drawn while others are written.",
-        1,
-    )
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
     insecure_seed: int | None = option(
         "N", "Draws without a ledger, for tests: whoever knows N undoes them."
@@ -222,7 +217,6 @@ def apply(
     written = {
         "escape_formulas": text.escape_formulas,
         "format": text.format,
-        "jobs": draws.jobs,
     }
     if numeric:
         for_channels = (

@@ -33,9 +33,10 @@ from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.frames.eager import arrow_columns, header_of, look_at, sanitised
-from mechdesign.frames.frame_jobs import by_ledger, heed
+from mechdesign.frames.frame_jobs import checked, released_table
+from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ColumnNames, ReleaseOptions, StepKeywords, takes
-from mechdesign.jobs.recipe import Drawer, DrawnColumn, Recipe
+from mechdesign.jobs.recipe import Drawer, DrawnColumn
 from mechdesign.mechanisms import OPTIMAL, design
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import LABEL
@@ -222,7 +223,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             else expected("channel", given, Channel)
         )
         options = self._options()
-        self._made = Key.fresh() if Recipe.of(self.channel_, options).keyless else None
+        self._made = (
+            Key.fresh() if ChannelRecipe.of(self.channel_, options).keyless else None
+        )
         self._left = [] if options.keep_sensitive else self._sensitive_columns()
         released = table.without(self._left)
         self._names_out = list(self._recipe().plan(released.names).header)
@@ -242,23 +245,27 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             warnings.warn(OTHER_DATA, stacklevel=2)
             recipe = replace(recipe, keys=(Key.fresh(),))
 
-        def release(drawer: Drawer) -> Any:
+        def release(drawer: Drawer) -> tuple[Any, list[str]]:
             if table.is_array:
                 released = released_array(table, drawer)
-                drawer.look(
+                drawer.checks.add(
                     len(table.data),
                     lambda step: lambda name: table.column(name)[::step],
                 )
             else:
                 released = sanitised(table.data, drawer)
                 look_at(table.data, drawer)
-            heed(drawer, 4)
-            return released
+            return released, checked(drawer)
 
-        if ledger is None:
-            return release(recipe.drawer(table.names))
-        columns = table.data.T if table.is_array else arrow_columns(table.data)
-        return by_ledger(columns, len(table.data), recipe, table.names, release, ledger)
+        columns: list[Any] = []
+        if ledger is not None:
+            columns = table.data.T if table.is_array else arrow_columns(table.data)
+        released, notices = released_table(
+            recipe, table.names, columns, len(table.data), release
+        )
+        for notice in notices:
+            warnings.warn(notice, stacklevel=3)
+        return released
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of the output; those of the input, if given, must be right."""
@@ -377,9 +384,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             **{each.name: getattr(self, each.name) for each in _STEP_OPTIONS}
         )
 
-    def _recipe(self) -> Recipe:
+    def _recipe(self) -> ChannelRecipe:
         options = self._options()
-        return Recipe.of(
+        return ChannelRecipe.of(
             self.channel_,
             options if self._made is None else replace(options, key=self._made),
         )

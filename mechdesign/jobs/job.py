@@ -30,6 +30,8 @@ from mechdesign.core.numbers import at_most, listed
 from mechdesign.formats.digests import Content
 from mechdesign.formats.inputs import STANDARD, on_failure
 from mechdesign.formats.urls import Remote, is_url, place_of
+from mechdesign.jobs.counted_outputs import drawn_uses
+from mechdesign.jobs.joint_budget import joint_budget, local_budget
 from mechdesign.jobs.ledger import (
     DONE,
     FINISHING,
@@ -39,15 +41,10 @@ from mechdesign.jobs.ledger import (
     Settings,
     Use,
 )
-from mechdesign.jobs.past_releases import (
-    QUANTISED,
-    is_same,
-    joint_budget,
-    local_budget,
-    share_of,
-)
+from mechdesign.jobs.recipe import RecordedDraws
+from mechdesign.jobs.same_records import is_same, releases_of
 from mechdesign.jobs.target import Target
-from mechdesign.release.drawing import REDRAW, Release
+from mechdesign.release.drawing import REDRAW
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
 
@@ -177,7 +174,7 @@ class Job:
                 check_treatment(old.use, use)
         return Drawn(use=use, job=latest.job, draw=draw, channel_file=place)
 
-    def prepare(self, releases: Sequence[Release]) -> None:
+    def prepare(self, releases: Sequence[RecordedDraws]) -> None:
         """Tell the releases, one for each channel, with which symbols records were released before."""
         if self.identity:
             with self.ledger.reading() as db:
@@ -286,14 +283,16 @@ class Job:
             entry.id not in again and is_same(entry, content, self.file)
             for entry in own
         )
-        share, alike = share_of(db, foreign, content, self.file)
+        shared = releases_of(db, foreign, content, self.file)
+        share, alike = shared.share, shared.entries
         if share >= KNOWN and not self.fresh_draw and not repeated:
             same = [
                 entry for entry in alike if is_same(entry, content, self.file)
             ] or alike
             raise InputError(_refusal(share, same[-1], self.identity))
         before += alike if share >= KNOWN else []
-        likeness, others = share_of(db, others, content, self.file)
+        beside = releases_of(db, others, content, self.file)
+        likeness, others = beside.share, beside.entries
         drawn = [
             old for entry in before for old in entry.drawn if old.use.channel in ours
         ]
@@ -316,22 +315,16 @@ class Job:
         joint = None
         if self.fresh_draw and count and budget:
             met = before + (others if likeness >= KNOWN else [])
-            earlier = [
-                each
-                for entry in met
-                for each in entry.drawn
-                if each.use.form != QUANTISED
-            ]
-            every = [*self.drawn, *earlier]
-            joint, told = joint_budget(every, self.channels)
-            notices.append(told)
+            found = joint_budget([*self.drawn, *drawn_uses(met)], self.channels)
+            joint = found.budget
+            notices.append(found.sentence)
         return Earlier(count, tuple(before), likeness >= KNOWN, joint, tuple(notices))
 
     def finish(
         self,
         entry: Entry,
         content: Content | None = None,
-        releases: Sequence[Release] = (),
+        releases: Sequence[RecordedDraws] = (),
     ) -> None:
         """Enter that a release is about to be made: its data are on disk, and files are about to get their names."""
         with self.ledger.changing() as db:
@@ -369,7 +362,11 @@ class Job:
             )
 
     def commit(
-        self, out: Target, entry: Entry, content: Content, releases: Sequence[Release]
+        self,
+        out: Target,
+        entry: Entry,
+        content: Content,
+        releases: Sequence[RecordedDraws],
     ) -> None:
         """Enter a release and give its files their names; what fails is taken back, unless it may have been seen."""
 
@@ -391,7 +388,7 @@ class Job:
             )
 
 
-def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
+def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
     """What is to be said of records with another symbol than before."""
     told: list[str] = []
     for release in (each for each in releases if each.changes):

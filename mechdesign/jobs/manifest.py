@@ -9,8 +9,6 @@ the same manifests. The codebook is a CSV file that says what the released label
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +26,6 @@ from mechdesign.core.documents import (
     without_infinities,
 )
 from mechdesign.core.files import PathLike
-from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import factor_at_least, factor_at_most, listed, quoted
 from mechdesign.jobs.ledger import Entry, Natural, Use
 from mechdesign.release import drawing, policies
@@ -297,41 +294,3 @@ def read_manifest(
     return read_document(
         path, InternalManifest if audience == "internal" else PublicManifest
     )
-
-
-def codebook_text(channel: Releasable) -> str:
-    """One line for each output and each symbol that it can stand for.
-
-    The columns are `output`, the columns of X with the symbol, `p_output_given_symbol` (of the channel) and
-    `p_symbol_given_output` (under the table that the channel was designed for; empty where it carries none).
-    """
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(
-        [
-            "output",
-            *channel.useful.columns,
-            "p_output_given_symbol",
-            "p_symbol_given_output",
-        ]
-    )
-    weight = None if channel.joint is None else channel.joint.useful_counts
-    for label, (at, values) in zip(
-        channel.outputs, IntegerRows.of(channel.rows).columns, strict=True
-    ):
-        masses = (
-            []
-            if weight is None
-            else [weight[x] * w for x, w in zip(at, values, strict=True)]
-        )
-        for i, (x, w) in enumerate(zip(at, values, strict=True)):
-            backward = repr(masses[i] / sum(masses)) if masses else ""
-            writer.writerow(
-                [
-                    label,
-                    *channel.useful.symbols[x],
-                    repr(w / channel.denominator),
-                    backward,
-                ]
-            )
-    return stream.getvalue()

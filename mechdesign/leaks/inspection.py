@@ -14,8 +14,6 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.jobs.column_plan import sensitive_of
-from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.leaks.evidence import Crossing
 from mechdesign.release.sampling import Releasable
 
@@ -103,19 +101,23 @@ def inspect_file(
     These are by default those of the channel that the file has; `columns` maps the channel's names to the file's.
     Raises InputError if the file cannot be read, or has no such column.
     """
-    asked = ReleaseOptions(columns=columns)
+    if columns is not None and not isinstance(columns, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(
+            f"columns ({quoted(columns)}) must be a mapping from the channel's names of columns to the table's"
+        )
+    renamed = dict(columns or {})
     with open_source(source, text) as table:
         with naming(table.name):
-            useful = tuple(
-                asked.renamed.get(name, name) for name in channel.useful.columns
-            )
+            useful = tuple(renamed.get(name, name) for name in channel.useful.columns)
             for name in (*useful, *sensitive):
                 require_column(name, table.header)
             if both := set(useful) & set(sensitive):
                 raise InputError(
                     f"the column {quoted(min(both))} cannot be sensitive and useful at once"
                 )
-        found = sensitive or sensitive_of(channel, asked) or ()
+        found = sensitive
+        if not sensitive and channel.sensitive is not None:
+            found = [renamed.get(name, name) for name in channel.sensitive.columns]
         hidden = tuple(
             dict.fromkeys((*useful, *(name for name in found if name in table.header)))
         )

@@ -16,7 +16,7 @@ from mechdesign.formats.parquet import ParquetBatch
 from mechdesign.formats.urls import FRAME
 from mechdesign.frames.eager import all_different
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.past_releases import charged
+from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.mechanism_jobs import Answering
 from mechdesign.nonstochastic.release_answers import Quantised

@@ -44,6 +44,16 @@ class Quantised:
     releases: int = 1
     releases_epsilon: float | None = None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The released columns."""
+        return (self.column,)
+
+    @property
+    def already(self) -> bool:
+        """Whether an earlier run had written all of it: nothing is drawn, and every run writes anew."""
+        return False
+
 
 class Tally:
     """The values of a release moved into the range of its mechanism, its thresholds, and its errors, added up."""

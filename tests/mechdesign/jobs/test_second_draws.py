@@ -17,7 +17,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import at_most
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.jobs import release_file as run
+from mechdesign.jobs import file_run as run
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.manifest import read_manifest
