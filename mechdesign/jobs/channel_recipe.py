@@ -226,7 +226,8 @@ class _ChannelLike(Protocol):
 def _listed(
     channel: Releasable | Sequence[Releasable],
 ) -> tuple[Releasable, ...]:
-    if isinstance(channel, Sequence):
+    # A text is a sequence, too, and no channels.
+    if isinstance(channel, Sequence) and not isinstance(channel, str):
         return tuple(channel)
     return (channel,)
 
