@@ -26,12 +26,11 @@ from mechdesign.frames.eager import (
 )
 from mechdesign.frames.frame_jobs import released_table, warnings_of_draws, weighed
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
-from mechdesign.jobs.options import ReleaseKeywords, ReleaseOptions, takes
+from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.release.sampling import Releasable
 
 
-@takes(ReleaseKeywords)
 def sanitise(
     frame: Any,
     channel: Releasable | Sequence[Releasable] | OffersRecipe,
@@ -64,6 +63,10 @@ def sanitise(
     first_row : int
         Row number of the first record where the frame is a part of a table, and neither `identity` nor `row_numbers`
         is given.
+    **options : fields of `ReleaseOptions`
+        columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive, correlated, drop, keep,
+        shuffle, keep_order, changed, fresh_draw, insecure_seed; explained in
+        ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Raises
     ------
@@ -73,7 +76,7 @@ def sanitise(
     """
     import narwhals as nw
 
-    asked = ReleaseOptions(**options)
+    asked = options_of("sanitise", ReleaseKeywords, options)
     if first_row and (asked.identifiers or asked.row_numbers is not None):
         raise InputError(
             "first_row numbers records by their place, but identity or row_numbers identify them"
@@ -104,13 +107,13 @@ def sanitise(
 
     released, notices = released_table(recipe, header, columns, len(frame), release)
     for notice in notices:
-        warnings.warn(notice, stacklevel=3)
+        warnings.warn(notice, stacklevel=2)
     return released
 
 
 sanitise_spark = sanitise
 sanitise_dask = sanitise
-"""Names from the time when clusters had functions of their own."""
+"""Older names of `sanitise`."""
 
 
 _OURS = re.compile(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
@@ -226,10 +226,10 @@ class _ChannelLike(Protocol):
 def _listed(
     channel: Releasable | Sequence[Releasable],
 ) -> tuple[Releasable, ...]:
-    # A text is a sequence, too, and no channels.
-    if isinstance(channel, Sequence) and not isinstance(channel, str):
+    if isinstance(channel, (list, tuple)):
         return tuple(channel)
-    return (channel,)
+    # Anything else but a channel is refused as one.
+    return (cast("Releasable", channel),)
 
 
 def _check_channel(channel: Any, options: ReleaseOptions) -> None:

@@ -18,7 +18,7 @@ from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.keys import TAG
 from mechdesign.jobs.ledger import Ledger, begins
-from mechdesign.jobs.options import FileKeywords, ReleaseOptions, takes
+from mechdesign.jobs.options import FileKeywords, options_of
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.writing import FileFormat
@@ -52,7 +52,6 @@ def keep_apart(
                 )
 
 
-@takes(FileKeywords)
 def sanitise_file(
     channel: Releasable | Sequence[Releasable] | OffersRecipe,
     source: PathLike,
@@ -109,6 +108,9 @@ def sanitise_file(
         Whether CSV cells that a spreadsheet would take for formulas get an apostrophe before them.
     progress : Progress, optional
         Called with the bytes read; the input is read twice.
+    **options : fields of `ReleaseOptions`
+        columns, identity, form, into, policy, keep_sensitive, correlated, drop, keep, shuffle, keep_order, changed,
+        fresh_draw, insecure_seed; explained in ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Returns
     -------
@@ -123,9 +125,9 @@ def sanitise_file(
     book = ledger
     if isinstance(ledger, Ledger):
         ledger = ledger.path
-    recipe = recipe_of(channel, ReleaseOptions(**options, ledger=ledger))
+    asked = options_of("sanitise_file", FileKeywords, options, ledger=ledger)
     return release_file(
-        recipe,
+        recipe_of(channel, asked),
         source,
         target,
         ledger=book,
