@@ -17,8 +17,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.digests import Census, Content, RowHasher
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
+from mechdesign.jobs.earlier import Earlier, change_notices
 from mechdesign.jobs.file_run import FileRecipe, FileRun
-from mechdesign.jobs.job import Earlier, Job, change_notices
+from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger, Use
 from mechdesign.jobs.manifest import Manifest, ReleasedColumn
 from mechdesign.jobs.recipe import Drawer, Frame, Recipe
