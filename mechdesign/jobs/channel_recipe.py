@@ -14,10 +14,10 @@ from mechdesign.formats.cells import require_column
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
+from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.keys import key_at
-from mechdesign.jobs.ledger import Use
 from mechdesign.jobs.manifest import ReleasedColumn, released_column
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer

@@ -18,7 +18,8 @@ from mechdesign.core.balls import log2_of_powers_above
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.numbers import at_most, quoted
 from mechdesign.formats.digests import Content
-from mechdesign.jobs.ledger import DONE, Drawn, Entry, Ledger, Use
+from mechdesign.jobs.entries import DONE, Drawn, Entry, Use
+from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.same_records import releases_of
 
 QUANTISED = "quantised"

@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Any
 
 from mechdesign.core.numbers import at_most, listed
+from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.joint_budget import local_budget
-from mechdesign.jobs.ledger import Drawn, Entry
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.release.drawing import REDRAW
 

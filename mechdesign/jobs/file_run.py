@@ -23,7 +23,8 @@ from mechdesign.formats.inputs import GuardedInput, TextOptions
 from mechdesign.formats.opening import CUT, Batch, Source
 from mechdesign.formats.outputs import free_notes
 from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.ledger import Entry, Ledger, Settings
+from mechdesign.jobs.entries import Entry, Settings
+from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.lookalikes import refuse_inner
 from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.jobs.results import Applied, Released

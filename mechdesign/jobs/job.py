@@ -43,16 +43,9 @@ from mechdesign.jobs.earlier import (
     second_draw_refusal,
     shared_records_notice,
 )
+from mechdesign.jobs.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.jobs.joint_budget import joint_budget
-from mechdesign.jobs.ledger import (
-    DONE,
-    FINISHING,
-    Drawn,
-    Entry,
-    Ledger,
-    Settings,
-    Use,
-)
+from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.same_records import is_same, releases_of
 from mechdesign.jobs.target import Target

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import at_most
-from mechdesign.jobs.ledger import Drawn
+from mechdesign.jobs.entries import Drawn
 from mechdesign.release.drawing import REDRAW, channel_digest
 from mechdesign.release.sampling import Releasable
 

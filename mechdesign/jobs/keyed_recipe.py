@@ -18,9 +18,10 @@ from mechdesign.formats.digests import Census, Content, RowHasher
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.earlier import Earlier, change_notices
+from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
-from mechdesign.jobs.ledger import Ledger, Use
+from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.manifest import Manifest, ReleasedColumn
 from mechdesign.jobs.recipe import Drawer, Frame, Recipe
 from mechdesign.jobs.results import Applied

@@ -27,7 +27,7 @@ from mechdesign.core.documents import (
 )
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import factor_at_least, factor_at_most, listed, quoted
-from mechdesign.jobs.ledger import Entry, Natural, Use
+from mechdesign.jobs.entries import Entry, Natural, Use
 from mechdesign.release import drawing, policies
 from mechdesign.release.drawing import OF_SYMBOLS, Release
 from mechdesign.release.sampling import Releasable

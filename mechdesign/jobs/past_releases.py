@@ -13,8 +13,9 @@ from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import GuardedInput, TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.jobs.counted_outputs import column_totals, drawn_uses
+from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import Budget, TableOf, joint_budget
-from mechdesign.jobs.ledger import Entry, Ledger
+from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.same_records import releases_of
 from mechdesign.release.sampling import Releasable
 

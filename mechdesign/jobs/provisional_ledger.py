@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.digests import Content
-from mechdesign.jobs.ledger import NAME, Entry, Ledger, Rehearsed
+from mechdesign.jobs.entries import Entry
+from mechdesign.jobs.ledger import NAME, Ledger, Rehearsed
 from mechdesign.release.draws import Key
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from mechdesign.formats.digests import Content
-from mechdesign.jobs.ledger import Entry, Ledger
+from mechdesign.jobs.entries import Entry
+from mechdesign.jobs.ledger import Ledger
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from mechdesign.core import documents as versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import factor_at_least, factor_at_most
 from mechdesign.formats.cells import Encoded
-from mechdesign.jobs.ledger import Drawn, Entry, Use
+from mechdesign.jobs.entries import Drawn, Entry, Use
 from mechdesign.jobs.manifest import Manifest, read_manifest, released_column
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key, RowNumbers
