@@ -189,7 +189,7 @@ def apply(
     from mechdesign.formats.urls import is_url, local
     from mechdesign.jobs.folders import is_folder
     from mechdesign.jobs.ledger import default_path
-    from mechdesign.jobs.target import Stopped, stoppable
+    from mechdesign.jobs.stopping import Stopped, stoppable
 
     target, numeric = os.fspath(local(files.target)), m.is_mechanism(channel)
     if common.as_json and target == STANDARD:

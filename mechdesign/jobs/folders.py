@@ -51,7 +51,7 @@ from mechdesign.jobs.provisional_ledger import ProvisionalLedger, opened_ledger
 from mechdesign.jobs.release_file import release_file
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
-from mechdesign.jobs.target import keep_stoppable, uninterrupted
+from mechdesign.jobs.stopping import keep_stoppable, uninterrupted
 from mechdesign.leaks.evidence import Crossing
 from mechdesign.release.draws import Key
 
