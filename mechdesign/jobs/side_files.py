@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
-from mechdesign.jobs.manifest import Audience, read_manifest
+from mechdesign.jobs.manifest_records import Audience, read_manifest
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from mechdesign.formats.inputs import TextOptions
 from mechdesign.jobs import file_run as run
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.manifest import read_manifest
+from mechdesign.jobs.manifest_records import read_manifest
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.target import Target
