@@ -18,7 +18,6 @@ from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import NamelessFile, PathLike
 from mechdesign.core.numbers import listed
-from mechdesign.core.progress import Progress
 from mechdesign.formats.inputs import GuardedInput, TextOptions
 from mechdesign.formats.opening import CUT, Batch, Source
 from mechdesign.formats.outputs import free_notes
@@ -26,6 +25,7 @@ from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Entry, Settings
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.lookalikes import refuse_inner
+from mechdesign.jobs.options import FileOptions
 from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.jobs.results import Applied, Released
 from mechdesign.jobs.shuffling import shuffle_file
@@ -93,7 +93,7 @@ class FileRecipe(Recipe):
 class FileRun:
     """A file whose input is open and whose columns are planned.
 
-    `folder` is where temporary files go, `reading` how the text of the input is read, for the ledger.
+    `folder` is where temporary files go: that of the target, if it is a file.
     """
 
     recipe: FileRecipe
@@ -103,10 +103,7 @@ class FileRun:
     format: FileFormat
     folder: Path | None
     sides: Sides
-    force: bool
-    strict: bool
-    text: TextOptions
-    progress: Progress | None
+    files: FileOptions
     plan: Plan = field(init=False)
     _notes: list[str] = field(init=False, default_factory=list[str])
 
@@ -143,21 +140,26 @@ class FileRun:
 
     def refuse_notes_if_strict(self) -> None:
         """Raise InputError if there is any note and the user wants none."""
-        if self.strict and self.notices:
+        if self.files.strict and self.notices:
             raise InputError(
                 f"{self.table.name}: a note, which --strict makes an error: {self.notices[0]}"
             )
 
     def file_hash(self, ledger: Ledger) -> str:
         """What the ledger knows these bytes by, read in this way."""
-        return ledger.file_hash(self.guarded.sha256, canonical(asdict(self.text)))
+        return ledger.file_hash(self.guarded.sha256, canonical(self._reading))
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """How the text of the input is read, as it stands in the ledger."""
+        return asdict(self.files.text or TextOptions())
 
     def settings(self) -> Settings:
         """What decides, beside data, channels and draws, which bytes are written."""
         options = self.recipe.options
         settings: Settings = {
             "into": options.into,
-            "text": asdict(self.text),
+            "text": self._reading,
             "compression": self.format.packing,
             "keep_sensitive": options.keep_sensitive,
         }
@@ -185,7 +187,7 @@ class FileRun:
             private = (self.sides.internal,)
         return Target(
             self.target,
-            force=self.force,
+            force=self.files.force,
             sources=(self.guarded.path, *sources),
             sides=self.sides.paths,
             private=private,
@@ -243,9 +245,9 @@ class FileRun:
 
     def _advance(self, share: float) -> None:
         """Tell the progress; the first half of the way was hashing the input."""
-        if self.progress is not None:
+        if self.files.progress is not None:
             size = self.guarded.size
-            self.progress(size + round(share * size), 2 * size)
+            self.files.progress(size + round(share * size), 2 * size)
 
     def refuse_disclosure(self, drawer: Drawer) -> None:
         """Refuse kept columns, and an order of the records, that give away what is released."""

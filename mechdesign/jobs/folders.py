@@ -13,10 +13,9 @@ import os
 import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
-from typing import Any, ClassVar
-from urllib.parse import unquote
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Unpack
 
 import numpy as np
 
@@ -36,17 +35,18 @@ from mechdesign.core.files import (
     reason,
     sync_folder,
 )
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.numbers import quoted
+from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import Encoded, encode
-from mechdesign.formats.compression import compression_named
+from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import TextOptions, on_failure
-from mechdesign.formats.opening import SUFFIXES, files_of, is_folder, open_source
+from mechdesign.formats.opening import files_of, is_folder, open_source
 from mechdesign.formats.urls import is_url, local
-from mechdesign.jobs.channel_recipe import recipe_of
+from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.folder_names import name_notes, output_names
 from mechdesign.jobs.ledger import Ledger, Rehearsed
-from mechdesign.jobs.lookalikes import lookalikes
-from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.provisional_ledger import ProvisionalLedger, opened_ledger
 from mechdesign.jobs.release_file import release_file
 from mechdesign.jobs.results import Released
@@ -54,6 +54,7 @@ from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.stopping import keep_stoppable, uninterrupted
 from mechdesign.leaks.evidence import Crossing
 from mechdesign.release.draws import Key
+from mechdesign.release.sampling import Releasable
 
 REPLACED = ".{}.old"
 """The name of the folder that is being replaced, for the moment between two renames."""
@@ -83,21 +84,8 @@ def _manifest(name: str) -> str:
     return f"{MANIFESTS}/{name}.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """How files are read and written; parameters as those of `sanitise_file`."""
-
-    text: TextOptions | None = None
-    compression: Any = None
-    format: str | None = None
-    escape_formulas: bool = False
-    force: bool = False
-    strict: bool = False
-    progress: Any = None
-
-
 def sanitise_path(
-    channels: Any,
+    channels: Releasable | Sequence[Releasable] | OffersRecipe,
     source: PathLike,
     target: PathLike,
     *,
@@ -109,15 +97,15 @@ def sanitise_path(
     codebook: PathLike | None = None,
     channel_files: Sequence[PathLike] = (),
     text: TextOptions | None = None,
-    compression: Any = None,
+    compression: Compression | None = None,
     format: str | None = None,
     escape_formulas: bool = False,
     force: bool = False,
     strict: bool = False,
-    progress: Any = None,
-    **options: Any,
-) -> Any:
-    """What `sanitise_file` does, for a file or for all files of a folder or glob; or only see that it can be done.
+    progress: Progress | None = None,
+    **options: Unpack[FileKeywords],
+) -> Released:
+    """What `sanitise_file` does, for a file or for all files of a folder or glob; or only check that it can be done.
 
     `key_from` is the key of the ledger, where it is kept elsewhere.
     """
@@ -125,9 +113,10 @@ def sanitise_path(
     target = local(target)
     if ledger is None and key_from is not None:
         raise InputError("--key-from is the key of a ledger: leave --insecure-seed out")
-    recipe = recipe_of(channels, ReleaseOptions(**options, ledger=ledger))
+    asked = options_of("sanitise_path", FileKeywords, options, ledger=ledger)
+    recipe = recipe_of(channels, asked)
     sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
-    layout = Layout(
+    files = FileOptions(
         text=text,
         compression=compression,
         format=format,
@@ -147,18 +136,18 @@ def sanitise_path(
                 "leave --insecure-seed, --fresh-draw, --manifest, --internal-manifest and --codebook out"
             )
         folder = _FolderRelease(
-            recipe, source, target, ledger, key_from, sides, layout, dry_run
+            recipe, source, target, ledger, key_from, sides, files, dry_run
         )
         return folder.write()
     if not dry_run:
         book: Ledger | PathLike | None = ledger
         if ledger is not None and key_from is not None:
             book = Ledger(ledger, key=key_from)
-        return _released(recipe, source, target, book, sides, layout)
+        return _released(recipe, source, target, book, sides, files)
     if ledger is None:
         raise InputError("--dry-run asks the ledger: leave --insecure-seed out")
     with opened_ledger(ledger, key_from, rehearsal=True) as rehearsal:
-        return _released(recipe, source, target, rehearsal, sides, layout)
+        return _released(recipe, source, target, rehearsal, sides, files)
 
 
 def _released(
@@ -167,12 +156,12 @@ def _released(
     target: PathLike,
     ledger: Ledger | PathLike | None,
     sides: Sides,
-    layout: Layout,
-) -> Any:
+    files: FileOptions,
+) -> Released:
     """Release one file, or see that it can be done if the ledger is that of a rehearsal."""
     try:
         return release_file(
-            recipe, source, target, ledger=ledger, sides=sides, **vars(layout)
+            recipe, source, target, ledger=ledger, sides=sides, files=files
         )
     except Rehearsed as end:
         return recipe.rehearsed(end.args[0])
@@ -189,7 +178,7 @@ class _FolderRelease:
         ledger: PathLike,
         key: Key | None,
         sides: Sides,
-        layout: Layout,
+        files: FileOptions,
         dry_run: bool,
     ) -> None:
         self.recipe = recipe.for_folder()
@@ -197,7 +186,7 @@ class _FolderRelease:
         self.ledger = ledger
         self.key = key
         self.channel_files = sides.channel_files
-        self.layout = layout
+        self.files = files
         self.dry_run = dry_run
         self.base, self.names = files_of(source)
         self.final = real_path(target)
@@ -207,30 +196,28 @@ class _FolderRelease:
             raise InputError(
                 f"{target} and {self.base} lie in each other: what one run wrote, the next would read"
             )
-        self.outputs = _output_names(self.names, layout.format)
+        self.outputs = output_names(self.names, files.format)
         """The source file of each output file."""
 
-    def write(self) -> Any:
+    def write(self) -> Released:
         """Release all files, or see that it can be done."""
-        notes = _names_notes(self.recipe, self.names, strict=self.layout.strict)
-        results: dict[str, Any] = {}
+        notes = name_notes(self.recipe, self.names, strict=self.files.strict)
+        results: dict[str, Released] = {}
         with self._staged() as (ledger, held):
-            if held and not self.layout.force and {*self.outputs} != {*held}:
+            if held and not self.files.force and {*self.outputs} != {*held}:
                 raise self._exists()
             for output, name in self.outputs.items():
                 self._link_held(output)
                 results[output] = self._write_one(output, name, ledger, held)
                 keep_stoppable()
-            marker = ReleasedFolder(
-                files={name: result.sha256 for name, result in results.items()},
-                voids=notes,
-            )
+            digests = {name: result.sha256 or "" for name, result in results.items()}
+            marker = ReleasedFolder(files=digests, voids=notes)
             already = marker.files == held and all(
                 result.already for result in results.values()
             )
             if not (already or self.dry_run):
                 # On file systems without links, the same files have been drawn once more.
-                if held and not self.layout.force:
+                if held and not self.files.force:
                     raise self._exists()
                 self._refuse_disclosure(ledger, results)
                 self._publish(ledger, marker)
@@ -271,13 +258,13 @@ class _FolderRelease:
         sides = Sides(
             manifest=self.stage / _manifest(output), channel_files=self.channel_files
         )
-        layout = replace(self.layout, force=self.layout.force or not held)
+        files = replace(self.files, force=self.files.force or not held)
         return _released(
-            self.recipe, self.base / name, self.stage / output, ledger, sides, layout
+            self.recipe, self.base / name, self.stage / output, ledger, sides, files
         )
 
     def _refuse_disclosure(
-        self, ledger: ProvisionalLedger, results: Mapping[str, Any]
+        self, ledger: ProvisionalLedger, results: Mapping[str, Released]
     ) -> None:
         """Refuse copies of a file with the same random numbers, and files that tell of what is released."""
         options = self.recipe.options
@@ -301,7 +288,7 @@ class _FolderRelease:
         """How often each symbol was released in each file."""
         crossing = Crossing()
         for name in self.outputs:
-            with open_source(self.stage / name, self.layout.text) as table:
+            with open_source(self.stage / name, self.files.text) as table:
                 for batch in table.batches(encode=[column], whole=False):
                     cells = encode(batch.column(column), column)
                     file = Encoded(np.zeros(len(cells), np.int64), (name,))
@@ -385,62 +372,6 @@ class _FolderRelease:
             ledger.entered.clear()
             sync_folder(self.final.parent)
         shutil.rmtree(self._aside, ignore_errors=True)
-
-
-def _output_names(names: Sequence[str], format: str | None) -> dict[str, str]:
-    """The source files by the names of their outputs, which end as the `format` does that is asked for."""
-    outputs: dict[str, str] = {}
-    for name in names:
-        output = PurePath(name)
-        if format is not None:
-            output = _with_format(output, format)
-        other = outputs.setdefault(output.as_posix(), name)
-        if other != name:
-            raise InputError(
-                f"{name} and {other} would both be written to {output}; give one another name"
-            )
-    return outputs
-
-
-def _with_format(path: PurePath, format: str) -> PurePath:
-    """A name that ends as files of this format do; one that does already stays as it is."""
-    plain = path
-    if compression_named(path):
-        plain = path.with_suffix("")
-    ending = plain.suffix.lower()
-    if ending in SUFFIXES.get(format, ()):
-        return path
-    if any(ending in endings for endings in SUFFIXES.values()):
-        plain = plain.with_suffix("")
-    return path.with_name(f"{plain.name}.{format}")
-
-
-def _names_notes(
-    recipe: FileRecipe, names: Sequence[str], *, strict: bool
-) -> tuple[str, ...]:
-    """Notes on the names of folders and files, which stay; refuses partitions named like a protected column."""
-    folders = [part for name in names for part in PurePath(name).parts[:-1]]
-    # The folders of Hive and Spark are called COLUMN=VALUE, in the escapes of URLs.
-    columns: dict[str, None] = {}
-    for folder in folders:
-        column, equals, _ = folder.partition("=")
-        if equals:
-            columns[unquote(column)] = None
-    protected = [*recipe.useful_columns, *recipe.private_columns]
-    for name, like in lookalikes(list(columns), protected, ()):
-        raise InputError(
-            f"the names of folders hold {quoted(name)}, which looks like the column {quoted(like)}, and would stay: "
-            "arrange the files in another way"
-        )
-    if not columns and len(names) == 1:
-        return ()
-    which = ""
-    if columns:
-        which = f", with {listed(list(columns))}"
-    note = f"names of folders and files stay{which}: see that they, and who shares one, tell nothing"
-    if strict:
-        raise InputError(f"a note, which --strict makes an error: {note}")
-    return (note,)
 
 
 def _held_files(final: Path, target: PathLike) -> Mapping[str, str]:

@@ -14,6 +14,9 @@ from typing import Any, TypeAlias, TypedDict, cast
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.progress import Progress
+from mechdesign.formats.compression import Compression
+from mechdesign.formats.inputs import TextOptions
 from mechdesign.release.drawing import CHANGES, FORMS, LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
@@ -23,6 +26,37 @@ ColumnNames: TypeAlias = str | Sequence[str]
 
 AddedNames: TypeAlias = str | Sequence[str] | Sequence[Sequence[str]]
 """Names of added columns: one; those of one channel; or those of every channel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """How files are read and written.
+
+    Parameters
+    ----------
+    text : TextOptions, optional
+        Delimiter, quote and encoding of a CSV.
+    compression : 'gzip' or 'zstd', optional
+        Of a CSV output, whatever its name.
+    format : 'csv' or 'parquet', optional
+        What the output is; by default the same as the input.
+    escape_formulas : bool
+        Whether CSV cells that a spreadsheet would take for formulas get an apostrophe before them.
+    force : bool
+        Whether existing files are replaced.
+    strict : bool
+        Whether any note for the user is an error, and nothing is written.
+    progress : Progress, optional
+        Called with the bytes read; the input is read twice.
+    """
+
+    text: TextOptions | None = None
+    compression: Compression | None = None
+    format: str | None = None
+    escape_formulas: bool = False
+    force: bool = False
+    strict: bool = False
+    progress: Progress | None = None
 
 
 class FileKeywords(TypedDict, total=False):

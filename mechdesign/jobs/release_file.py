@@ -18,7 +18,7 @@ from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.keys import TAG
 from mechdesign.jobs.ledger import Ledger, begins
-from mechdesign.jobs.options import FileKeywords, options_of
+from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.writing import FileFormat
@@ -132,13 +132,15 @@ def sanitise_file(
         target,
         ledger=book,
         sides=Sides(manifest, internal_manifest, codebook, tuple(channel_files)),
-        text=text,
-        compression=compression,
-        format=format,
-        force=force,
-        strict=strict,
-        escape_formulas=escape_formulas,
-        progress=progress,
+        files=FileOptions(
+            text=text,
+            compression=compression,
+            format=format,
+            escape_formulas=escape_formulas,
+            force=force,
+            strict=strict,
+            progress=progress,
+        ),
     )
 
 
@@ -149,15 +151,15 @@ def release_file(
     *,
     ledger: Ledger | PathLike | None,
     sides: Sides,
-    text: TextOptions | None = None,
-    compression: Compression | None = None,
-    format: str | None = None,
-    force: bool = False,
-    strict: bool = False,
-    escape_formulas: bool = False,
-    progress: Progress | None = None,
+    files: FileOptions,
 ) -> Released:
-    """Write `source` as a recipe releases it; parameters as those of `sanitise_file`."""
+    """Write `source` as a recipe releases it.
+
+    Raises
+    ------
+    InputError
+        As `sanitise_file`.
+    """
     recipe.check_sides(sides)
     source = local(source)
     target = local(target)
@@ -167,23 +169,20 @@ def release_file(
     if not (os.fspath(target) == STANDARD or is_url(target)):
         folder = Path(target).absolute().parent
     with (
-        GuardedInput(source, spool=folder, progress=_first_half(progress)) as guarded,
-        open_source(guarded.path, text, name=guarded.name) as table,
+        GuardedInput(
+            source, spool=folder, progress=_first_half(files.progress)
+        ) as guarded,
+        open_source(guarded.path, files.text, name=guarded.name) as table,
     ):
         run = FileRun(
             recipe=recipe,
             guarded=guarded,
             table=table,
             target=target,
-            format=_output_format(
-                table, target, text, compression, format, escape_formulas
-            ),
+            format=_output_format(table, target, files),
             folder=folder,
             sides=sides,
-            force=force,
-            strict=strict,
-            text=text or TextOptions(),
-            progress=progress,
+            files=files,
         )
         if ledger is None:
             return recipe.write_file(run, None)
@@ -203,25 +202,18 @@ def _first_half(progress: Progress | None) -> Progress | None:
     return lambda done, total: progress(done, 2 * total)
 
 
-def _output_format(
-    table: Source,
-    target: PathLike,
-    text: TextOptions | None,
-    compression: Compression | None,
-    format: str | None,
-    escape_formulas: bool,
-) -> FileFormat:
+def _output_format(table: Source, target: PathLike, files: FileOptions) -> FileFormat:
     """How the target is written: as the source is, but for what the user asks for."""
     kind = table.kind
-    if format is not None:
-        if format not in KINDS:
+    if files.format is not None:
+        if files.format not in KINDS:
             raise InputError(
-                f"the format ({format!r}) must be csv or parquet (--format)"
+                f"the format ({files.format!r}) must be csv or parquet (--format)"
             )
-        kind = KINDS[format]
-    packing = packing_of(table, target, kind, compression)
-    if escape_formulas and kind != "CSV":
+        kind = KINDS[files.format]
+    packing = packing_of(table, target, kind, files.compression)
+    if files.escape_formulas and kind != "CSV":
         raise InputError(
             f"{target}: a Parquet file has no formulas to escape (--escape-formulas)"
         )
-    return FileFormat(kind, text, packing, escape_formulas)
+    return FileFormat(kind, files.text, packing, files.escape_formulas)

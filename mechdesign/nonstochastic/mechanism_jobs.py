@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +138,9 @@ def release_table(
             "identity": None if individual is None else [individual],
             "ledger": asked.get("ledger"),
         }
-        return sanitise_path(made, source, target, **how, **asked.get("records", {}))
+        result = sanitise_path(made, source, target, **how, **asked.get("records", {}))
+        # The result of the recipe of a mechanism.
+        return cast("Quantised", result)
     if any(
         value not in (None, False, ()) for value in asked.get("records", {}).values()
     ):
