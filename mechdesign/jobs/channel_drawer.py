@@ -78,7 +78,8 @@ class ChannelDrawer(Drawer):
 
     @cached_property
     def _codings(self) -> dict[Place, tuple[tuple[str, ...], Codes]]:
-        """For every released column its different labels, and the number of the label that each code means.
+        """For every released column its different labels, and the number of the label that each
+        code means.
 
         Several outputs can share a text: two bins, say, the same median.
         """
@@ -122,7 +123,9 @@ class ChannelDrawer(Drawer):
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
     ) -> dict[Place, DrawnColumn]:
-        """The released columns of a part of `count` records; `column` gives its columns by their number."""
+        """The released columns of a part of `count` records; `column` gives its columns by their
+        number.
+        """
         cells = self._symbols(column)
         records = identified_records(
             column,

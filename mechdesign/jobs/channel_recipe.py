@@ -193,8 +193,9 @@ class ChannelRecipe(KeyedRecipe):
         if self.channels[0].joint is None:
             return None
         return (
-            "the last column of the codebook is computed from the table that the channel was designed for: leave it "
-            "out of what is published if the frequencies in that table are secret"
+            "the last column of the codebook is computed from the table that the channel was "
+            "designed for: leave it out of what is published if the frequencies in that table are "
+            "secret"
         )
 
     def check_sides(self, sides: Sides) -> None:
@@ -207,10 +208,15 @@ class ChannelRecipe(KeyedRecipe):
     def split_warning(
         self, crossing: Crossing, names: Sequence[str], *, looks: int
     ) -> str | None:
-        """The file of a record is a kind of order: symbols must not differ between files by more than chance."""
+        """The file of a record is a kind of order: symbols must not differ between files by more
+        than chance.
+        """
         if not decisive(log_evidence(*crossing.table()), looks):
             return None
-        return f"what was released differs between them (by chance once in {round(1 / LEVEL):,} times at most)"
+        return (
+            "what was released differs between them (by chance once in "
+            f"{round(1 / LEVEL):,} times at most)"
+        )
 
 
 @runtime_checkable
@@ -235,12 +241,13 @@ def _listed(
 def _check_channel(channel: Any, options: ReleaseOptions) -> None:
     if not isinstance(channel, _ChannelLike):
         raise InputError(
-            f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or several of them"
+            f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
+            "several of them"
         )
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
         raise InputError(
-            "this channel releases symbols of the column itself: a posterior draw would only move them once "
-            "more; leave the form (--as) out"
+            "this channel releases symbols of the column itself: a posterior draw would only move "
+            "them once more; leave the form (--as) out"
         )
 
 

@@ -12,8 +12,9 @@ from mechdesign.release.sampling import Releasable
 def codebook_text(channel: Releasable) -> str:
     """One line for each output and each symbol that it can stand for.
 
-    The columns are `output`, the columns of X with the symbol, `p_output_given_symbol` (of the channel) and
-    `p_symbol_given_output` (under the table that the channel was designed for; empty where it carries none).
+    The columns are `output`, the columns of X with the symbol, `p_output_given_symbol` (of the
+    channel) and `p_symbol_given_output` (under the table that the channel was designed for; empty
+    where it carries none).
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")

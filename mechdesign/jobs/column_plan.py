@@ -21,8 +21,8 @@ from mechdesign.jobs.options import ReleaseOptions
 class ColumnGroup:
     """The columns that one releasable releases together, by the names that it has for them.
 
-    `sensitive` is None where it does not say which columns are. A `merged` group becomes one column of labels, under
-    the names joined with commas; of others each column has one in the output.
+    `sensitive` is None where it does not say which columns are. A `merged` group becomes one column
+    of labels, under the names joined with commas; of others each column has one in the output.
     """
 
     columns: tuple[str, ...]
@@ -34,8 +34,8 @@ class ColumnGroup:
 class OutputColumn:
     """A column of the output.
 
-    `source` is the number of the input column that stays or is replaced (None: it is added), `release` the numbers of
-    the releasable and of its column (None: it stays as it is).
+    `source` is the number of the input column that stays or is replaced (None: it is added),
+    `release` the numbers of the releasable and of its column (None: it stays as it is).
     """
 
     name: str
@@ -47,7 +47,8 @@ class OutputColumn:
 class Plan:
     """Where the released columns stand in the input, and what the output holds.
 
-    `inputs` has the numbers of the columns of each releasable, `identity` those that identify a record.
+    `inputs` has the numbers of the columns of each releasable, `identity` those that identify a
+    record.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -153,10 +154,12 @@ def _refuse_unknown_names(
         return
     if len(groups) == 1:
         raise InputError(
-            f"the channel has no column {listed(unknown)} to rename (its columns: {listed(list(names))})"
+            f"the channel has no column {listed(unknown)} to rename (its columns: "
+            f"{listed(list(names))})"
         )
     raise InputError(
-        f"the channels have no column {listed(unknown)} to rename (their columns: {listed(list(names))})"
+        f"the channels have no column {listed(unknown)} to rename (their columns: "
+        f"{listed(list(names))})"
     )
 
 
@@ -175,8 +178,8 @@ def _useful_columns(
     for name in useful:
         if useful.count(name) > 1:
             raise InputError(
-                f"two channels release the column {quoted(name)}: together they would tell more of a record than "
-                "either promises; use one of them"
+                f"two channels release the column {quoted(name)}: together they would tell more of "
+                "a record than either promises; use one of them"
             )
     return useful
 
@@ -188,7 +191,8 @@ def _require_named_columns(
     options: ReleaseOptions,
 ) -> None:
     """Refuse options that name a column which is not there, or which cannot have that role."""
-    # A sensitive column of the channel need not be in the table, unless the user says what it is called there.
+    # A sensitive column of the channel need not be in the table, unless the user says what it is
+    # called there.
     renamed = [name for name in private if name in options.renamed.values()]
     for name in (*options.correlated, *renamed):
         require_column(name, header)
@@ -215,8 +219,8 @@ def _refuse_private(
         left = [name for name in names if name in kept]
         if left:
             raise InputError(
-                f"the {kind} column {listed(left)} would stay in the output; remove it from the input, or keep it "
-                "knowingly (--keep-sensitive)"
+                f"the {kind} column {listed(left)} would stay in the output; remove it from the "
+                "input, or keep it knowingly (--keep-sensitive)"
             )
 
 
@@ -236,8 +240,8 @@ def _refuse_lookalikes(
     for name, like in pairs:
         kind = "sensitive" if like in private else "useful"
         raise InputError(
-            f"the column {quoted(name)} looks like the {kind} column {quoted(like)} and would stay in the output; "
-            "leave it out (--drop), or keep it knowingly (--keep)"
+            f"the column {quoted(name)} looks like the {kind} column {quoted(like)} and would stay "
+            "in the output; leave it out (--drop), or keep it knowingly (--keep)"
         )
 
 
@@ -268,7 +272,9 @@ def _layout(
     inputs: Sequence[tuple[str, ...]],
     options: ReleaseOptions,
 ) -> tuple[OutputColumn, ...]:
-    """The kept columns in their order; the released ones in the place of what they replace, or added at the end."""
+    """The kept columns in their order; the released ones in the place of what they replace, or
+    added at the end.
+    """
     released: list[tuple[str, ...]] = []
     for group, names in zip(groups, inputs, strict=True):
         released.append((",".join(names),) if group.merged else names)
@@ -280,7 +286,8 @@ def _layout(
     for column in columns:
         if column.release is not None and output.count(column.name) > 1:
             raise InputError(
-                f"the file has another column {quoted(column.name)}, the name of the released one; rename it"
+                f"the file has another column {quoted(column.name)}, the name of the released one; "
+                "rename it"
             )
     return tuple(columns)
 
@@ -291,7 +298,9 @@ def _replaced(
     inputs: Sequence[tuple[str, ...]],
     released: Sequence[tuple[str, ...]],
 ) -> list[OutputColumn]:
-    """Every released column in the place of one of its group; a merged one in that of the group's first."""
+    """Every released column in the place of one of its group; a merged one in that of the group's
+    first.
+    """
     replacements: dict[Any, OutputColumn] = {}
     for k, names in enumerate(released):
         for part, name in enumerate(names):

@@ -26,7 +26,9 @@ QUANTISED = "quantised"
 """The form of a use of which nothing is drawn."""
 
 SPENT = "spent"
-"""The setting of an entry with the outputs of one answer, and in how many answers one individual takes part."""
+"""The setting of an entry with the outputs of one answer, and in how many answers one individual
+takes part.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class ColumnTotal:
         """The total in words."""
         ways = "way" if self.releases == 1 else "ways"
         return (
-            f"{quoted(column)} was released in {self.releases} {ways} in cells: at most {at_most(self.bits)} bits of "
-            "one individual"
+            f"{quoted(column)} was released in {self.releases} {ways} in cells: at most "
+            f"{at_most(self.bits)} bits of one individual"
         )
 
 
@@ -87,7 +89,8 @@ def enter_counted(
     source: str,
     target: str,
 ) -> ColumnTotal:
-    """Enter a release without draws, and add up what all such releases of the column of these records tell.
+    """Enter a release without draws, and add up what all such releases of the column of these
+    records tell.
 
     Parameters
     ----------

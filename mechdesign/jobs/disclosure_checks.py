@@ -1,7 +1,8 @@
 """Checks that neither the kept columns nor the order of the records disclose what is released.
 
-A kept column that copies the useful column, whatever its name, voids the promise. So does an order of
-the records that tells symbols by their place. Both are measured on the data while they stream past.
+A kept column that copies the useful column, whatever its name, voids the promise. So does an order
+of the records that tells symbols by their place. Both are measured on the data while they stream
+past.
 """
 
 # narwhals tells too little of its types for the strict mode.
@@ -35,7 +36,9 @@ class OrderEvidence(Protocol):
 
 
 class View(NamedTuple):
-    """A column as it is compared with others: its cells as text, or (`part` of a variable) their bins."""
+    """A column as it is compared with others: its cells as text, or (`part` of a variable) their
+    bins.
+    """
 
     column: str
     channel: int = -1
@@ -117,8 +120,8 @@ class DisclosureChecks:
                 kind = "sensitive"
             raise InputError(
                 f"{where}the column {quoted(view.column)} stands for the {kind} column "
-                f"{quoted(protected.column)}, which can be guessed from it, and would stay in the output: leave it "
-                "out (--drop), or keep it knowingly (--keep)"
+                f"{quoted(protected.column)}, which can be guessed from it, and would stay in the "
+                "output: leave it out (--drop), or keep it knowingly (--keep)"
             )
 
     def order_warning(self) -> str | None:
@@ -126,9 +129,9 @@ class DisclosureChecks:
         for name, order in self.orders.items():
             if decisive(order.evidence(), len(self.orders)):
                 return (
-                    f"the records stand in an order that tells of {quoted(name)} by their place (of random orders "
-                    f"at most one in {round(1 / LEVEL):,} does): release them in random order (--shuffle), or keep "
-                    "the order knowingly (--keep-order)"
+                    f"the records stand in an order that tells of {quoted(name)} by their place "
+                    f"(of random orders at most one in {round(1 / LEVEL):,} does): release them in "
+                    "random order (--shuffle), or keep the order knowingly (--keep-order)"
                 )
         return None
 

@@ -69,7 +69,9 @@ def is_redrawn(entry: Entry, drawn: Mapping[str, Drawn]) -> bool:
 
 @dataclass
 class LedgerView:
-    """The releases in a ledger by their relation to a job; `redrawn` are those of `own` with another draw."""
+    """The releases in a ledger by their relation to a job; `redrawn` are those of `own` with
+    another draw.
+    """
 
     own: list[Entry] = field(default_factory=list[Entry])
     foreign: list[Entry] = field(default_factory=list[Entry])
@@ -114,9 +116,10 @@ def second_draw_refusal(share: float, entry: Entry, identity: Sequence[str]) -> 
             ", name what identifies a record (--identity COL) from the first release on"
         )
     return (
-        f"{subject} been released through this channel before (to {entry.target} on {entry.started[:10]}, known by "
-        f"{known_by}), and would be drawn a second time, which can leak far more than one release: release that file "
-        f"again as it was{hint}, or accept that (--fresh-draw)"
+        f"{subject} been released through this channel before (to {entry.target} on "
+        f"{entry.started[:10]}, known by {known_by}), and would be drawn a second time, which can "
+        f"leak far more than one release: release that file again as it was{hint}, or accept that "
+        "(--fresh-draw)"
     )
 
 
@@ -124,29 +127,30 @@ def redraw_notice(draws: int) -> str:
     """The notice if the records had so many other draws."""
     noun = "draw" if draws == 1 else "draws"
     return (
-        f"the same records have been released before with {draws} other {noun}: independent releases of a record can "
-        "tell far more than each"
+        f"the same records have been released before with {draws} other {noun}: independent "
+        "releases of a record can tell far more than each"
     )
 
 
 def shared_records_notice(share: float) -> str:
     """The notice if a `share` of the records, less than counts as the same, has other draws."""
     return (
-        f"about {share:.0%} of these records have been released through this channel before, with draws of their own: "
-        "name the column that identifies them (--identity), so that each keeps its draw from now on"
+        f"about {share:.0%} of these records have been released through this channel before, with "
+        "draws of their own: name the column that identifies them (--identity), so that each "
+        "keeps its draw from now on"
     )
 
 
 FIRST_DRAW = "these records have not been released before: their first draw is a fresh one in any case"
 
 SYMBOLS_UNKNOWN = (
-    "records were released before on a cluster, or by an earlier version, which left no trace of their symbols here: "
-    "whether some have another symbol now cannot be seen"
+    "records were released before on a cluster, or by an earlier version, which left no trace of "
+    "their symbols here: whether some have another symbol now cannot be seen"
 )
 
 OTHER_CHANNELS = (
-    "these data have been released through another channel, or in another column, as well: each release keeps its own "
-    "promise, but together they can tell more than either"
+    "these data have been released through another channel, or in another column, as well: each "
+    "release keeps its own promise, but together they can tell more than either"
 )
 
 RELEASED_MEANWHILE = "another job has released these records meanwhile; start again"
@@ -165,8 +169,8 @@ def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
             if math.isfinite(budget):
                 bound = f"at most {at_most(budget)}"
             outcome = (
-                f"were drawn anew: each further symbol of a record adds {bound} to what its releases tell (the local "
-                "budget of the channel)"
+                f"were drawn anew: each further symbol of a record adds {bound} to what its "
+                "releases tell (the local budget of the channel)"
             )
         notices.append(
             f"{release.changes:,} records have another symbol than before and {outcome}"

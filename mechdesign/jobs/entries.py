@@ -45,9 +45,10 @@ class Drawn(Record):
 class Entry(Record):
     """One release.
 
-    `file`, `ordered` and `unordered` are hashes of the data set under the key of the ledger: of its bytes and how they
-    are read, of its records in order, and of its records in any order. `joint` is the budget that all draws of these
-    records have together, where the user asked for a further one. Times are UTC, in ISO format.
+    `file`, `ordered` and `unordered` are hashes of the data set under the key of the ledger: of its
+    bytes and how they are read, of its records in order, and of its records in any order. `joint`
+    is the budget that all draws of these records have together, where the user asked for a further
+    one. Times are UTC, in ISO format.
     """
 
     id: str

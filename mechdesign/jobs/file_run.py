@@ -1,4 +1,5 @@
-"""One file on its way through a release: opened, planned, drawn into a temporary place, and checked.
+"""One file on its way through a release: opened, planned, drawn into a temporary place, and
+checked.
 
 A `FileRecipe` decides the order of these steps and what the ledger enters (`write_file`).
 """
@@ -68,7 +69,8 @@ class FileRecipe(Recipe):
     ) -> str | None:
         """Why the files `names` that records are in tell of a released column, if they do.
 
-        `crossing` has how often each of its symbols was released in each file; `looks` is the number of such columns.
+        `crossing` has how often each of its symbols was released in each file; `looks` is the
+        number of such columns.
         """
 
     def folder_result(
@@ -124,8 +126,8 @@ class FileRun:
             notes = free_notes(schema)
             if notes:
                 self._notes.append(
-                    f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its "
-                    "records"
+                    f"the file's own notes stay as they are: {listed(notes)}; see that they tell "
+                    "nothing of its records"
                 )
 
     @property
@@ -181,7 +183,9 @@ class FileRun:
         leftover: bool = False,
         again: bool = False,
     ) -> Target:
-        """The target, to be used in a `with` block; `sources` are further files that it must not replace."""
+        """The target, to be used in a `with` block; `sources` are further files that it must not
+        replace.
+        """
         private: tuple[PathLike, ...] = ()
         if self.sides.internal is not None:
             private = (self.sides.internal,)
@@ -201,7 +205,9 @@ class FileRun:
         drawer: Drawer,
         inspect: Callable[[Batch], None] | None = None,
     ) -> int:
-        """Write the released file to its temporary place; the number of records. `inspect` sees every batch."""
+        """Write the released file to its temporary place; the number of records. `inspect` sees
+        every batch.
+        """
         if drawer.recipe.options.shuffle:
             records = self._draw_shuffled(out, drawer, inspect)
         else:
@@ -222,7 +228,9 @@ class FileRun:
         drawer: Drawer,
         inspect: Callable[[Batch], None] | None,
     ) -> int:
-        """The same in random order, which follows from the key and the data: written once in order, then shuffled."""
+        """The same in random order, which follows from the key and the data: written once in
+        order, then shuffled.
+        """
         unpacked = replace(self.format, packing=None)
         key = drawer.recipe.keys[0].derived("order", self.guarded.sha256)
         with closing(NamelessFile(self.folder)) as ordered:
@@ -269,6 +277,6 @@ class FileRun:
 
 
 _FORGOTTEN = (
-    f"there are more than {REMEMBERED:,} identifiers: whether one of the later ones comes again with another symbol, "
-    "and so uses its random number twice, was not looked at"
+    f"there are more than {REMEMBERED:,} identifiers: whether one of the later ones comes again "
+    "with another symbol, and so uses its random number twice, was not looked at"
 )

@@ -1,4 +1,6 @@
-"""The names of the files and folders of a folder that is released: they stay, but for their endings."""
+"""The names of the files and folders of a folder that is released: they stay, but for their
+endings.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from mechdesign.jobs.recipe import Recipe
 
 
 def output_names(names: Sequence[str], format: str | None) -> dict[str, str]:
-    """The source files by the names of their outputs, which end as the `format` does that is asked for."""
+    """The source files by the names of their outputs, which end as the `format` does that is
+    asked for.
+    """
     outputs: dict[str, str] = {}
     for name in names:
         output = PurePath(name)
@@ -45,7 +49,9 @@ def _with_format(path: PurePath, format: str) -> PurePath:
 def name_notes(
     recipe: Recipe, names: Sequence[str], *, strict: bool
 ) -> tuple[str, ...]:
-    """Notes on the names of folders and files, which stay; refuses partitions named like a protected column."""
+    """Notes on the names of folders and files, which stay; refuses partitions named like a
+    protected column.
+    """
     folders = [part for name in names for part in PurePath(name).parts[:-1]]
     # The folders of Hive and Spark are called COLUMN=VALUE, in the escapes of URLs.
     columns: dict[str, None] = {}
@@ -56,8 +62,8 @@ def name_notes(
     protected = [*recipe.useful_columns, *recipe.private_columns]
     for name, like in lookalikes(list(columns), protected, ()):
         raise InputError(
-            f"the names of folders hold {quoted(name)}, which looks like the column {quoted(like)}, and would stay: "
-            "arrange the files in another way"
+            f"the names of folders hold {quoted(name)}, which looks like the column "
+            f"{quoted(like)}, and would stay: arrange the files in another way"
         )
     if not columns and len(names) == 1:
         return ()

@@ -1,9 +1,10 @@
-"""A folder or a glob of data files: each is a job of its own, and all of them appear together or not at all.
+"""A folder or a glob of data files: each is a job of its own, and all of them appear together or
+not at all.
 
-To the ledger every file is a data set. So by row number each has a key of its own, and one that comes again the next
-night gets the draws that it had; by identifier all share one key. They are written to a folder beside the target,
-``.NAME.part``, which takes its name when all are complete. The ledger knows them by their last names meanwhile, and
-forgets them if it comes to nothing.
+To the ledger every file is a data set. So by row number each has a key of its own, and one that
+comes again the next night gets the draws that it had; by identifier all share one key. They are
+written to a folder beside the target, ``.NAME.part``, which takes its name when all are complete.
+The ledger knows them by their last names meanwhile, and forgets them if it comes to nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ MANIFESTS = "_manifests"
 
 
 class ReleasedFolder(FileDocument):
-    """The marker of a folder that is complete: its data files with their hashes, and what may void the promise."""
+    """The marker of a complete folder: its data files with hashes, and what may void the promise."""
 
     FORMAT: ClassVar[str] = "mechdesign.folder"
     WHAT: ClassVar[str] = "marker of a released folder"
@@ -105,7 +106,8 @@ def sanitise_path(
     progress: Progress | None = None,
     **options: Unpack[FileKeywords],
 ) -> Released:
-    """What `sanitise_file` does, for a file or for all files of a folder or glob; or only check that it can be done.
+    """What `sanitise_file` does, for a file or for all files of a folder or glob; or only check
+    that it can be done.
 
     `key_from` is the key of the ledger, where it is kept elsewhere.
     """
@@ -132,8 +134,9 @@ def sanitise_path(
             )
         if ledger is None or recipe.options.fresh_draw or sides.paths:
             raise InputError(
-                "the files of a folder are kept apart by their ledger, and each has its manifest in OUT/_manifests: "
-                "leave --insecure-seed, --fresh-draw, --manifest, --internal-manifest and --codebook out"
+                "the files of a folder are kept apart by their ledger, and each has its manifest "
+                "in OUT/_manifests: leave --insecure-seed, --fresh-draw, --manifest, "
+                "--internal-manifest and --codebook out"
             )
         folder = _FolderRelease(
             recipe, source, target, ledger, key_from, sides, files, dry_run
@@ -194,7 +197,8 @@ class _FolderRelease:
         inside = real_path(self.base)
         if self.final in (inside, *inside.parents) or inside in self.final.parents:
             raise InputError(
-                f"{target} and {self.base} lie in each other: what one run wrote, the next would read"
+                f"{target} and {self.base} lie in each other: what one run wrote, the next would "
+                "read"
             )
         self.outputs = output_names(self.names, files.format)
         """The source file of each output file."""
@@ -238,7 +242,9 @@ class _FolderRelease:
         return InputError(EXISTS.format(self.target))
 
     def _link_held(self, output: str) -> None:
-        """Have what an earlier release wrote at hand, so that a job that is done already need not write it again."""
+        """Have what an earlier release wrote at hand, so that a job that is done already need not
+        write it again.
+        """
         for name in (output, _manifest(output)):
             here = self.stage / name
             there = self.final / name
@@ -266,7 +272,9 @@ class _FolderRelease:
     def _refuse_disclosure(
         self, ledger: ProvisionalLedger, results: Mapping[str, Released]
     ) -> None:
-        """Refuse copies of a file with the same random numbers, and files that tell of what is released."""
+        """Refuse copies of a file with the same random numbers, and files that tell of what is
+        released.
+        """
         options = self.recipe.options
         if self.recipe.draws and not options.identifiers:
             _refuse_copies(ledger, [*self.outputs])
@@ -280,8 +288,8 @@ class _FolderRelease:
             )
             if warning is not None:
                 raise InputError(
-                    f"the names of the files tell of {quoted(column)}: {warning}; arrange them in another way, or "
-                    "keep this knowingly (--keep-order)"
+                    f"the names of the files tell of {quoted(column)}: {warning}; arrange them in "
+                    "another way, or keep this knowingly (--keep-order)"
                 )
 
     def _crossed(self, column: str) -> Crossing:
@@ -351,7 +359,9 @@ class _FolderRelease:
             self._aside.rename(self.final)
 
     def _publish(self, ledger: ProvisionalLedger, marker: ReleasedFolder) -> None:
-        """Give the folder its name; a crash leaves the old one, the new one, or none until the next run."""
+        """Give the folder its name; a crash leaves the old one, the new one, or none until the
+        next run.
+        """
         for path in sorted(self.stage.rglob("*"), reverse=True):
             if path.is_dir():
                 sync_folder(path)
@@ -375,7 +385,9 @@ class _FolderRelease:
 
 
 def _held_files(final: Path, target: PathLike) -> Mapping[str, str]:
-    """The data files that an earlier release wrote to the folder; refuses one that holds anything else."""
+    """The data files that an earlier release wrote to the folder; refuses one that holds anything
+    else.
+    """
     if final.exists() and not final.is_dir():
         raise InputError(f"{target} is a file; give the name of a folder")
     marker = ReleasedFolder(files={}, voids=())
@@ -390,7 +402,9 @@ def _held_files(final: Path, target: PathLike) -> Mapping[str, str]:
 
 
 def _refuse_copies(ledger: ProvisionalLedger, names: Sequence[str]) -> None:
-    """By row number, files of the same content have the same random numbers, whether they are copies or not."""
+    """By row number, files of the same content have the same random numbers, whether they are
+    copies or not.
+    """
     jobs: dict[str, str] = {}
     with ledger.reading() as db:
         for name in names:
@@ -400,6 +414,7 @@ def _refuse_copies(ledger: ProvisionalLedger, names: Sequence[str]) -> None:
             other = jobs.setdefault(entry.drawn[0].job, name)
             if other != name:
                 raise InputError(
-                    f"{name} and {other} hold the same records in the same order, which would get the same random "
-                    "numbers: leave one out, or name what identifies a record (--identity)"
+                    f"{name} and {other} hold the same records in the same order, which would get "
+                    "the same random numbers: leave one out, or name what identifies a record "
+                    "(--identity)"
                 )

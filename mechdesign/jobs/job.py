@@ -1,12 +1,12 @@
 """A job: which draws a release uses, so that no record is drawn twice by mistake.
 
-The draw of a record is a function of the key, the channel and what identifies the record, so a job gives the same draws
-as often as it runs, whatever interrupted it. It refuses a second independent draw of a record, and one random number
-for two symbols of a record: the two outputs would depend on each other through it, and could tell more of the symbols
-than both promise.
+The draw of a record is a function of the key, the channel and what identifies the record, so a job
+gives the same draws as often as it runs, whatever interrupted it. It refuses a second independent
+draw of a record, and one random number for two symbols of a record: the two outputs would depend on
+each other through it, and could tell more of the symbols than both promise.
 
-The ledger tells jobs apart: with an identity by columns, all data sets share one job; else every data set, in its
-order, has its own.
+The ledger tells jobs apart: with an identity by columns, all data sets share one job; else every
+data set, in its order, has its own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
 
 KNOWN = 0.5
-"""From this share on, records that are unique in both count as the same: by chance alone it is at most 1/e."""
+"""From this share on, records that are unique in both count as the same: by chance alone it is at
+most 1/e.
+"""
 
 
 def check_uses(uses: Sequence[Use]) -> None:
@@ -64,27 +66,32 @@ def check_uses(uses: Sequence[Use]) -> None:
         first = by_channel.setdefault(use.channel, use)
         if first is not use:
             raise InputError(
-                f"the same channel cannot be applied to {listed(first.columns)} and to {listed(use.columns)} in one "
-                "job: both would get the same random numbers; release them in two jobs (--ledger)"
+                f"the same channel cannot be applied to {listed(first.columns)} and to "
+                f"{listed(use.columns)} in one job: both would get the same random numbers; "
+                "release them in two jobs (--ledger)"
             )
 
 
 def check_treatment(old: Use, use: Use) -> None:
     """Refuse to read the same channel's symbols in another way than before.
 
-    What is published for a record without a symbol may change: its random number meets no second symbol then.
+    What is published for a record without a symbol may change: its random number meets no second
+    symbol then.
     """
     if old.columns != use.columns:
         raise InputError(
-            f"this channel was applied to {listed(old.columns)} before; on {listed(use.columns)} it would use the same "
-            "random numbers again: draw anew (--fresh-draw) if that is another column"
+            f"this channel was applied to {listed(old.columns)} before; on {listed(use.columns)} "
+            "it would use the same random numbers again: draw anew (--fresh-draw) if that is "
+            "another column"
         )
-    # If unknown symbols were refused then and are now, all symbols are known to both normalisations.
+    # If unknown symbols were refused then and are now, all symbols are known to both
+    # normalisations.
     both_refuse = old.unknown == REFUSE and use.unknown == REFUSE
     if old.normalise != use.normalise and not both_refuse:
         raise InputError(
-            f"{listed(use.columns)} was released with the normalisation {old.normalise} before, not {use.normalise}, "
-            "which gives some records another symbol; keep it, or draw anew (--fresh-draw)"
+            f"{listed(use.columns)} was released with the normalisation {old.normalise} before, "
+            f"not {use.normalise}, which gives some records another symbol; keep it, or draw anew "
+            "(--fresh-draw)"
         )
 
 
@@ -150,7 +157,9 @@ class Job:
         self._choose_draws(content)
 
     def _choose_draws(self, content: Content | None) -> None:
-        """Choose the draws of this data set, which the ledger knows by its bytes or else by its content."""
+        """Choose the draws of this data set, which the ledger knows by its bytes or else by its
+        content.
+        """
         with self.ledger.reading() as db:
             self.drawn = self._draws_of(db, content)
         self.keys = tuple(self.ledger.key_of(drawn) for drawn in self.drawn)
@@ -178,7 +187,9 @@ class Job:
         released: Sequence[Entry],
         content: Content | None,
     ) -> Drawn:
-        """The draw of one channel: that of the last release through it, or a first or further one."""
+        """The draw of one channel: that of the last release through it, or a first or further
+        one.
+        """
         last: Entry | None = None
         earlier: list[Drawn] = []
         for entry in released:
@@ -211,7 +222,9 @@ class Job:
         return f"rows {rows}"
 
     def prepare(self, releases: Sequence[RecordedDraws]) -> None:
-        """Give the draws, one for each use, the symbols that identified records were released with before."""
+        """Give the draws, one for each use, the symbols that identified records were released
+        with before.
+        """
         if not self.identity:
             return
         with self.ledger.reading() as db:
@@ -226,10 +239,11 @@ class Job:
     def finished(
         self, target: PathLike, sides: Sequence[PathLike] = ()
     ) -> Entry | None:
-        """The run that has written all of this to `target` already, if there is one; it is marked as done.
+        """The run that has written all of this to `target` already, if there is one; it is marked
+        as done.
 
-        So a job that was killed after its files had their names has nothing left to do, and one that is asked for
-        the same thing again need not do it.
+        So a job that was killed after its files had their names has nothing left to do, and one
+        that is asked for the same thing again need not do it.
         """
         run = self._last_run(target)
         if run is None or not run.same_release(self.entry(target, None, 0)):
@@ -295,7 +309,8 @@ class Job:
         Returns
         -------
         Earlier or None
-            None if the records, now that they are known, belong to another job: its draws are taken on.
+            None if the records, now that they are known, belong to another job: its draws are taken
+            on.
 
         Raises
         ------
@@ -315,7 +330,8 @@ class Job:
         view = LedgerView()
         for entry in self.ledger.releases(db):
             view.add(entry, drawn)
-            # Of two jobs that know these records, one of them of an earlier version, the last one counts.
+            # Of two jobs that know these records, one of them of an earlier version, the last one
+            # counts.
             if (
                 relation(entry, drawn) is Relation.FOREIGN
                 and not self.identity
@@ -362,7 +378,9 @@ class Job:
     def _second_draw(
         self, share: float, entries: Sequence[Entry], content: Content
     ) -> InputError:
-        """The error that the records were released by another job; names the last release of all of them."""
+        """The error that the records were released by another job; names the last release of all
+        of them.
+        """
         whole = [entry for entry in entries if is_same(entry, content, self._file)]
         last = (whole or entries)[-1]
         return InputError(second_draw_refusal(share, last, self.identity))
@@ -377,7 +395,9 @@ class Job:
         content: Content | None = None,
         releases: Sequence[RecordedDraws] = (),
     ) -> None:
-        """Enter that a release is about to be made: its data are on disk, and files are about to get their names."""
+        """Enter that a release is about to be made: its data are on disk, and files are about to
+        get their names.
+        """
         with self.ledger.changing() as db:
             # Another process may have released something since this job looked.
             if content is not None and self._met(db, content, budget=False) is None:
@@ -398,7 +418,9 @@ class Job:
     def _remember_symbols(
         self, db: Connection, entry: Entry, releases: Sequence[RecordedDraws]
     ) -> None:
-        """Keep the symbols of identified records; refuse if another process released one with another symbol."""
+        """Keep the symbols of identified records; refuse if another process released one with
+        another symbol.
+        """
         for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
             for hashes, codes in self.ledger.known(db, drawn, key):
                 _, seen = release.seen.find(hashes, codes)
@@ -423,7 +445,9 @@ class Job:
         content: Content,
         releases: Sequence[RecordedDraws],
     ) -> None:
-        """Enter a release and give its files their names; what fails is taken back, unless it may have been seen."""
+        """Enter a release and give its files their names; what fails is taken back, unless it may
+        have been seen.
+        """
         with on_failure(lambda: self._take_back(entry)):
             out.commit(
                 before=lambda: self.finish(entry, content, releases),
@@ -449,8 +473,8 @@ def _refuse_old_jobs(channel_file: PathLike) -> None:
     folder = real_path(f"{os.fspath(real_path(channel_file))}.jobs")
     if folder.is_dir():
         raise InputError(
-            f"{folder} has releases of a version before the first, which no ledger knows: remove it if its draws "
-            "need not be kept"
+            f"{folder} has releases of a version before the first, which no ledger knows: remove "
+            "it if its draws need not be kept"
         )
 
 

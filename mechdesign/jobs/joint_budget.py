@@ -31,7 +31,8 @@ class JointBudget:
 
 
 def local_budget(rows: Sequence[Sequence[int]]) -> float:
-    """The largest log W(y|x) / W(y|x') in nats, rounded up: what one draw tells at most of anything.
+    """The largest log W(y|x) / W(y|x') in nats, rounded up: what one draw tells at most of
+    anything.
 
     A record that is drawn independently k times tells at most k times as much.
     """
@@ -84,13 +85,13 @@ def joint_budget(
     }
     verb = "has" if len(different) == 1 else "together have"
     sentence = (
-        f"{subject} of a record {verb} the budget eps_l {at_most(leakage.eps_l)}, eps_u {at_most(leakage.eps_u)}, "
-        f"eps_ldp {at_most(leakage.eps_ldp)}"
+        f"{subject} of a record {verb} the budget eps_l {at_most(leakage.eps_l)}, eps_u "
+        f"{at_most(leakage.eps_u)}, eps_ldp {at_most(leakage.eps_ldp)}"
     )
     if any(draw.use.changed == REDRAW for draw in draws):
         sentence += (
-            ", but for records that were drawn anew because their symbol had changed (--changed redraw), of which "
-            "their releases together tell more"
+            ", but for records that were drawn anew because their symbol had changed (--changed "
+            "redraw), of which their releases together tell more"
         )
     return JointBudget(budget, sentence)
 

@@ -1,4 +1,5 @@
-"""Recipes that draw at random: their keys come from a job of the ledger, or are used once and forgotten.
+"""Recipes that draw at random: their keys come from a job of the ledger, or are used once and
+forgotten.
 
 Whatever draws from keys (channels of one column or of several, one draw a record or many) shares
 this way of releasing a file, a table at hand and a lazy table.
@@ -182,7 +183,9 @@ class KeyedRecipe(FileRecipe):
         release: Callable[[Drawer], Frame],
         content: Callable[[RowHasher], Content],
     ) -> tuple[Frame, tuple[str, ...]]:
-        """What `release` makes of a whole table, entered in the ledger of the options, if there is one."""
+        """What `release` makes of a whole table, entered in the ledger of the options, if there
+        is one.
+        """
         if self.options.ledger is None:
             return release(self.drawer(header)), ()
         ledger = Ledger(self.options.ledger)
@@ -208,11 +211,14 @@ class KeyedRecipe(FileRecipe):
         return released, (*earlier.notices, *change_notices(drawer.releases))
 
     def for_lazy_table(self, header: Sequence[Any]) -> Recipe:
-        """The recipe with keys that last; a ledger is told of the release, but sees no record of it."""
+        """The recipe with keys that last; a ledger is told of the release, but sees no record of
+        it.
+        """
         if self.keyless:
             raise InputError(
-                "a lazy table is computed again whenever it is asked for, or a task repeated, and must draw the same: "
-                "give a key (Key.fresh(), or the path of a key file), or a ledger"
+                "a lazy table is computed again whenever it is asked for, or a task repeated, and "
+                "must draw the same: give a key (Key.fresh(), or the path of a key file), or a "
+                "ledger"
             )
         lean = self.without_tables()
         if self.options.ledger is None:

@@ -1,11 +1,13 @@
-"""The ledger: one SQLite file that knows which data were released through which channels, and the key beside it.
+"""The ledger: one SQLite file that knows which data were released through which channels, and the
+key beside it.
 
-It holds no value of anybody. Data sets and records stand in it as hashes under the key, which lies in a file of its own
-(``LEDGER.key``, mode 0600). Whoever has the ledger alone learns how many records were released where and when, and can
-test no guess; whoever has the key as well can undo releases, and test guesses of records.
+It holds no value of anybody. Data sets and records stand in it as hashes under the key, which lies
+in a file of its own (``LEDGER.key``, mode 0600). Whoever has the ledger alone learns how many
+records were released where and when, and can test no guess; whoever has the key as well can undo
+releases, and test guesses of records.
 
-Every change is one transaction with a rollback journal (write-ahead logging needs shared memory, which no network drive
-has), on disk when it is over. Several processes take turns.
+Every change is one transaction with a rollback journal (write-ahead logging needs shared memory,
+which no network drive has), on disk when it is over. Several processes take turns.
 """
 
 from __future__ import annotations
@@ -57,8 +59,9 @@ CREATE TABLE keys (job TEXT PRIMARY KEY, path TEXT NOT NULL, fingerprint TEXT NO
 CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT NULL, release TEXT NOT NULL,
                     nonce BLOB NOT NULL, records BLOB NOT NULL, symbols BLOB NOT NULL);
 """
-"""`releases` has the entries as JSON; `samples` a sample of the hashes of each data set; `keys` where the key of the
-ledger lies; `known` the hashes of identified records and, encrypted, the numbers of their symbols."""
+"""`releases` has the entries as JSON; `samples` a sample of the hashes of each data set; `keys`
+where the key of the ledger lies; `known` the hashes of identified records and, encrypted, the
+numbers of their symbols."""
 
 SELECT_FINGERPRINT = "SELECT fingerprint FROM keys WHERE job = ''"
 
@@ -80,7 +83,9 @@ def _data_folder() -> Path:
 
 
 class Rehearsed(Exception):
-    """All that can be checked of a release has been checked; its argument is the entry that the ledger would hold."""
+    """All that can be checked of a release has been checked; its argument is the entry that the
+    ledger would hold.
+    """
 
 
 class Ledger:
@@ -96,7 +101,8 @@ class Ledger:
     Raises
     ------
     InputError
-        If the file is no ledger, is damaged or cannot be written, or its key is missing or another one.
+        If the file is no ledger, is damaged or cannot be written, or its key is missing or another
+        one.
     """
 
     def __init__(self, path: PathLike | None = None, *, key: Key | None = None) -> None:
@@ -122,13 +128,14 @@ class Ledger:
         """Create an empty file if there is none; refuse a file that is no ledger."""
         if self.path == real_path(default_path()):
             self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        # Looked for before the ledger, for another process creates the ledger first and its key last.
+        # Looked for before the ledger, for another process creates the ledger first and its key
+        # last.
         key_exists = os.path.lexists(self.key_path)
         if not self.path.exists():
             if key_exists:
                 raise InputError(
-                    f"there is no ledger {self.path}, but its key {self.key_path.name} is there: put the ledger "
-                    "back, or remove the key if nothing was ever released with it"
+                    f"there is no ledger {self.path}, but its key {self.key_path.name} is there: "
+                    "put the ledger back, or remove the key if nothing was ever released with it"
                 )
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, MODE))
         elif self.path.stat().st_size and not begins(self.path, MAGIC):
@@ -168,7 +175,8 @@ class Ledger:
             row = db.execute(SELECT_FINGERPRINT).fetchone()
             used = self._is_used(db)
             if self._lacks_key_file() and not used:
-                # The key last: after a crash in between, the ledger gets another one as long as nothing was released.
+                # The key last: after a crash in between, the ledger gets another one as long as
+                # nothing was released.
                 key = Key.fresh()
                 create_key(self.key_path, key)
             else:
@@ -178,7 +186,9 @@ class Ledger:
         return key
 
     def _has_tables(self, db: sqlite3.Connection) -> bool:
-        """Whether the file is a ledger, and not empty; refuses the file of another program or version."""
+        """Whether the file is a ledger, and not empty; refuses the file of another program or
+        version.
+        """
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -207,25 +217,28 @@ class Ledger:
         else:
             if used and not os.path.lexists(self.key_path):
                 raise InputError(
-                    f"the key file {self.key_path} of the ledger is gone, and without it nobody can tell which data "
-                    "have been released: put it back, say where the key is (--key-from), or begin another ledger "
-                    "(--ledger FILE), which forgets them all"
+                    f"the key file {self.key_path} of the ledger is gone, and without it nobody "
+                    "can tell which data have been released: put it back, say where the key is "
+                    "(--key-from), or begin another ledger (--ledger FILE), which forgets them all"
                 )
             key = read_key(self.key_path)
             name = f"the key file {self.key_path}"
         if used and check_of(key) != fingerprint:
             raise InputError(
-                f"{name} is not the one of the ledger {self.path}; another key would draw the same records a second "
-                "time: give the right one"
+                f"{name} is not the one of the ledger {self.path}; another key would draw the same "
+                "records a second time: give the right one"
             )
         return key
 
     @contextmanager
     def changing(self) -> Generator[sqlite3.Connection]:
-        """A transaction: all of it is on disk at the end of the block, or nothing of it if the block fails."""
+        """A transaction: all of it is on disk at the end of the block, or nothing of it if the
+        block fails.
+        """
         with self.reading() as db:
             db.execute("BEGIN IMMEDIATE")
-            # If the commit itself fails, the transaction may have ended: then there is nothing to roll back.
+            # If the commit itself fails, the transaction may have ended: then there is nothing to
+            # roll back.
             with on_failure(db.rollback):
                 yield db
                 db.execute("COMMIT")
@@ -249,7 +262,8 @@ class Ledger:
 
     def _failure(self, error: sqlite3.DatabaseError) -> InputError:
         """An error of SQLite in words."""
-        # Errors that Python's own module raises have no code. The low byte is the class of the error.
+        # Errors that Python's own module raises have no code. The low byte is the class of the
+        # error.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return InputError(
@@ -324,7 +338,8 @@ class Ledger:
     ) -> list[tuple[Hashes, Integers]]:
         """Hashes of the records that a draw was used on, sorted, and the symbols that they had."""
         rows = db.execute(
-            "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? ORDER BY rowid",
+            "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? "
+            "ORDER BY rowid",
             (drawn.job, drawn.use.channel, drawn.draw),
         )
         known: list[tuple[Hashes, Integers]] = []
@@ -343,7 +358,9 @@ class Ledger:
         hashes: Hashes,
         codes: Integers,
     ) -> None:
-        """Keep hashes and symbols for `known`; the symbols are encrypted under the key of the draw."""
+        """Keep hashes and symbols for `known`; the symbols are encrypted under the key of the
+        draw.
+        """
         if not len(hashes):
             return
         nonce = secrets.token_bytes(16)

@@ -30,9 +30,11 @@ def lookalikes(
     *,
     endings: bool = True,
 ) -> list[tuple[Any, Any]]:
-    """Pairs of a column in `header`, but for the `exempt` ones, and the protected column that it looks like.
+    """Pairs of a column in `header`, but for the `exempt` ones, and the protected column that it
+    looks like.
 
-    With `endings`, names that differ by a plural s or by appended words such as _code look alike too.
+    With `endings`, names that differ by a plural s or by appended words such as _code look alike
+    too.
     """
     by_stem: dict[str, Any] = {}
     for name in protected:
@@ -78,14 +80,16 @@ def refuse_inner(
         for inner, like in pairs:
             kind = "sensitive" if like in private else "useful"
             raise InputError(
-                f"the column {quoted(field.name)} holds the field {quoted(inner)}, which looks like the {kind} "
-                f"column {quoted(like)} and would stay in the output; leave it out (--drop), or keep it knowingly "
-                "(--keep)"
+                f"the column {quoted(field.name)} holds the field {quoted(inner)}, which looks "
+                f"like the {kind} column {quoted(like)} and would stay in the output; leave it out "
+                "(--drop), or keep it knowingly (--keep)"
             )
 
 
 def _inner_names(kind: Any) -> Iterator[str]:
-    """Names of the fields of structures, however deep; the items of lists and maps have no names of their own."""
+    """Names of the fields of structures, however deep; the items of lists and maps have no names
+    of their own.
+    """
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):

@@ -1,10 +1,11 @@
 """What a release says of itself: a public manifest and an internal one.
 
-The public manifest goes out with the data, so nothing in it is computed from the table or from the data set, but for
-the number of records, which the data show anyway. (Hashes of the data set or of the channel file with its table would
-let a reader test a guess of them; counts of symbols and outputs, and achieved budgets, are functions of them.) Both
-have plain sentences on what the guarantee covers and what voids it. Neither holds a key or a time: the same job writes
-the same manifests.
+The public manifest goes out with the data, so nothing in it is computed from the table or from the
+data set, but for the number of records, which the data show anyway. (Hashes of the data set or of
+the channel file with its table would let a reader test a guess of them; counts of symbols and
+outputs, and achieved budgets, are functions of them.) Both have plain sentences on what the
+guarantee covers and what voids it. Neither holds a key or a time: the same job writes the same
+manifests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The sentences of manifests: what the guarantee covers, and what voids it (macros of ``manifest.jinja``)."""
+"""The sentences of manifests: what the guarantee covers, and what voids it (macros of
+``manifest.jinja``).
+"""
 
 # The macros of a template have no types.
 # pyright: basic

@@ -1,7 +1,7 @@
 """What a user asks of a release: of a file, a frame, a cluster or a pipeline.
 
-`ReleaseOptions` declares, explains and checks every option. The public functions take its fields as keyword
-arguments, which the TypedDicts declare to type checkers.
+`ReleaseOptions` declares, explains and checks every option. The public functions take its fields as
+keyword arguments, which the TypedDicts declare to type checkers.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class FileOptions:
 
 
 class FileKeywords(TypedDict, total=False):
-    """The fields of `ReleaseOptions` for files: the keys and row numbers of a file are matters of its job."""
+    """The fields of `ReleaseOptions` for files: the keys and row numbers of a file are matters of
+    its job.
+    """
 
     columns: Mapping[str, str] | None
     identity: ColumnNames | None
@@ -95,21 +97,23 @@ class ReleaseOptions:
     columns : mapping, optional
         The table's name of a column of a channel where it has another one there.
     key : draws.Key, or path of a key file, optional
-        The secret that fixes the draws. Without key and ledger a new key is used and forgotten: another call would be
-        a second, independent release of the same records, which tells more than the budget.
+        The secret that fixes the draws. Without key and ledger a new key is used and forgotten:
+        another call would be a second, independent release of the same records, which tells more
+        than the budget.
     ledger : path, optional
-        The ledger of releases, made with a key of its own if there is none. It gives the same records the draws that
-        `apply` gives them, and refuses to draw them a second time.
+        The ledger of releases, made with a key of its own if there is none. It gives the same
+        records the draws that `apply` gives them, and refuses to draw them a second time.
     identity : str or sequence of str, optional
         Columns of integers or text that identify a record. By default its row number does.
     row_numbers : str, optional
         Column with the row number of each record, counted from 0, in any order.
     form : {"label", "posterior-draw", "representative", "within"}
-        The label of Y, or a value of X drawn from P(X|Y) under the table. For a column in bins also the median of
-        what Y stands for, or one of the table's numbers in the bin drawn (of Y itself where Y is a bin).
+        The label of Y, or a value of X drawn from P(X|Y) under the table. For a column in bins also
+        the median of what Y stands for, or one of the table's numbers in the bin drawn (of Y itself
+        where Y is a bin).
     into : str, or sequence of str, optional
-        Names of columns to add at the end, and X stays (then the table is no release). For several channels one
-        name, or sequence of names, each.
+        Names of columns to add at the end, and X stays (then the table is no release). For several
+        channels one name, or sequence of names, each.
     policy : Policy, optional
         What to do with unknown symbols and missing cells; by default both are refused.
     keep_sensitive : bool
@@ -119,15 +123,16 @@ class ReleaseOptions:
     drop : str or sequence of str
         Columns that are left out of the output.
     keep : str or sequence of str
-        Columns that stay although they are called like the useful or a sensitive column, or stand for it in the data.
+        Columns that stay although they are called like the useful or a sensitive column, or stand
+        for it in the data.
     shuffle : bool
         Whether the records are put in random order, which is fixed by the key and the data.
     keep_order : bool
         Whether the records may stay in an order that tells of the useful column.
     changed : {"refuse", "keep", "redraw"}
-        With a ledger and an identity: what becomes of a record whose symbol has changed since it was released. It is
-        an error; or its old output is released again; or it is drawn anew, independently, which adds to what its
-        releases tell (a warning says at most how much).
+        With a ledger and an identity: what becomes of a record whose symbol has changed since it
+        was released. It is an error; or its old output is released again; or it is drawn anew,
+        independently, which adds to what its releases tell (a warning says at most how much).
     fresh_draw : bool
         With a ledger: whether records that were released before are drawn anew.
     insecure_seed : int, optional
@@ -209,7 +214,8 @@ class ReleaseOptions:
         """Refuse options of identified records that contradict each other."""
         if self.identity and self.row_numbers is not None:
             raise InputError(
-                "identity and row_numbers both identify records; give one of them (a job keeps to one)"
+                "identity and row_numbers both identify records; give one of them (a job keeps to "
+                "one)"
             )
         if self.changed != REFUSE and not self.identity:
             raise InputError(
@@ -232,8 +238,8 @@ class ReleaseOptions:
             )
         if self.row_numbers is not None:
             raise InputError(
-                "a ledger knows the same data by their order or by identity; give the column as identity, in place of "
-                "row_numbers"
+                "a ledger knows the same data by their order or by identity; give the column as "
+                "identity, in place of row_numbers"
             )
 
     @property

@@ -23,8 +23,8 @@ from mechdesign.release.sampling import Releasable
 class History(NamedTuple):
     """The releases of the records of a file.
 
-    `share` is the share of its records that were in them; `budget` the joint budget of all draws, None where there are
-    none or it is not known; `sentence` says what all of them tell together.
+    `share` is the share of its records that were in them; `budget` the joint budget of all draws,
+    None where there are none or it is not known; `sentence` says what all of them tell together.
     """
 
     share: float

@@ -20,8 +20,9 @@ from mechdesign.release.draws import Key
 class ProvisionalLedger(Ledger):
     """A ledger that takes back what was entered, unless the releases are published.
 
-    Files in the folder `stage` are known by the names that they get in `final`, and are withdrawn unless `entered` is
-    cleared. In a rehearsal nothing is entered: where a release would be, `Rehearsed` is raised.
+    Files in the folder `stage` are known by the names that they get in `final`, and are withdrawn
+    unless `entered` is cleared. In a rehearsal nothing is entered: where a release would be,
+    `Rehearsed` is raised.
     """
 
     def __init__(
@@ -68,7 +69,9 @@ class ProvisionalLedger(Ledger):
         self._continued.add(new.id)
 
     def withdraw(self) -> None:
-        """Forget what was entered, unless others have released something since, who may rely on it."""
+        """Forget what was entered, unless others have released something since, who may rely on
+        it.
+        """
         if not self.entered:
             return
         # An error is being raised already, and an entry too many does no harm.

@@ -1,8 +1,9 @@
-"""What a release does to a table: a `Recipe`, and the `Drawer` that carries it out on the parts of one.
+"""What a release does to a table: a `Recipe`, and the `Drawer` that carries it out on the parts of
+one.
 
 Channels implement both here; anything else that releases columns implements them above this package
-and offers ``recipe(options)``. The parts of a table may be batches of a file, partitions of a cluster
-or a whole frame: each record gets the same output.
+and offers ``recipe(options)``. The parts of a table may be batches of a file, partitions of a
+cluster or a whole frame: each record gets the same output.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -32,11 +33,15 @@ Frame = TypeVar("Frame")
 Codes = NDArray[np.integer[Any]]
 
 Place = tuple[int, int]
-"""A released column: the number of its releasable, and its number among the columns that this one releases."""
+"""A released column: the number of its releasable, and its number among the columns that this one
+releases.
+"""
 
 
 class BadRecord(InputError):
-    """A record that cannot be released, at `position` of the part at hand; `what` is wrong with it."""
+    """A record that cannot be released, at `position` of the part at hand; `what` is wrong with
+    it.
+    """
 
     def __init__(self, position: int, what: str, name: str) -> None:
         super().__init__(f"{name}: {what}")
@@ -51,7 +56,9 @@ class BadRecord(InputError):
 
 @dataclass(frozen=True)
 class DrawnColumn:
-    """A released column: the text of record i is ``labels[codes[i]]``; the labels are all different."""
+    """A released column: the text of record i is ``labels[codes[i]]``; the labels are all
+    different.
+    """
 
     codes: Codes
     labels: tuple[str, ...]
@@ -120,7 +127,8 @@ class Recipe(ABC):
 
     @abstractmethod
     def for_lazy_table(self, header: Sequence[Any]) -> Recipe:
-        """The recipe for a table that is computed several times, and must come out the same each time.
+        """The recipe for a table that is computed several times, and must come out the same each
+        time.
 
         Raises
         ------
@@ -137,7 +145,8 @@ class Recipe(ABC):
     ) -> tuple[Frame, tuple[str, ...]]:
         """What `release` makes of a whole table with a drawer, and notices for the user.
 
-        The release is entered in the ledger of the options, if there is one; `content` hashes the records.
+        The release is entered in the ledger of the options, if there is one; `content` hashes the
+        records.
 
         Raises
         ------
@@ -186,7 +195,9 @@ class Drawer(ABC):
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
     ) -> dict[Place, DrawnColumn]:
-        """The released columns of a part of `count` records; `column` gives its columns by their number."""
+        """The released columns of a part of `count` records; `column` gives its columns by their
+        number.
+        """
 
     @abstractmethod
     def count(self, column: Callable[[int], Any], times: Integers) -> None:
@@ -194,7 +205,9 @@ class Drawer(ABC):
 
     @abstractmethod
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
-        """The arrow type of a released column; None for labels. `type_of` gives that of an input column."""
+        """The arrow type of a released column; None for labels. `type_of` gives that of an input
+        column.
+        """
 
     @abstractmethod
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:

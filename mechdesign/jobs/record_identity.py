@@ -1,4 +1,6 @@
-"""What identifies the records of a part of a table: their place, a column of row numbers, or identifiers."""
+"""What identifies the records of a part of a table: their place, a column of row numbers, or
+identifiers.
+"""
 
 # pyarrow and narwhals tell too little of their types for the strict mode.
 # pyright: basic
@@ -66,8 +68,8 @@ def _identifiers(column: Any, name: str) -> Any:
         texts = cells.expanded()
         if cells.is_float:
             raise InputError(
-                f"the column {quoted(name)} holds floats, which have more than one text and identify nothing; turn "
-                "them into integers or text"
+                f"the column {quoted(name)} holds floats, which have more than one text and "
+                "identify nothing; turn them into integers or text"
             )
     # An arrow scalar: for "" itself pyarrow would load pandas.
     texts = texts.fill_null(arrow_texts([""])[0])
@@ -98,7 +100,8 @@ def _numbered(column: Any, name: str) -> NumberedRecords:
         if series.dtype.is_integer():
             fault = "gaps"
         raise InputError(
-            f"the column {quoted(name)} must hold an integer for every record, its row number, and it holds {fault}"
+            f"the column {quoted(name)} must hold an integer for every record, its row number, and "
+            f"it holds {fault}"
         )
     # By way of arrow: to_numpy would load pandas.
     records = NumberedRecords(integers_of(series.to_arrow()))
@@ -107,7 +110,7 @@ def _numbered(column: Any, name: str) -> NumberedRecords:
         values, times = np.unique(records.numbers, return_counts=True)
         if times.max() > 1:
             raise InputError(
-                f"the column {quoted(name)} gives the row number {values[np.argmax(times > 1)]} to two records, whose "
-                "draws would depend on each other"
+                f"the column {quoted(name)} gives the row number {values[np.argmax(times > 1)]} to "
+                "two records, whose draws would depend on each other"
             )
     return records

@@ -1,4 +1,6 @@
-"""Release a data file: one output for each record, everything else as it was, all of it or nothing."""
+"""Release a data file: one output for each record, everything else as it was, all of it or
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def keep_apart(
         place = real_path(output)
         if begins(place, TAG.encode()):
             raise InputError(
-                f"{os.fspath(output)} holds the key of a job, which is never overwritten; name another"
+                f"{os.fspath(output)} holds the key of a job, which is never overwritten; name "
+                "another"
             )
         for description, path in vital:
             same = real_path(path) in (place, part_of(place))
@@ -47,8 +50,8 @@ def keep_apart(
                 same = place.samefile(path)
             if same:
                 raise InputError(
-                    f"{os.fspath(output)} would overwrite {description} {os.fspath(path)}, which is still needed; "
-                    "give another name"
+                    f"{os.fspath(output)} would overwrite {description} {os.fspath(path)}, which "
+                    "is still needed; give another name"
                 )
 
 
@@ -73,33 +76,37 @@ def sanitise_file(
 ) -> Released:
     """Write `source` with the useful columns replaced by draws of their channels.
 
-    Records keep their order. In a CSV the other cells keep their text and their quotes; in Parquet the other columns
-    keep their types, values and nulls. The label of Y, a text, takes the place and the name of X. For crossed columns
-    it takes the place of the first of the channel's columns, under their names joined with commas, and the other
-    ones are left out. The target is complete or not there at all.
+    Records keep their order. In a CSV the other cells keep their text and their quotes; in Parquet
+    the other columns keep their types, values and nulls. The label of Y, a text, takes the place
+    and the name of X. For crossed columns it takes the place of the first of the channel's columns,
+    under their names joined with commas, and the other ones are left out. The target is complete or
+    not there at all.
 
     Parameters
     ----------
     channel : Channel, or several; or a MechanismFile for single records
     source, target : path
-        CSV (as it is, or compressed with gzip or Zstandard) or Parquet, recognised by its first bytes. The target is
-        of the same kind unless `format` says otherwise. A CSV target is compressed if its name ends in .gz or .zst.
-        ``-`` is standard input or output.
+        CSV (as it is, or compressed with gzip or Zstandard) or Parquet, recognised by its first
+        bytes. The target is of the same kind unless `format` says otherwise. A CSV target is
+        compressed if its name ends in .gz or .zst. ``-`` is standard input or output.
     text : TextOptions, optional
         Delimiter, quote and encoding of a CSV.
     compression : 'gzip' or 'zstd', optional
         Of a CSV target, whatever its name.
     format : 'csv' or 'parquet', optional
-        What the target is. All cells of a CSV are text in Parquet; those of Parquet are written in a CSV as channels
-        see them: types, metadata, and what tells a null from an empty text, are lost.
+        What the target is. All cells of a CSV are text in Parquet; those of Parquet are written in
+        a CSV as channels see them: types, metadata, and what tells a null from an empty text, are
+        lost.
     ledger : path, optional
-        The ledger, made with its key if there is none: the same data get the same draws whenever they are released,
-        and are not drawn a second time. Without it the key is forgotten, and another run draws again.
+        The ledger, made with its key if there is none: the same data get the same draws whenever
+        they are released, and are not drawn a second time. Without it the key is forgotten, and
+        another run draws again.
     manifest, internal_manifest, codebook : path, optional
-        Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
+        Further files to write with the output: what may go with it; what must stay inside; what the
+        labels mean.
     channel_files : sequence of paths
-        The files that the channels were read from: their hashes go into the internal manifest, their places into the
-        ledger.
+        The files that the channels were read from: their hashes go into the internal manifest,
+        their places into the ledger.
     force : bool
         Whether existing files are replaced.
     strict : bool
@@ -109,8 +116,9 @@ def sanitise_file(
     progress : Progress, optional
         Called with the bytes read; the input is read twice.
     **options : fields of `ReleaseOptions`
-        columns, identity, form, into, policy, keep_sensitive, correlated, drop, keep, shuffle, keep_order, changed,
-        fresh_draw, insecure_seed; explained in ``help(mechdesign.jobs.options.ReleaseOptions)``.
+        columns, identity, form, into, policy, keep_sensitive, correlated, drop, keep, shuffle,
+        keep_order, changed, fresh_draw, insecure_seed; explained in
+        ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Returns
     -------
@@ -119,8 +127,8 @@ def sanitise_file(
     Raises
     ------
     InputError
-        Naming file and line, column or symbol: what is missing or unknown, would stay though sensitive, cannot be
-        written, would be drawn a second time, or changes meanwhile.
+        Naming file and line, column or symbol: what is missing or unknown, would stay though
+        sensitive, cannot be written, would be drawn a second time, or changes meanwhile.
     """
     book = ledger
     if isinstance(ledger, Ledger):

@@ -22,7 +22,8 @@ class SharedReleases:
 def is_same(entry: Entry, content: Content, file: str | None) -> bool:
     """Whether a release was of these very records, in whatever order.
 
-    Releases that were carried over from before ledgers are known by the hash of their bytes, `file`, alone.
+    Releases that were carried over from before ledgers are known by the hash of their bytes,
+    `file`, alone.
     """
     if entry.unordered == content.unordered:
         return True

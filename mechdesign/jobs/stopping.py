@@ -1,4 +1,6 @@
-"""Being asked to stop: a program leaves in good order, and not between two renames that belong together."""
+"""Being asked to stop: a program leaves in good order, and not between two renames that belong
+together.
+"""
 
 from __future__ import annotations
 
@@ -73,9 +75,9 @@ class _StopHandler:
 def stoppable() -> Generator[None]:
     """Turn the signals that ask to stop into `Stopped`, so that everything open is cleared away.
 
-    Ctrl-C stays a `KeyboardInterrupt`, which every program handles already. For programs: libraries leave the signals
-    of their host alone. Signals that the caller ignores (``nohup``) stay ignored. Does nothing outside of the main
-    thread, where Python runs no handlers.
+    Ctrl-C stays a `KeyboardInterrupt`, which every program handles already. For programs: libraries
+    leave the signals of their host alone. Signals that the caller ignores (``nohup``) stay ignored.
+    Does nothing outside of the main thread, where Python runs no handlers.
     """
     with _handled_by(_StopHandler()):
         yield
@@ -85,8 +87,8 @@ def stoppable() -> Generator[None]:
 def uninterrupted(*, last: bool = True) -> Generator[None]:
     """Put signals off until the end of a short section.
 
-    The caller's handlers get them then. Within `stoppable`, if the section is the `last` one of the work, they are
-    dropped, and so are all that come after it: there is nothing left to stop.
+    The caller's handlers get them then. Within `stoppable`, if the section is the `last` one of the
+    work, they are dropped, and so are all that come after it: there is nothing left to stop.
     """
     late: list[tuple[int, FrameType | None]] = []
 
@@ -116,7 +118,9 @@ def keep_stoppable() -> None:
 
 @contextmanager
 def _handled_by(handler: Any) -> Generator[dict[int, Any]]:
-    """Handle the signals that ask to stop; gives the handlers that were there before, and puts them back."""
+    """Handle the signals that ask to stop; gives the handlers that were there before, and puts
+    them back.
+    """
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for signum in ASKED:

@@ -1,7 +1,9 @@
-"""An output file with the files that belong to it: all of them complete, or none under its final name.
+"""An output file with the files that belong to it: all of them complete, or none under its final
+name.
 
-The temporary file ``.NAME.part`` is both the place to write to and the lock of the target, so that two jobs never
-write one output, and a job that was killed leaves nothing that the next one would not take over.
+The temporary file ``.NAME.part`` is both the place to write to and the lock of the target, so that
+two jobs never write one output, and a job that was killed leaves nothing that the next one would
+not take over.
 """
 
 from __future__ import annotations
@@ -33,14 +35,17 @@ from mechdesign.formats.urls import Remote, is_url
 from mechdesign.jobs.stopping import CutOff, Stopped, uninterrupted
 
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-"""Errors that only writing can cause: no room, a quota, a limit on sizes, a file system that is read-only."""
+"""Errors that only writing can cause: no room, a quota, a limit on sizes, a file system that is
+read-only.
+"""
 
 
 class Target:
     """``with Target(path) as target:`` write to `target.part`, then call `target.commit`.
 
-    Leaving the block in any other way removes the temporary files and leaves what was there before. Standard output
-    and URLs get the bytes in one go, when all is well and complete; a URL before the sides have their names.
+    Leaving the block in any other way removes the temporary files and leaves what was there before.
+    Standard output and URLs get the bytes in one go, when all is well and complete; a URL before
+    the sides have their names.
 
     Parameters
     ----------
@@ -49,7 +54,8 @@ class Target:
     force : bool
         Whether existing files are replaced.
     sources : sequence of paths
-        The files that the output is made from: never replaced, and whoever cannot read them cannot read the output.
+        The files that the output is made from: never replaced, and whoever cannot read them cannot
+        read the output.
     sides : sequence of paths
         Further files to write with the output.
     private : sequence of paths
@@ -118,7 +124,9 @@ class Target:
         return self._sides[Path(side)]
 
     def seal(self) -> str:
-        """SHA-256 of what has been written, which is on disk when this returns; write no more after it."""
+        """SHA-256 of what has been written, which is on disk when this returns; write no more
+        after it.
+        """
         with self._refusals(), open(self.part, "rb+", buffering=0) as stream:
             os.fsync(stream.fileno())
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -188,7 +196,9 @@ class Target:
             sync_folder(self._path.parent)
 
     def _deliver(self) -> None:
-        """Send the output to standard output; its reader may take its time, so this can be interrupted."""
+        """Send the output to standard output; its reader may take its time, so this can be
+        interrupted.
+        """
         sys.stdout.flush()
         sink = sys.stdout.fileno()
         try:
@@ -251,7 +261,9 @@ class Target:
             os.fchmod(descriptor, self._mode_of(part, descriptor))
 
     def _mode_of(self, part: Path, descriptor: int) -> int:
-        """The permissions of an output: whoever cannot read the input cannot read what is made from it."""
+        """The permissions of an output: whoever cannot read the input cannot read what is made
+        from it.
+        """
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         for source in self._sources:
             status = os.stat(source)

@@ -1,4 +1,6 @@
-"""The pass over the data: every batch of the source, with its released columns, goes to the output."""
+"""The pass over the data: every batch of the source, with its released columns, goes to the
+output.
+"""
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic
@@ -116,7 +118,9 @@ def write_release(
 
 
 class _ReleasedColumns:
-    """Draws the released columns of every batch, and has them in arrays of the types of the output."""
+    """Draws the released columns of every batch, and has them in arrays of the types of the
+    output.
+    """
 
     def __init__(self, drawer: Drawer, table: Source, format: FileFormat) -> None:
         self._drawer = drawer

@@ -1,4 +1,6 @@
-"""Before a release: what each other column of a file says about the useful and the sensitive ones."""
+"""Before a release: what each other column of a file says about the useful and the sensitive
+ones.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,20 @@ from mechdesign.leaks.evidence import Crossing
 from mechdesign.release.sampling import Releasable
 
 VALUES = 1 << 16
-"""Different values from which on a column is not looked at any more: it names individuals, or has to be coarser."""
+"""Different values from which on a column is not looked at any more: it names individuals, or has
+to be coarser.
+"""
 
 
 @dataclass(frozen=True)
 class Tells:
     """What a column says about another one, in the records of the file.
 
-    `lift` is the largest P(symbol | value) / P(symbol), among values of at least two records (None where there is
-    none). `pinned` is the share of records whose value comes again and has one symbol alone; `guessed` that of the
-    records whose symbol is right when it is guessed from the others with their value, `alone` without it.
-    `stands_for` says whether `apply` would refuse to keep the column.
+    `lift` is the largest P(symbol | value) / P(symbol), among values of at least two records (None
+    where there is none). `pinned` is the share of records whose value comes again and has one
+    symbol alone; `guessed` that of the records whose symbol is right when it is guessed from the
+    others with their value, `alone` without it. `stands_for` says whether `apply` would refuse to
+    keep the column.
     """
 
     lift: float | None
@@ -52,7 +57,9 @@ class Tells:
 
 @dataclass(frozen=True)
 class ColumnTells:
-    """A column, how many different values it has (None: too many to look at), and what it says of others."""
+    """A column, how many different values it has (None: too many to look at), and what it says of
+    others.
+    """
 
     column: str
     values: int | None
@@ -96,14 +103,16 @@ def inspect_file(
     columns: Mapping[str, str] | None = None,
     text: TextOptions | None = None,
 ) -> Inspection:
-    """Measure what each other column of a file says about the useful columns of a channel, and the `sensitive` ones.
+    """Measure what each other column of a file says about the useful columns of a channel, and the
+    `sensitive` ones.
 
-    These are by default those of the channel that the file has; `columns` maps the channel's names to the file's.
-    Raises InputError if the file cannot be read, or has no such column.
+    These are by default those of the channel that the file has; `columns` maps the channel's names
+    to the file's. Raises InputError if the file cannot be read, or has no such column.
     """
     if columns is not None and not isinstance(columns, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
-            f"columns ({quoted(columns)}) must be a mapping from the channel's names of columns to the table's"
+            f"columns ({quoted(columns)}) must be a mapping from the channel's names of columns to "
+            "the table's"
         )
     renamed = dict(columns or {})
     with open_source(source, text) as table:

@@ -1,4 +1,6 @@
-"""Releases of ranges in the ledger, which adds up what all releases of a column of the same records tell."""
+"""Releases of ranges in the ledger, which adds up what all releases of a column of the same
+records tell.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""A mechanism for single records as a recipe: the middle of a cell of numbers in the place of each number.
+"""A mechanism for single records as a recipe: the middle of a cell of numbers in the place of each
+number.
 
-Nothing is drawn, so that no key and no identity is needed. That an answer tells little of one value supposes that the
-place of its record tells nothing of it: a file that is sorted by its numbers is refused.
+Nothing is drawn, so that no key and no identity is needed. That an answer tells little of one value
+supposes that the place of its record tells nothing of it: a file that is sorted by its numbers is
+refused.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -43,7 +45,9 @@ from mechdesign.release.policies import REFUSE
 
 @dataclass(frozen=True, kw_only=True)
 class NumbersRecipe(FileRecipe):
-    """A mechanism for single records with what a user asks for; `tally` adds up several releases together."""
+    """A mechanism for single records with what a user asks for; `tally` adds up several releases
+    together.
+    """
 
     draws: ClassVar[bool] = False
 
@@ -61,8 +65,8 @@ class NumbersRecipe(FileRecipe):
         """
         if mechanism.query != "identity":
             raise InputError(
-                f"this mechanism answers for groups ({mechanism.query}), and releases no column of single records; "
-                "apply it to a whole table (`apply`, or answer_groups)"
+                f"this mechanism answers for groups ({mechanism.query}), and releases no column of "
+                "single records; apply it to a whole table (`apply`, or answer_groups)"
             )
         plain = ReleaseOptions()
         of_draws = {
@@ -113,7 +117,8 @@ class NumbersRecipe(FileRecipe):
         """A mechanism file is all that goes with a release of numbers."""
         if sides.codebook is not None or sides.internal is not None:
             raise InputError(
-                "a mechanism has neither codebook nor internal manifest: its file tells all (--manifest)"
+                "a mechanism has neither codebook nor internal manifest: its file tells all "
+                "(--manifest)"
             )
 
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Quantised:
@@ -194,7 +199,8 @@ class NumbersRecipe(FileRecipe):
         """The recipe itself: what draws nothing comes out the same each time."""
         if self.options.ledger is not None:
             raise InputError(
-                "a ledger adds up what is told of records, and sees none of a lazy table: leave it out"
+                "a ledger adds up what is told of records, and sees none of a lazy table: leave "
+                "it out"
             )
         return self
 
@@ -204,7 +210,9 @@ class NumbersRecipe(FileRecipe):
         release: Callable[[Drawer], Frame],
         content: Callable[[RowHasher], Content],
     ) -> tuple[Frame, tuple[str, ...]]:
-        """What `release` makes of a whole table, entered in the ledger of the options, if there is one."""
+        """What `release` makes of a whole table, entered in the ledger of the options, if there
+        is one.
+        """
         drawer = self.drawer(header)
         released = release(drawer)
         result = drawer.result(None)
@@ -217,8 +225,8 @@ class NumbersRecipe(FileRecipe):
         if result.releases == 1:
             return released, ()
         notice = (
-            f"all {result.releases} releases of {quoted(result.column)} of these records together tell at most "
-            f"{at_most(result.releases_epsilon or 0)} bits of one individual"
+            f"all {result.releases} releases of {quoted(result.column)} of these records together "
+            f"tell at most {at_most(result.releases_epsilon or 0)} bits of one individual"
         )
         return released, (notice,)
 
@@ -247,7 +255,9 @@ class Sorted:
             self._counts.update(values.tolist())
 
     def evidence(self) -> float:
-        """The logarithm of an e-value against a random order: of all arrangements two at most are sorted."""
+        """The logarithm of an e-value against a random order: of all arrangements two at most are
+        sorted.
+        """
         ties = sum(math.lgamma(times + 1) for times in self._counts.values())
         found = math.lgamma(self._counts.total() + 1) - ties - math.log(2)
         return found if self._up or self._down else -math.inf
@@ -300,7 +310,9 @@ class NumbersDrawer(Drawer):
         return pa.float64()
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
-        """The columns that are wanted as codes, and those that are read only: numbers that are stored as such."""
+        """The columns that are wanted as codes, and those that are read only: numbers that are
+        stored as such.
+        """
         people, column = (
             [self.header[at] for at in self.plan.identity],
             self.tally.column,
