@@ -9,7 +9,7 @@ double that is provably on one side of the number, and mostly the nearest such d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from threading import Lock
@@ -61,6 +61,35 @@ def log_at_most(factor: Fraction) -> float:
 
     # The logarithm of a rational number other than 1 is never a double.
     return -double_above(lambda: -arb(fmpq(factor.numerator, factor.denominator)).log())
+
+
+def log2_above(ratio: Fraction) -> float:
+    """The smallest double at or above log2 of a positive number, exact for a power of two."""
+    from flint import arb
+
+    top, bottom = ratio.as_integer_ratio()
+    power = top.bit_length() - bottom.bit_length()
+    if ratio == Fraction(2) ** power:
+        return float(power)
+    return double_above(lambda: (arb(top) / bottom).log() / arb.const_log2())
+
+
+LARGEST_PRODUCT = 10_000
+"""Bits up to which a product is computed exactly; larger ones have thousands of digits."""
+
+
+def log2_of_powers_above(powers: Iterable[tuple[int, int]]) -> float:
+    """A double at or above log2 of the product of positive integers, each to the power beside it.
+
+    It is the smallest such double up to `LARGEST_PRODUCT` bits, and beyond the sum of the logarithms rounded upwards.
+    """
+    pairs = list(powers)
+    bits = Fraction(0)
+    for base, exponent in pairs:
+        bits += Fraction(log2_above(Fraction(base))) * exponent
+    if bits > LARGEST_PRODUCT:
+        return quotient_above(*bits.as_integer_ratio())
+    return log2_above(Fraction(math.prod(base**exponent for base, exponent in pairs)))
 
 
 def upper(ball: Any) -> float:

@@ -1,4 +1,6 @@
-"""Answers for the groups of a data frame of any kind, of which the columns that are asked for come to this process."""
+"""Answers for the groups of a data frame of any kind, of which the columns that are asked for
+come to this process.
+"""
 
 # pyarrow, polars, duckdb and dask tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
@@ -16,7 +18,7 @@ from mechdesign.formats.parquet import ParquetBatch
 from mechdesign.formats.urls import FRAME
 from mechdesign.frames.eager import all_different
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.past_releases import charged
+from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.mechanism_jobs import Answering
 from mechdesign.nonstochastic.release_answers import Quantised
@@ -31,20 +33,23 @@ def answer_groups(
     equals: str | None = None,
     ledger: PathLike | None = None,
 ) -> tuple[Any, Quantised]:
-    """A mechanism's answers for the groups of a table, as `apply` writes them, and what they promise.
+    """A mechanism's answers for the groups of a table, as `apply` writes them, and what they
+    promise.
 
     Parameters
-    ----------
-    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of polars, DuckDB, Spark or Dask
+    ---------- frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of
+    polars, DuckDB, Spark or Dask
         The answers, a row for each group, are of the same kind as an eager frame, else of pyarrow.
     column, individual : str, optional
-        The column of numbers, if it is called otherwise here, and the one that identifies individuals.
+        The column of numbers, if it is called otherwise here, and the one that identifies
+        individuals.
     equals : str, optional
         For a count: the value of the records that count.
     ledger : path, optional
         Adds up what several releases of the column of these records tell.
 
-    Raises InputError if a column is missing, or a record has no number, or one outside the range that is refused.
+    Raises InputError if a column is missing, or a record has no number, or one outside the range
+    that is refused.
     """
     if mechanism.query == "identity":
         raise InputError(

@@ -12,7 +12,7 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import (
     Discriminator,
@@ -39,6 +39,10 @@ from mechdesign.nonstochastic.domains import (
 from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
+
+if TYPE_CHECKING:
+    from mechdesign.jobs.options import ReleaseOptions
+    from mechdesign.nonstochastic.number_cells import NumbersRecipe
 
 FORMAT = "mechdesign.quantizer"
 VERSION = 1
@@ -250,6 +254,13 @@ class MechanismFile:
             If the path exists (without `overwrite`), is a folder or cannot be written.
         """
         documents.write_document(path, self.document, overwrite=overwrite)
+
+    def recipe(self, options: ReleaseOptions) -> NumbersRecipe:
+        """How a table of single records is released through the mechanism (for `sanitise` and `sanitise_file`)."""
+        # Only releases need the packages of jobs, and those need this module.
+        from mechdesign.nonstochastic.number_cells import NumbersRecipe
+
+        return NumbersRecipe.of(self, options)
 
     @classmethod
     def load(cls, path: PathLike) -> MechanismFile:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,9 @@ from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, Batch, open_source, packing_of
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
-from mechdesign.jobs.folders import opened_ledger, sanitise_path
+from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger, Rehearsed
-from mechdesign.jobs.past_releases import charged
+from mechdesign.jobs.provisional_ledger import opened_ledger
 from mechdesign.jobs.target import Target
 from mechdesign.nonstochastic.answering import (
     BadCell,
@@ -40,6 +40,7 @@ from mechdesign.nonstochastic.answering import (
 )
 from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.nonstochastic.dividing import largest_answers
+from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, Outside, ranks_of
 from mechdesign.nonstochastic.release_answers import Quantised, Tally
 from mechdesign.nonstochastic.sizes import released_number
@@ -132,13 +133,15 @@ def release_table(
             "identity": None if individual is None else [individual],
             "ledger": asked.get("ledger"),
         }
-        return sanitise_path(made, source, target, **how, **asked.get("records", {}))
+        result = sanitise_path(made, source, target, **how, **asked.get("records", {}))
+        # The result of the recipe of a mechanism.
+        return cast("Quantised", result)
     if any(
-        value not in (None, False, 1, ()) for value in asked.get("records", {}).values()
+        value not in (None, False, ()) for value in asked.get("records", {}).values()
     ):
         raise InputError(
             f"the {query} releases an answer for each group, and no records: leave out --add, --drop, --keep, "
-            "--keep-order, --shuffle, --format, --escape-formulas, --jobs"
+            "--keep-order, --shuffle, --format, --escape-formulas"
         )
     with ExitStack() as stack:
         table: Any

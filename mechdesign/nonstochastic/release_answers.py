@@ -24,7 +24,8 @@ _SUMS = ("records", "answers", "beyond", "moved", "errors", "amount")
 class Quantised:
     """What a mechanism released.
 
-    The ledger knows so many `releases` of the column of these records, of `releases_epsilon` bits in all.
+    The ledger knows so many `releases` of the column of these records, of `releases_epsilon` bits
+    in all.
     """
 
     records: int
@@ -44,9 +45,23 @@ class Quantised:
     releases: int = 1
     releases_epsilon: float | None = None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The released columns."""
+        return (self.column,)
+
+    @property
+    def already(self) -> bool:
+        """Whether an earlier run had written all of it: nothing is drawn, and every run writes
+        anew.
+        """
+        return False
+
 
 class Tally:
-    """The values of a release moved into the range of its mechanism, its thresholds, and its errors, added up."""
+    """The values of a release moved into the range of its mechanism, its thresholds, and its
+    errors, added up.
+    """
 
     def __init__(self, mechanism: MechanismFile, column: str) -> None:
         self.mechanism, self.column = mechanism, column
@@ -63,7 +78,9 @@ class Tally:
         """Who has which records, where each of them is an answer."""
         self.sized = {m.individuals: m for m in mechanism.mechanisms}
         self.largest: dict[int, int] | None = None
-        """The answers by size of group of whoever spends most, where sizes have budgets of their own."""
+        """The answers by size of group of whoever spends most, where sizes have budgets of their
+        own.
+        """
         self.fresh = not mechanism.mechanisms
         self._used: set[int] = set()
         self._new: list[int] = []
@@ -72,7 +89,8 @@ class Tally:
     def inside(
         self, numbers: Numbers
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-        """The distinct values, moved into the range, and which records lie outside where that is told apart.
+        """The distinct values, moved into the range, and which records lie outside where that is
+        told apart.
 
         Raises BadCell where none may.
         """
@@ -95,7 +113,8 @@ class Tally:
                     where = f"is none of the {self._members.size:,} of the domain"
                 raise BadCell(
                     int(outside.argmax()),
-                    f"the value {where}; clip, mark or drop such values (--outside), or design with a wider range",
+                    f"the value {where}; clip, mark or drop such values (--outside), or design "
+                    "with a wider range",
                 )
             self.beyond += int(np.count_nonzero(outside))
             told = outside if self.mechanism.outside in TOLD else None
@@ -115,7 +134,9 @@ class Tally:
         self.worst_error = max(self.worst_error, float(errors.max(initial=0.0)))
 
     def quantizer(self, size: int) -> Quantizer:
-        """The thresholds for groups of this size, laid out by the rule of the file where it has none."""
+        """The thresholds for groups of this size, laid out by the rule of the file where it has
+        none.
+        """
         self._used.add(size)
         if size not in self.sized:
             self.sized[size] = sized_quantizer(self.mechanism, size, self._told)
@@ -123,7 +144,9 @@ class Tally:
         return self.sized[size].quantizer
 
     def add(self, other: Tally) -> None:
-        """Add another release through the same thresholds; `people` are added up record by record."""
+        """Add another release through the same thresholds; `people` are added up record by
+        record.
+        """
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.worst_error = max(self.worst_error, other.worst_error)
@@ -131,7 +154,9 @@ class Tally:
         self.sized |= other.sized
 
     def result(self, sha256: str | None, answers_each: int | None = None) -> Quantised:
-        """What was released, with the mechanism that tells of it; by default every record is an answer."""
+        """What was released, with the mechanism that tells of it; by default every record is an
+        answer.
+        """
         answers_each = answers_each or self.people.most_answers(single=True)
         counted = {
             "records": self.records,
@@ -160,12 +185,13 @@ class Tally:
         notices = list(self._told)
         if answers_each is None:
             notices.append(
-                "each record is taken as one individual's; if some have several, budgets add: name the column that "
-                f"identifies them{' with --individual' if self.fresh else ''}"
+                "each record is taken as one individual's; if some have several, budgets add: "
+                f"name the column that identifies them{' with --individual' if self.fresh else ''}"
             )
         if new and not self.fresh:
             notices.append(
-                f"the mechanism had no thresholds for groups of {', '.join(map(str, new[:5]))}"
-                f"{' and others' if len(new) > 5 else ''}; they were laid out and certified by the same rule"
+                "the mechanism had no thresholds for groups of "
+                f"{', '.join(map(str, new[:5]))}{' and others' if len(new) > 5 else ''}; they were "
+                "laid out and certified by the same rule"
             )
         return tuple(notices)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.balls import log2_above
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
@@ -23,7 +24,6 @@ from mechdesign.nonstochastic import information
 from mechdesign.nonstochastic.answering import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.hypothesis import TestingProblem
-from mechdesign.nonstochastic.levels import log2_above
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.policy import reporting_policy
 from mechdesign.nonstochastic.ranges import Indices, JointRange

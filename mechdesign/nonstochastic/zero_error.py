@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.core.balls import precision, upper
+from mechdesign.core.balls import log2_above, precision, upper
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.gaps import solved
 from mechdesign.nonstochastic.information import overlap_partition
-from mechdesign.nonstochastic.levels import log2_above
 from mechdesign.nonstochastic.ranges import JointRange, product
 from solvers.programs.highs import INTEGRALITY, Program, SparseRows, solve_program
 from solvers.programs.theta import theta_matrix
