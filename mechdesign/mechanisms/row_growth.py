@@ -37,6 +37,12 @@ def entropy(masses: Array) -> float:
     return float(-(positive * np.log(positive)).sum())
 
 
+def row_entropies(rows: Array) -> Array:
+    """Entropy (nats) of every row, each of which sums to 1."""
+    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0.0)
+    return -(rows * logs).sum(axis=1)
+
+
 @dataclass(eq=False)
 class Prefix:
     """A node to be: the rows that may lead here, their weights, and the slot that it hangs from."""
@@ -144,7 +150,7 @@ class RowGrowth:
                 place = self._stop(parts, prefix, truth)
             else:
                 place, children = self._expand(
-                    parts, prefix, bounds[prefix.stratum], information, truth
+                    parts, prefix, bounds[prefix.stratum], information, truth, end
                 )
                 for child in children:
                     heapq.heappush(heap, (-child.mass, next(tickets), child))
@@ -173,6 +179,7 @@ class RowGrowth:
         bounds: Sequence[Bounds],
         information: list[float],
         truth: list[Array],
+        end: float,
     ) -> tuple[int, list[Prefix]]:
         """Make the channel of a node; its number within the level, and its children."""
         level, stratum = prefix.level, self.strata[prefix.stratum]
@@ -189,7 +196,7 @@ class RowGrowth:
         columns = joint.sum(axis=0)
         mass = float(columns.sum())
         table = NodeTable(joint / columns / stratum.prior[:, None], columns / mass)
-        rows = self._programs.channel(table, bounds[level])
+        rows = self._programs.channel(table, bounds[level], end)
         used = np.flatnonzero(rows.any(axis=0))
         rows = rows[:, used]
         if self.objective == TRUTH:
@@ -199,10 +206,7 @@ class RowGrowth:
 
         shares = rows / DENOMINATOR
         released = table.masses @ shares
-        within = sum(
-            share * entropy(row)
-            for share, row in zip(table.masses, shares, strict=True)
-        )
+        within = float(table.masses @ row_entropies(shares))
         information[level] += mass * (entropy(released) - within)
         if self.objective == TRUTH:
             moved = mass * table.masses[:, None] * shares

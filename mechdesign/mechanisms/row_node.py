@@ -19,10 +19,13 @@ bound (`row_budgets`). Lifts are convex combinations, so the other outputs stay 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -43,6 +46,10 @@ MOST_REPAIRS = 8
 
 LARGEST_REPAIR = 0.5
 """Weight of repairs beyond which a constant output is the better channel."""
+
+LARGEST_PROGRAM = 600
+"""Symbols of a node up to which the program of least change is solved: it has the square of that many variables (240
+symbols take 0.3 to 2 s)."""
 
 ENVELOPE_GAP, ENVELOPE_SECONDS = 1e-6, 2.0
 """Nats of a node within which its envelope is searched, and the most that one node may take."""
@@ -95,10 +102,13 @@ class NodePrograms:
         self.objective = objective
         self._highs: Any = highs_with({**SHARP, "presolve": "off"})
 
-    def channel(self, table: NodeTable, bounds: Bounds) -> Integers:
+    def channel(
+        self, table: NodeTable, bounds: Bounds, end: float = math.inf
+    ) -> Integers:
         """(n, m) integers over 2^53 whose lifts keep the bounds; m = n with the objective truth.
 
-        Columns without mass are zero. Where no channel is found that keeps the bounds, a single constant output.
+        Columns without mass are zero. Where the solver has no answer before `end` (of `time.perf_counter`), the symbols
+        themselves mixed with the repairs that they need; where that is too much, a single constant output.
         """
         n = len(table.masses)
         own = table.own_lifts()
@@ -108,18 +118,23 @@ class NodePrograms:
         if _keeps(table, identity, reachable(bounds, own, MARGIN / 2)):
             return (identity * DENOMINATOR).astype(np.int64)
         inner = reachable(bounds, own, MARGIN)
-        shares = self._shares(table, inner)
-        if shares is not None:
-            rows = _repaired(table, shares, reachable(bounds, own, MARGIN / 2))
+        shares = self._shares(table, inner, end)
+        for candidate in (shares, identity):
+            if candidate is None:
+                continue
+            rows = _repaired(table, candidate, reachable(bounds, own, MARGIN / 2))
             if rows is not None:
                 return rows
         return self._constant(table)
 
-    def _shares(self, table: NodeTable, bounds: Bounds) -> Array | None:
+    def _shares(self, table: NodeTable, bounds: Bounds, end: float) -> Array | None:
         """W(y|x) in floating point by the objective; None where the solver has no answer."""
+        seconds = end - time.perf_counter()
+        if seconds <= 0.0:
+            return None
         if self.objective == TRUTH:
-            return self._least_change(table, bounds)
-        return self._envelope(table, bounds)
+            return self._least_change(table, bounds, seconds)
+        return self._envelope(table, bounds, seconds)
 
     def _constant(self, table: NodeTable) -> Integers:
         """One output for all: with the objective truth the symbol of the largest mass."""
@@ -130,13 +145,20 @@ class NodePrograms:
         rows[:, int(np.argmax(table.masses))] = DENOMINATOR
         return rows
 
-    def _least_change(self, table: NodeTable, bounds: Bounds) -> Array | None:
+    def _least_change(
+        self, table: NodeTable, bounds: Bounds, seconds: float = math.inf
+    ) -> Array | None:
         """W(y|x) of least mass off the diagonal, by the dual simplex method of HiGHS."""
         import highspy
 
+        if len(table.masses) > LARGEST_PROGRAM:
+            return None
         program = least_change_program(table, bounds)
         highs = self._highs
         highs.passModel(program)
+        # HiGHS counts the time of all runs of one object together.
+        limit = min(highs.getRunTime() + seconds, highspy.kHighsInf)
+        highs.setOptionValue("time_limit", limit)
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
@@ -144,14 +166,16 @@ class NodePrograms:
         values = np.array(highs.getSolution().col_value)[: n * n]
         return values.reshape(n, n)
 
-    def _envelope(self, table: NodeTable, bounds: Bounds) -> Array | None:
+    def _envelope(
+        self, table: NodeTable, bounds: Bounds, seconds: float
+    ) -> Array | None:
         """W(y|x) of most information: a decomposition of p into posteriors of least entropy."""
         try:
             found = lower_envelope(
                 lift_polytope(table.lifts, bounds),
                 table.masses,
                 gap=ENVELOPE_GAP,
-                time_limit=ENVELOPE_SECONDS,
+                time_limit=min(ENVELOPE_SECONDS, seconds),
             )
         except SolverError:
             return None
@@ -188,6 +212,36 @@ def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Where the entries of the program stand: it depends on nothing but the sizes.
+
+    `x` and `y` are the symbol and the output of each of the first n^2 variables, `starts` and `indices` the columns.
+    """
+
+    x: Integers
+    y: Integers
+    starts: NDArray[np.int32]
+    indices: NDArray[np.int32]
+
+
+@lru_cache(maxsize=64)
+def _pattern(n: int, m: int, has_ratio: bool) -> Pattern:
+    """The pattern for n symbols and m rows of each output."""
+    x = np.repeat(np.arange(n), n)
+    y = np.tile(np.arange(n), n)
+    index = np.empty((n * n, 1 + m), dtype=np.int32)
+    index[:, 0] = x
+    index[:, 1:] = n + y[:, None] * m + np.arange(m)
+    indices = index.ravel()
+    starts = np.arange(n * n + 1) * (1 + m)
+    if has_ratio:
+        more = n + np.arange(n)[:, None] * m + np.arange(m)
+        indices = np.concatenate([indices, more.ravel().astype(np.int32)])
+        starts = np.concatenate([starts, starts[-1] + np.arange(1, n + 1) * m])
+    return Pattern(x, y, starts.astype(np.int32), indices)
+
+
 def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     """The linear program of least change as HiGHS takes it.
 
@@ -216,30 +270,23 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     auxiliary = np.concatenate(weights)
     m = len(matrix)
 
-    x = np.repeat(np.arange(n), n)
-    y = np.tile(np.arange(n), n)
-    index = np.empty((n * n, 1 + m), dtype=np.int32)
+    pattern = _pattern(n, m, has_ratio)
+    x = pattern.x
     value = np.empty((n * n, 1 + m))
-    index[:, 0] = x
     value[:, 0] = 1.0
-    index[:, 1:] = n + y[:, None] * m + np.arange(m)
-    value[:, 1:] = (p[x] / p[y])[:, None] * matrix[:, x].T
-    columns = n * n
-    starts = np.arange(columns + 1) * (1 + m)
-    indices = index.ravel()
+    value[:, 1:] = (p[x] / p[pattern.y])[:, None] * matrix.T[x]
     values = value.ravel()
+    columns = n * n
     if has_ratio:
         columns += n
-        more = n + np.arange(n)[:, None] * m + np.arange(m)
-        indices = np.concatenate([indices, more.ravel().astype(np.int32)])
         values = np.concatenate([values, np.tile(auxiliary, n)])
-        starts = np.concatenate([starts, starts[-1] + np.arange(1, n + 1) * m])
 
     program = highspy.HighsLp()
     program.num_col_ = columns
     program.num_row_ = n + n * m
     cost = np.zeros(columns)
-    cost[: n * n] = np.where(x == y, 0.0, p[x])
+    cost[: n * n] = p[x]
+    cost[: n * n : n + 1] = 0.0
     program.col_cost_ = cost
     program.col_lower_ = np.zeros(columns)
     program.col_upper_ = np.full(columns, highspy.kHighsInf)
@@ -248,8 +295,8 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     )
     program.row_upper_ = np.concatenate([np.ones(n), np.zeros(n * m)])
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_ = starts.astype(np.int32)
-    program.a_matrix_.index_ = indices
+    program.a_matrix_.start_ = pattern.starts
+    program.a_matrix_.index_ = pattern.indices
     program.a_matrix_.value_ = values
     return program
 
