@@ -50,7 +50,7 @@ from mechdesign.tables.tally import Missing
 TIME_LIMIT = 30.0
 """Seconds that a design takes at most unless told otherwise."""
 
-SEARCH_SHARE, GROWTH_SHARE, BOUND_SHARE = 0.25, 0.6, 0.92
+SEARCH_SHARE, GROWTH_SHARE, BOUND_SHARE = 0.2, 0.7, 0.92
 """When splits are settled, the tree is grown, and the bound is settled, as shares of the time."""
 
 STOPPING_FROM = 4
@@ -388,6 +388,9 @@ class RowSearch:
         self.entropy = conditional_entropy(records, request.given)
         self._growths: dict[tuple[int, ...], RowGrowth] = {}
         self._trials = 0
+        # The best coarse tree, which is the answer where no better one is grown in time.
+        self._coarse: Grown | None = None
+        self._coarse_value = -math.inf
 
     def end(self, share: float) -> float:
         """When a share of the time is over, on the clock of `time.perf_counter`."""
@@ -425,10 +428,13 @@ class RowSearch:
 
         def value(order: tuple[int, ...], split: tuple[float, ...]) -> float:
             grown = self.growth(order).grow(
-                cumulative(split), least_mass=coarse, end=self.end(GROWTH_SHARE)
+                cumulative(split), least_mass=coarse, end=end
             )
             self._trials += 1
             worth = self.value_of(grown)
+            if worth > self._coarse_value:
+                self._coarse = grown
+                self._coarse_value = worth
             if self.request.progress is not None:
                 figures = {"trial": self._trials, "value": worth}
                 self.request.progress(
@@ -443,12 +449,7 @@ class RowSearch:
         """The final tree, once the exact audit passes it."""
         worst = ""
         for slack in SLACKS:
-            grown = self.growth(trial.order).grow(
-                cumulative(trial.split),
-                least_mass=self.least_mass,
-                end=self.end(GROWTH_SHARE),
-                slack=slack,
-            )
+            grown = self._final(trial, slack)
             channel = self.channel_of(grown, trial)
             audit = audit_rows(channel)
             if audit.satisfied:
@@ -462,6 +463,19 @@ class RowSearch:
         raise SolverFailure(
             f"no tree passed the exact audit ({worst}); use a larger budget"
         )
+
+    def _final(self, trial: Trial, slack: float) -> Grown:
+        """The tree of the best trial, grown as far as the least mass and the time allow."""
+        grown = self.growth(trial.order).grow(
+            cumulative(trial.split),
+            least_mass=self.least_mass,
+            end=self.end(GROWTH_SHARE),
+            slack=slack,
+        )
+        coarse = self._coarse
+        if coarse is None or slack or self.value_of(grown) >= self._coarse_value:
+            return grown
+        return replace(coarse, in_time=False)
 
     def channel_of(self, grown: Grown, trial: Trial) -> RowChannel:
         """The channel of a tree, with its table in the order of the levels."""
