@@ -1,19 +1,21 @@
 """The channel of one node: what to release next, given what was released of the row so far.
 
-At a node the masses q(s, x) of sensitive symbols and of the next level's symbols are known. With A[s, x] the lift of s
-after x (measured against the prior of the promise) and p(x) the mass of x within the node, output y with the column
-W(y|x) has the lifts
+At a node the masses q(s, x) of sensitive symbols and of the next level's symbols are known. With
+A[s, x] the lift of s after x (measured against the prior of the promise) and p(x) the mass of x
+within the node, output y with the column W(y|x) has the lifts
 
     L_s(y) = sum_x A[s, x] p(x) W(y|x) / sum_x p(x) W(y|x),
 
 so bounds of the lifts are linear inequalities in the column. Two objectives:
 
-- truth: the outputs are the symbols themselves, and the mass that becomes another symbol is least: a linear program;
+- truth: the outputs are the symbols themselves, and the mass that becomes another symbol is least:
+  a linear program;
 - information: outputs are free, and I(X; Y) at the node is largest: the envelope of `solvers`.
 
-Floating-point answers become integers over 2^53. What rounding and the tolerance of a solver break is repaired output
-by output: a weight a_y on every row of a failing output y moves its lifts towards those of the node, which keep every
-bound (`row_budgets`). Lifts are convex combinations, so the other outputs stay as they are.
+Floating-point answers become integers over 2^53. What rounding and the tolerance of a solver break
+is repaired output by output: a weight a_y on every row of a failing output y moves its lifts
+towards those of the node, which keep every bound (`row_budgets`). Lifts are convex combinations, so
+the other outputs stay as they are.
 """
 
 from __future__ import annotations
@@ -48,8 +50,8 @@ LARGEST_REPAIR = 0.5
 """Weight of repairs beyond which a constant output is the better channel."""
 
 LARGEST_PROGRAM = 600
-"""Symbols of a node up to which the program of least change is solved: it has the square of that many variables (240
-symbols take 0.3 to 2 s)."""
+"""Symbols of a node up to which the program of least change is solved: it has the square of that
+many variables (240 symbols take 0.3 to 2 s)."""
 
 ENVELOPE_GAP, ENVELOPE_SECONDS = 1e-6, 2.0
 """Nats of a node within which its envelope is searched, and the most that one node may take."""
@@ -75,7 +77,9 @@ class NodeTable:
         return self.lifts @ self.masses
 
     def of_outputs(self, rows: Array) -> tuple[Array, Array]:
-        """Masses of the outputs (m,) and their lifts times these masses (|S|, m) for W as an (n, m) array."""
+        """Masses of the outputs (m,) and their lifts times these masses (|S|, m) for W as an (n, m)
+        array.
+        """
         joint = self.masses[:, None] * rows
         return joint.sum(axis=0), self.lifts @ joint
 
@@ -97,7 +101,8 @@ class NodePrograms:
     def __init__(self, objective: str) -> None:
         if objective not in OBJECTIVES:
             raise InputError(
-                f"objective ({quoted(objective)}) must be truth or information for a release of rows"
+                f"objective ({quoted(objective)}) must be truth or information for a release of "
+                "rows"
             )
         self.objective = objective
         self._highs: Any = highs_with({**SHARP, "presolve": "off"})
@@ -107,8 +112,9 @@ class NodePrograms:
     ) -> Integers:
         """(n, m) integers over 2^53 whose lifts keep the bounds; m = n with the objective truth.
 
-        Columns without mass are zero. Where the solver has no answer before `end` (of `time.perf_counter`), the symbols
-        themselves mixed with the repairs that they need; where that is too much, a single constant output.
+        Columns without mass are zero. Where the solver has no answer before `end` (of
+        `time.perf_counter`), the symbols themselves mixed with the repairs that they need; where
+        that is too much, a single constant output.
         """
         n = len(table.masses)
         own = table.own_lifts()
@@ -184,7 +190,9 @@ class NodePrograms:
 
 
 def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
-    """The posteriors v over x whose lifts A v keep the bounds; quotients by an auxiliary t <= A v <= ratio t."""
+    """The posteriors v over x whose lifts A v keep the bounds; quotients by an auxiliary t <= A v
+    <= ratio t.
+    """
     count = len(lifts)
     rows: list[Array] = []
     lower: list[Array] = []
@@ -197,7 +205,8 @@ def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
         upper.append(bounds.upper[bounded])
         auxiliary.append(np.zeros(int(bounded.sum())))
     if math.isfinite(bounds.ratio):
-        # Symbols that do not occur here have lift zero in every output; a relative promise says nothing of them.
+        # Symbols that do not occur here have lift zero in every output; a relative promise says
+        # nothing of them.
         present = lifts.any(axis=1)
         count = int(present.sum())
         rows += [lifts[present], lifts[present]]
@@ -216,7 +225,8 @@ def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
 class Pattern:
     """Where the entries of the program stand: it depends on nothing but the sizes.
 
-    `x` and `y` are the symbol and the output of each of the first n^2 variables, `starts` and `indices` the columns.
+    `x` and `y` are the symbol and the output of each of the first n^2 variables, `starts` and
+    `indices` the columns.
     """
 
     x: Integers
@@ -245,14 +255,16 @@ def _pattern(n: int, m: int, has_ratio: bool) -> Pattern:
 def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     """The linear program of least change as HiGHS takes it.
 
-    Variables are W(y|x) at place x n + y, then one auxiliary t_y for each output where quotients are bounded. The rows
-    of an output are divided by p(y), so that tolerances are relative to masses.
+    Variables are W(y|x) at place x n + y, then one auxiliary t_y for each output where quotients
+    are bounded. The rows of an output are divided by p(y), so that tolerances are relative to
+    masses.
     """
     import highspy
 
     lifts, p = table.lifts, table.masses
     n = len(p)
-    # Rows G with sum_x G[r, x] p(x) W(y|x) + g[r] t_y <= 0; those that hold for every column are left out.
+    # Rows G with sum_x G[r, x] p(x) W(y|x) + g[r] t_y <= 0; those that hold for every column are
+    # left out.
     above = np.flatnonzero((lifts > bounds.upper[:, None]).any(axis=1))
     below = np.flatnonzero((lifts < bounds.lower[:, None]).any(axis=1))
     general = [
@@ -302,9 +314,11 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
 
 
 def _excess(table: NodeTable, rows: Array, bounds: Bounds) -> tuple[Array, Array]:
-    """For every bound and output by how much it is broken, and what a unit of weight on all rows gives back.
+    """For every bound and output by how much it is broken, and what a unit of weight on all rows
+    gives back.
 
-    Both are (bounds, m) arrays over bounds of single lifts and, where there is one, of all quotients.
+    Both are (bounds, m) arrays over bounds of single lifts and, where there is one, of all
+    quotients.
     """
     masses, scaled = table.of_outputs(rows)
     own = table.own_lifts()
@@ -355,7 +369,9 @@ def _repaired(table: NodeTable, shares: Array, bounds: Bounds) -> Integers | Non
 
 
 def rounded_rows(shares: Array) -> Integers:
-    """Integers over 2^53 next to rows that sum to 1; the largest entry of a row takes what rounding leaves."""
+    """Integers over 2^53 next to rows that sum to 1; the largest entry of a row takes what rounding
+    leaves.
+    """
     rows = np.rint(shares * float(DENOMINATOR)).astype(np.int64)
     largest = np.argmax(rows, axis=1)
     at = np.arange(len(rows))

@@ -1,9 +1,11 @@
-"""How much of the budgets each level of a tree may use, and in which order the levels come: by trial.
+"""How much of the budgets each level of a tree may use, and in which order the levels come: by
+trial.
 
-A split is a vector of shares; what a level may use is their running sum. No split is best for every table: the
-first level has most symbols to keep at one node, the last ones have many small nodes, and what a level leaves unused
-is there for those below it (`row_budgets`). So several are tried on coarse trees, which stop at a larger least mass,
-and the best one is refined share by share while there is time.
+A split is a vector of shares; what a level may use is their running sum. No split is best for every
+table: the first level has most symbols to keep at one node, the last ones have many small nodes,
+and what a level leaves unused is there for those below it (`row_budgets`). So several are tried on
+coarse trees, which stop at a larger least mass, and the best one is refined share by share while
+there is time.
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ def best_split(
 ) -> Trial:
     """The best trial before `end` (of `time.perf_counter`); the first one is always made.
 
-    With `orders` other orders of up to five levels are tried, first with the first split, the best few with all.
+    With `orders` other orders of up to five levels are tried, first with the first split, the best
+    few with all.
     """
     own = tuple(range(count))
     splits = first_splits(count)

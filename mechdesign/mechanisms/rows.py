@@ -1,8 +1,10 @@
-"""Row channels: the tree of `row_growth`, verified leaf by leaf, with a bound on every other mechanism.
+"""Row channels: the tree of `row_growth`, verified leaf by leaf, with a bound on every other
+mechanism.
 
-`design_rows` counts the distinct rows, looks for the best split of the budgets, grows the tree, has it audited exactly,
-and bounds what any mechanism could keep. A tree that fails the audit is grown again with a distance from all bounds;
-nothing is returned that was not verified. docs/rows-theory.md has definitions and proofs.
+`design_rows` counts the distinct rows, looks for the best split of the budgets, grows the tree, has
+it audited exactly, and bounds what any mechanism could keep. A tree that fails the audit is grown
+again with a distance from all bounds; nothing is returned that was not verified.
+docs/rows-theory.md has definitions and proofs.
 """
 
 from __future__ import annotations
@@ -60,8 +62,8 @@ LEAST_MASS = 2e-5
 """Mass below which they are stopped: at most 50,000 nodes a level."""
 
 SLACKS = (0.0, 1e-7, 1e-5, 1e-3)
-"""Distances from the bounds tried in turn until the exact audit passes; the first is enough unless sums of doubles
-missed more than the margin of the nodes."""
+"""Distances from the bounds tried in turn until the exact audit passes; the first is enough unless
+sums of doubles missed more than the margin of the nodes."""
 
 GIVEN, BEST = "given", "best"
 
@@ -85,7 +87,8 @@ class RowRequest:
         check_promise(self.promise)
         if self.objective not in OBJECTIVES:
             raise InputError(
-                f"objective ({quoted(self.objective)}) must be truth or information for a release of rows"
+                f"objective ({quoted(self.objective)}) must be truth or information for a release "
+                "of rows"
             )
         if self.order not in (GIVEN, BEST):
             raise InputError(f"order ({quoted(self.order)}) must be given or best")
@@ -103,8 +106,9 @@ class RowRequest:
 class LevelSummary:
     """What one level keeps and uses.
 
-    `truth` is the expected share of unchanged rows of its columns' cells, by column (None with free outputs), `kept`
-    I(X; Y_j | K, Y_1 .. Y_{j-1}) as a share of H(X | K), `spent` the exact log-lifts of prefixes up to here.
+    `truth` is the expected share of unchanged rows of its columns' cells, by column (None with free
+    outputs), `kept` I(X; Y_j | K, Y_1 .. Y_{j-1}) as a share of H(X | K), `spent` the exact
+    log-lifts of prefixes up to here.
     """
 
     columns: tuple[str, ...]
@@ -122,7 +126,8 @@ class RowDesign(Displayed):
     ----------
     channel : RowChannel
     nmi : float
-        I(X; Y) / H(X) of all released columns together; with given columns both are conditional on them.
+        I(X; Y) / H(X) of all released columns together; with given columns both are conditional on
+        them.
     upper_bound_nmi : float
         Proven for every mechanism that keeps the same promise, whether a tree or not.
     truth : dict or None
@@ -167,7 +172,8 @@ class RowDesign(Displayed):
 
     def __repr__(self) -> str:
         return (
-            f"RowDesign({self.channel!r}, kept {self.nmi:.4f} of at most {self.upper_bound_nmi:.4f}, "
+            f"RowDesign({self.channel!r}, kept {self.nmi:.4f} of at most "
+            f"{self.upper_bound_nmi:.4f}, "
             f"{self.seconds:.1f} s)"
         )
 
@@ -180,11 +186,13 @@ class RowDesign(Displayed):
         if self.audit.promise != TOTAL:
             measured = "as for somebody of whom only the given columns are known"
         lines = [
-            f"{notion.text} for {quoted(secret)}, {self.audit.promise} promise: lifts are measured against P({secret}) "
+            f"{notion.text} for {quoted(secret)}, {self.audit.promise} promise: lifts are measured "
+            f"against P({secret}) "
             f"{measured}",
             f"verified exactly on {self.leaves:,} leaves: eps_l {at_most(achieved.eps_l)}, eps_u "
             f"{at_most(achieved.eps_u)}, eps_ldp {at_most(achieved.eps_ldp)}",
-            f"kept: {about(self.nmi)} of the information of the released columns; no mechanism keeps more than "
+            f"kept: {about(self.nmi)} of the information of the released columns; no mechanism "
+            "keeps more than "
             f"{at_most(self.upper_bound_nmi)}",
         ]
         for level in self.levels:
@@ -198,7 +206,8 @@ class RowDesign(Displayed):
             lines.append(f"{kept}; spent up to here eps_u {at_most(level.spent.eps_u)}")
         if self.stopped > 0.0:
             lines.append(
-                f"prefixes of together {about(100.0 * self.stopped)} % of the records release the rest as a constant"
+                f"prefixes of together {about(100.0 * self.stopped)} % of the records release the "
+                "rest as a constant"
             )
         if self.given_lift is not None:
             lines.append(
@@ -206,13 +215,16 @@ class RowDesign(Displayed):
                 f"{at_most(self.given_lift.eps_u)}"
             )
         lines.append(
-            "the promise is about this table; it says nothing of the population that the records were drawn from"
+            "the promise is about this table; it says nothing of the population that the records "
+            "were drawn from"
         )
         lines += self.messages
         return "\n".join(lines)
 
     def to_frame(self) -> Any:
-        """One line for each level: columns, kept, spent and, with the objective truth, unchanged cells."""
+        """One line for each level: columns, kept, spent and, with the objective truth, unchanged
+        cells.
+        """
         import pandas as pd
 
         lines: list[dict[str, Any]] = []
@@ -254,19 +266,21 @@ def design_rows(
     rare: int | None = None,
     progress: Steps | None = None,
 ) -> RowDesign:
-    """Compute a channel that releases several columns of a record together, proven private in exact arithmetic.
+    """Compute a channel that releases several columns of a record together, proven private in exact
+    arithmetic.
 
     Parameters
     ----------
     table : frame or Joint
-        A pandas, polars or pyarrow table (or a lazy one), or a joint table whose useful columns are those of `given`
-        and `release`, in any order.
+        A pandas, polars or pyarrow table (or a lazy one), or a joint table whose useful columns are
+        those of `given` and `release`, in any order.
     sensitive : str or sequence of str
         The protected column; several are crossed.
     release : sequence of str or of tuples of str
         The levels in their order; a tuple crosses its columns in one level.
     notion : Notion
-        A notion on single lifts: ALIP, LIP, LDP, MaxLift or MinLift, also with budgets of single symbols.
+        A notion on single lifts: ALIP, LIP, LDP, MaxLift or MinLift, also with budgets of single
+        symbols.
     given : str or sequence of str
         Columns that are released as they are.
     promise : {"total", "relative"}
@@ -276,7 +290,8 @@ def design_rows(
     order : {"given", "best"}
         Whether other orders of up to five levels are tried.
     least_mass : float, optional
-        Prefixes of less mass release the rest as a constant; by default 0 up to three levels, then 2e-5.
+        Prefixes of less mass release the rest as a constant; by default 0 up to three levels, then
+        2e-5.
     bins : mapping of column to bins, optional
         As for `Joint.binned`.
     weight, missing : as for `Joint.from_table`
@@ -290,7 +305,8 @@ def design_rows(
     Raises
     ------
     InputError
-        If a column is named twice or is not there, the notion bounds averages, or the table is too large.
+        If a column is named twice or is not there, the notion bounds averages, or the table is too
+        large.
     NotPrivate
         If the given columns alone break a total promise.
     SolverFailure
@@ -299,7 +315,8 @@ def design_rows(
     started = time.perf_counter()
     if confidence is not None or cells is not None or rare is not None:
         raise InputError(
-            "confidence, cells and rare belong to the promise about the population, which is not built for rows"
+            "confidence, cells and rare belong to the promise about the population, which is not "
+            "built for rows"
         )
     levels = checked_groups(release)
     kept = (given,) if isinstance(given, str) else tuple(given)
@@ -324,6 +341,12 @@ def design_rows(
         progress=progress,
     )
     if isinstance(table, Joint):
+        if table.sensitive.columns != secret:
+            raise InputError(
+                "the sensitive column of the table is "
+                f"{quoted(','.join(table.sensitive.columns))}, not "
+                f"{quoted(','.join(secret))}"
+            )
         records = Records.from_joint(table, groups, bins=bins)
     else:
         records = Records.from_table(
@@ -340,7 +363,9 @@ def design_rows(
 def design_records(
     records: Records, request: RowRequest, *, started: float | None = None
 ) -> RowDesign:
-    """The design for counted rows, whose first `request.given` groups are released as they are; see `design_rows`."""
+    """The design for counted rows, whose first `request.given` groups are released as they are; see
+    `design_rows`.
+    """
     begun = time.perf_counter() if started is None else started
     _check_records(records)
     strata = strata_of(records, request.given, request.notion, request.promise)
@@ -361,12 +386,14 @@ def design_records(
 def _check_records(records: Records) -> None:
     if len(records.sensitive) == 1:
         raise InputError(
-            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single symbol: there is nothing "
+            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single "
+            "symbol: there is nothing "
             "to protect"
         )
     if records.sensitive.each:
         raise InputError(
-            "protect-each is not built for a release of rows: protect one column, or their combinations"
+            "protect-each is not built for a release of rows: protect one column, or their "
+            "combinations"
         )
 
 
@@ -413,7 +440,9 @@ class RowSearch:
         return self._growths[order]
 
     def value_of(self, grown: Grown) -> float:
-        """What a tree is worth: the kept share, and with the objective truth the mean share of unchanged cells."""
+        """What a tree is worth: the kept share, and with the objective truth the mean share of
+        unchanged cells.
+        """
         kept = 0.0
         if self.entropy > 0.0:
             kept = math.fsum(grown.information) / self.entropy
@@ -457,7 +486,8 @@ class RowSearch:
             worst = f"{quoted(audit.worst.sensitive)}, lift {audit.worst.lift:.17g}"
         if self.request.given:
             raise NotPrivate(
-                "the given columns use up the promise to the last digit: release them as levels in place of giving "
+                "the given columns use up the promise to the last digit: release them as levels in "
+                "place of giving "
                 "them (--release), or promise relative to them (--promise relative)"
             )
         raise SolverFailure(
@@ -598,11 +628,13 @@ def _messages(grown: Grown, bound: RowBound) -> tuple[str, ...]:
     messages: list[str] = []
     if not grown.in_time:
         messages.append(
-            "the time limit was met: prefixes that were not reached release the rest as a constant; allow more seconds"
+            "the time limit was met: prefixes that were not reached release the rest as a "
+            "constant; allow more seconds"
         )
     if bound.trivial > 0.0:
         messages.append(
-            f"nothing better than the whole information was proven as a bound for {about(100.0 * bound.trivial)} % of "
+            "nothing better than the whole information was proven as a bound for "
+            f"{about(100.0 * bound.trivial)} % of "
             "the records in time"
         )
     return tuple(messages)
