@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Demand, Extreme, allowed_sides
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import at_most, quoted
@@ -61,7 +61,7 @@ class RowWorst:
 
 
 @dataclass(frozen=True, repr=False)
-class RowAudit(Displayed):
+class RowAudit(Described):
     """An exact verdict on a row channel.
 
     Attributes

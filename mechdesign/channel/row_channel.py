@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mechdesign.channel.record import SymbolBudgets
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import listed, quoted, repeated, valid_text
@@ -81,7 +81,7 @@ class RowRecord:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RowChannel(Displayed):
+class RowChannel(Described):
     """A tree of channels that releases given columns and levels, and nothing else of a record.
 
     Being a `RowChannel` means that its rows are probabilities; `auditing.rows.audit_rows` decides
@@ -179,6 +179,22 @@ class RowChannel(Displayed):
             f"{self.sensitive.brief}, "
             f"{self.notion.text}, {self.record.promise})"
         )
+
+    def summary(self) -> str:
+        """The promise, and what is released in which order, as text."""
+        secret = quoted(",".join(self.sensitive.columns))
+        lines = [
+            f"{self.notion.text} for {secret}, {self.record.promise} promise, "
+            f"{self.tree.leaves:,} leaves"
+        ]
+        for variable in self.given:
+            lines.append(f"given: {variable.brief}, released as it is")
+        for place, variable in enumerate(self.levels):
+            outputs = "its own symbols"
+            if self.record.objective == INFORMATION:
+                outputs = f"{len(self.labels[place]):,} outputs"
+            lines.append(f"level {place + 1}: {variable.brief}, {outputs}")
+        return "\n".join(lines)
 
     @cached_property
     def notion(self) -> Notion:
