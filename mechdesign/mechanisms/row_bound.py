@@ -83,7 +83,7 @@ def upper_bound(
         share: float | None = None
         if seconds >= LEAST_SECONDS:
             share = _stratum_bound(records, given, stratum, notion, promise, seconds)
-        if share is None:
+        if share is None or share >= 1.0:
             trivial += stratum.mass
             share = 1.0
         kept += stratum.mass * entropies[place] * share

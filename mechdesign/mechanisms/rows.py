@@ -51,7 +51,7 @@ from mechdesign.tables.tally import Missing
 TIME_LIMIT = 30.0
 """Seconds that a design takes at most unless told otherwise."""
 
-SEARCH_SHARE, GROWTH_SHARE, BOUND_SHARE = 0.2, 0.7, 0.92
+SEARCH_SHARE, GROWTH_SHARE, BOUND_SHARE = 0.2, 0.7, 0.88
 """When splits are settled, the tree is grown, and the bound is settled, as shares of the time."""
 
 STOPPING_FROM = 4
@@ -63,6 +63,9 @@ LEAST_MASS = 2e-5
 SLACKS = (0.0, 1e-7, 1e-5, 1e-3)
 """Distances from the bounds tried in turn until the exact audit passes; the first is enough unless
 sums of doubles missed more than the margin of the nodes."""
+
+NEARLY_ALL = 0.999
+"""Kept share from which a bound of 1 says all that there is to say."""
 
 GIVEN, BEST = "given", "best"
 
@@ -424,7 +427,7 @@ class RowSearch:
                 )
             )
         upper = max(bound.upper_bound_nmi, nmi)
-        messages = _messages(grown, bound)
+        messages = _messages(grown, bound, nmi)
         utility = {
             "nmi": nmi,
             "mutual_information": information,
@@ -479,14 +482,14 @@ def _budgets(records: Records, notion: Notion) -> tuple[SymbolBudgets, ...]:
     return own_budgets(column, notion)
 
 
-def _messages(grown: Grown, bound: RowBound) -> tuple[str, ...]:
+def _messages(grown: Grown, bound: RowBound, nmi: float) -> tuple[str, ...]:
     messages: list[str] = []
     if not grown.in_time:
         messages.append(
             "the time limit was met: prefixes that were not reached release the rest as a "
             "constant; allow more seconds"
         )
-    if bound.trivial > 0.0:
+    if bound.trivial > 0.0 and nmi < NEARLY_ALL:
         messages.append(
             "nothing better than the whole information was proven as a bound for "
             f"{about(100.0 * bound.trivial)} % of "
