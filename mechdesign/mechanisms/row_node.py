@@ -120,15 +120,14 @@ class NodePrograms:
         own = table.own_lifts()
         if n == 1:
             return np.full((1, 1), DENOMINATOR, dtype=np.int64)
-        identity = np.eye(n)
-        if _keeps(table, identity, reachable(bounds, own, MARGIN / 2)):
-            return (identity * DENOMINATOR).astype(np.int64)
-        inner = reachable(bounds, own, MARGIN)
-        shares = self._shares(table, inner, end)
-        for candidate in (shares, identity):
+        checked = reachable(bounds, own, MARGIN / 2)
+        if _symbols_keep(table.lifts, checked):
+            return np.diag(np.full(n, DENOMINATOR, dtype=np.int64))
+        shares = self._shares(table, reachable(bounds, own, MARGIN), end)
+        for candidate in (shares, np.eye(n)):
             if candidate is None:
                 continue
-            rows = _repaired(table, candidate, reachable(bounds, own, MARGIN / 2))
+            rows = _repaired(table, candidate, checked)
             if rows is not None:
                 return rows
         return self._constant(table)
@@ -313,33 +312,45 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     return program
 
 
-def _excess(table: NodeTable, rows: Array, bounds: Bounds) -> tuple[Array, Array]:
-    """For every bound and output by how much it is broken, and what a unit of weight on all rows
-    gives back.
+def _symbols_keep(lifts: Array, bounds: Bounds) -> bool:
+    """Whether every symbol may be released as it is."""
+    if (lifts > bounds.upper[:, None]).any() or (lifts < bounds.lower[:, None]).any():
+        return False
+    if math.isinf(bounds.ratio):
+        return True
+    present = lifts[lifts.any(axis=1)]
+    return bool((present.max(axis=0) <= bounds.ratio * present.min(axis=0)).all())
 
-    Both are (bounds, m) arrays over bounds of single lifts and, where there is one, of all
-    quotients.
+
+def _excess(table: NodeTable, rows: Array, bounds: Bounds) -> Array:
+    """By how much every output breaks every bound, as masses: (bounds, m), positive where it does.
+
+    First upper and lower bounds of single lifts, then quotients of all pairs where there is a bound
+    of these; `_room` has the same order.
     """
     masses, scaled = table.of_outputs(rows)
-    own = table.own_lifts()
-    upper = np.where(np.isfinite(bounds.upper), bounds.upper, 0.0)
-    free = np.isinf(bounds.upper)
-    over = np.where(free[:, None], 0.0, scaled - upper[:, None] * masses)
+    free = np.isinf(bounds.upper)[:, None]
+    upper = np.where(free, 0.0, bounds.upper[:, None])
+    over = np.where(free, 0.0, scaled - upper * masses)
     under = bounds.lower[:, None] * masses - scaled
     excess = [over, under]
-    room = [np.where(free, 1.0, upper - own), own - bounds.lower]
     if math.isfinite(bounds.ratio):
-        present = np.flatnonzero(table.lifts.any(axis=1))
-        for s in present.tolist():
-            excess.append(scaled[s] - bounds.ratio * scaled[present])
-            room.append(bounds.ratio * own[present] - own[s])
-    both = np.vstack(excess)
-    return both, np.repeat(np.concatenate(room)[:, None], both.shape[1], axis=1)
+        present = scaled[table.lifts.any(axis=1)]
+        excess += [own - bounds.ratio * present for own in present]
+    return np.concatenate(excess)
 
 
-def _keeps(table: NodeTable, rows: Array, bounds: Bounds) -> bool:
-    excess, _ = _excess(table, rows, bounds)
-    return bool((excess <= 0.0).all())
+def _room(table: NodeTable, bounds: Bounds) -> Array:
+    """What a unit of weight on all rows gives back to each bound, (bounds,): the slack of the node
+    itself.
+    """
+    own = table.own_lifts()
+    room = [np.where(np.isinf(bounds.upper), 1.0, bounds.upper - own)]
+    room.append(own - bounds.lower)
+    if math.isfinite(bounds.ratio):
+        present = own[table.lifts.any(axis=1)]
+        room += [bounds.ratio * present - lift for lift in present]
+    return np.concatenate(room)
 
 
 def _repaired(table: NodeTable, shares: Array, bounds: Bounds) -> Integers | None:
@@ -353,13 +364,16 @@ def _repaired(table: NodeTable, shares: Array, bounds: Bounds) -> Integers | Non
     for _ in range(MOST_REPAIRS):
         mixed = (1.0 - added.sum()) * cleaned + added
         rows = rounded_rows(mixed)
-        excess, room = _excess(table, rows / DENOMINATOR, bounds)
+        excess = _excess(table, rows / DENOMINATOR, bounds)
         broken = excess > 0.0
         if not broken.any():
             return rows
-        if (room[broken] <= 0.0).any():
+        room = _room(table, bounds)
+        if (room[broken.any(axis=1)] <= 0.0).any():
             return None
-        needed = np.where(broken, excess / np.where(broken, room, 1.0), 0.0)
+        # An output that fails by e and has c to spare at a constant needs the weight e / c.
+        slack = np.where(room > 0.0, room, 1.0)[:, None]
+        needed = np.where(broken, excess / slack, 0.0)
         weight = np.maximum(needed.max(axis=0), 4.0 / DENOMINATOR)
         failing = broken.any(axis=0)
         added = np.where(failing, np.maximum(2.0 * weight, 2.0 * added), added)
