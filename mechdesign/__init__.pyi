@@ -34,7 +34,8 @@ from .leaks.assessment import Assessment, assess
 from .mechanisms import design
 from .mechanisms.budget import budget_for
 from .mechanisms.result import Certificate, Design
-from .mechanisms.rows import RowDesign, design_rows
+from .mechanisms.row_result import RowDesign
+from .mechanisms.rows import design_rows
 from .nonstochastic.group_answers import answer_groups
 from .notions import (
     ALIP,

@@ -1,14 +1,15 @@
 """The exact verdict on a row channel: every leaf of the tree, in integers.
 
-For a prefix of released symbols, N(s) = sum of count(row) * product of the tree's integers along the prefix, over the
-rows with the sensitive symbol s. Its lift is
+For a prefix of released symbols, N(s) = sum of count(row) * product of the tree's integers along
+the prefix, over the rows with the sensitive symbol s. Its lift is
 
     P(s | prefix) / prior(s) = N(s) T / (n(s) N),   N = sum of N(s), T = sum of n(s),
 
-with the prior n(s) of the whole table (total promise) or of the stratum (relative one): the powers of 2^53 in N(s) and
-N are the same and cancel. Leaves are all that can be seen of a release, and a prefix is a mean of its leaves; so the
-largest and the smallest lift of all prefixes are those of the leaves. Quotients are compared by multiplication of
-integers, and only the extreme ones are held against exp of a budget, by enclosures (`Extreme.used`).
+with the prior n(s) of the whole table (total promise) or of the stratum (relative one): the powers
+of 2^53 in N(s) and N are the same and cancel. Leaves are all that can be seen of a release, and a
+prefix is a mean of its leaves; so the largest and the smallest lift of all prefixes are those of
+the leaves. Quotients are compared by multiplication of integers, and only the extreme ones are held
+against exp of a budget, by enclosures (`Extreme.used`).
 
 The module takes the tree and the counts as they are and knows nothing of how the tree was grown.
 """
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Demand, Extreme, allowed_sides
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.integers import Integers
 from mechdesign.core.row_tree import NO_PAIR, LevelTable
@@ -35,7 +36,9 @@ from mechdesign.notions import Notion
 from mechdesign.tables.records import Records, bins_by_column
 
 BLOCK = 1 << 18
-"""Pairs of row and prefix that are held at a time where they can be split (some 40 MB of Python integers)."""
+"""Pairs of row and prefix that are held at a time where they can be split (some 40 MB of Python
+integers).
+"""
 
 MEANS = (
     "a promise about rows bounds single lifts: use alip, lip, ldp, max-lift or min-lift"
@@ -46,8 +49,9 @@ MEANS = (
 class RowWorst:
     """The released row that uses most of its budget, in proportion.
 
-    `row` has the given and released texts up to the point from which nothing depends on the record any more, `lift` is
-    that of `sensitive`, correctly rounded, and `against` the other symbol of an LDP comparison.
+    `row` has the given and released texts up to the point from which nothing depends on the record
+    any more, `lift` is that of `sensitive`, correctly rounded, and `against` the other symbol of an
+    LDP comparison.
     """
 
     sensitive: str
@@ -57,7 +61,7 @@ class RowWorst:
 
 
 @dataclass(frozen=True, repr=False)
-class RowAudit(Displayed):
+class RowAudit(Described):
     """An exact verdict on a row channel.
 
     Attributes
@@ -66,7 +70,8 @@ class RowAudit(Displayed):
     notion : Notion
     promise : {"total", "relative"}
     achieved : Achieved
-        Smallest doubles (nats) that bound all lifts of released rows, measured as the promise measures them.
+        Smallest doubles (nats) that bound all lifts of released rows, measured as the promise
+        measures them.
     worst : RowWorst
     given : Achieved or None
         Lifts of the given columns alone, against the whole table; None without given columns.
@@ -98,8 +103,10 @@ class RowAudit(Displayed):
         verdict = "satisfied" if self.satisfied else "VIOLATED"
         row = ", ".join(map(quoted, self.worst.row)) or "any row"
         lines = [
-            f"{verdict}: {self.notion.text}, {self.promise} promise, {self.leaves:,} leaves checked exactly",
-            f"achieved: eps_l {at_most(self.achieved.eps_l)}, eps_u {at_most(self.achieved.eps_u)}, "
+            f"{verdict}: {self.notion.text}, {self.promise} promise, {self.leaves:,} leaves "
+            "checked exactly",
+            f"achieved: eps_l {at_most(self.achieved.eps_l)}, eps_u "
+            f"{at_most(self.achieved.eps_u)}, "
             f"eps_ldp {at_most(self.achieved.eps_ldp)}",
             f"worst: {quoted(self.worst.sensitive)} after {row}, lift {self.worst.lift:.6g}",
         ]
@@ -109,7 +116,8 @@ class RowAudit(Displayed):
             )
         if self.given is not None:
             lines.append(
-                f"given columns alone: eps_l {at_most(self.given.eps_l)}, eps_u {at_most(self.given.eps_u)}"
+                f"given columns alone: eps_l {at_most(self.given.eps_l)}, eps_u "
+                f"{at_most(self.given.eps_u)}"
             )
         return "\n".join(lines)
 
@@ -150,7 +158,9 @@ class LeafMasses:
             )
 
     def __iter__(self) -> Iterator[tuple[int, Integers, NDArray[Any]]]:
-        """Level, slots (k,), and N as a (k, |S|) array of Python integers, of prefixes that end in these slots."""
+        """Level, slots (k,), and N as a (k, |S|) array of Python integers, of prefixes that end in
+        these slots.
+        """
         tree = self.channel.tree
         nodes = tree.roots[self.strata]
         order = np.argsort(nodes, kind="stable")
@@ -176,7 +186,8 @@ class LeafMasses:
         if (pairs == NO_PAIR).any():
             columns = ",".join(self.channel.levels[block.level].columns)
             raise InputError(
-                f"the table has a combination of symbols that the channel does not know (at {quoted(columns)}): it is "
+                "the table has a combination of symbols that the channel does not know (at "
+                f"{quoted(columns)}): it is "
                 "not the table that the channel was designed for"
             )
         return pairs
@@ -184,7 +195,9 @@ class LeafMasses:
     def _slot_masses(
         self, table: LevelTable, pairs: Integers, block: Block
     ) -> tuple[Integers, NDArray[Any]]:
-        """N(s) of every slot that the block reaches; equal pairs with equal secrets are added up first."""
+        """N(s) of every slot that the block reaches; equal pairs with equal secrets are added up
+        first.
+        """
         size = len(self.records.sensitive)
         keys, weights = _sums(
             pairs * size + self.records.secrets[block.rows], block.weights
@@ -199,7 +212,9 @@ class LeafMasses:
         return slots, masses
 
     def _below(self, table: LevelTable, pairs: Integers, block: Block) -> Block:
-        """The pairs of rows and prefixes that are one level longer, where something still depends on the row."""
+        """The pairs of rows and prefixes that are one level longer, where something still depends
+        on the row.
+        """
         owner, entries = table.expanded(pairs)
         slots = table.rows.indices[entries]
         moving = ~self.channel.tree.ends(block.level)[slots]
@@ -276,7 +291,9 @@ class Extremes:
 def demands_by_stratum(
     channel: RowChannel, records: Records, strata: Integers, notion: Notion
 ) -> list[Demand]:
-    """The prior and the budgets of every stratum; with a relative promise the prior is the stratum's own."""
+    """The prior and the budgets of every stratum; with a relative promise the prior is the
+    stratum's own.
+    """
     limits = notion.limits
     if limits.mean is not None:
         raise InputError(f"{notion.name} bounds averages: {MEANS}")
@@ -302,11 +319,14 @@ def table_on(
     weight: str | None = None,
     missing: Any = "refuse",
 ) -> Records:
-    """The rows of a table over the columns of a channel; those that the channel carries where none is given."""
+    """The rows of a table over the columns of a channel; those that the channel carries where none
+    is given.
+    """
     if table is None:
         if channel.table is None:
             raise InputError(
-                "this row channel carries no table (a public one): give the table to audit it on (--table)"
+                "this row channel carries no table (a public one): give the table to audit it on "
+                "(--table)"
             )
         return channel.table
     if isinstance(table, Records):
@@ -345,8 +365,8 @@ def audit_rows(
     Raises
     ------
     InputError
-        If the table has other columns or symbols, or a row that the channel does not know, or the notion bounds
-        averages.
+        If the table has other columns or symbols, or a row that the channel does not know, or the
+        notion bounds averages.
     """
     expected("channel", channel, RowChannel)
     records = table_on(channel, table, weight=weight, missing=missing)
@@ -457,7 +477,9 @@ def _strata_of_slots(channel: RowChannel) -> list[Integers]:
 
 
 def prefix_texts(channel: RowChannel, level: int | None, place: int) -> tuple[str, ...]:
-    """Given and released texts up to a slot of a level; with `level` None those of the stratum `place`."""
+    """Given and released texts up to a slot of a level; with `level` None those of the stratum
+    `place`.
+    """
     tree = channel.tree
     texts: list[tuple[str, ...]] = []
     stratum = place

@@ -1,7 +1,9 @@
-"""A channel for rows of several columns: a tree of small channels, one for every prefix that may have been released.
+"""A channel for rows of several columns: a tree of small channels, one for every prefix that may
+have been released.
 
-W(y|x, k) = product over levels j of W_j(y_j | x_j; k, y_1 .. y_{j-1}), in exact integers (`core.row_tree`). The given
-columns k are released as they are; the sensitive columns and all others are not released.
+W(y|x, k) = product over levels j of W_j(y_j | x_j; k, y_1 .. y_{j-1}), in exact integers
+(`core.row_tree`). The given columns k are released as they are; the sensitive columns and all
+others are not released.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 
 from mechdesign.channel.record import SymbolBudgets
 from mechdesign.core.arguments import repeated, valid_text
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, RowTree
@@ -43,7 +45,8 @@ PUBLIC_PROVENANCE = ("tool", "version", "command")
 class RowRecord:
     """What was asked for and found when the channel was designed, as plain JSON values.
 
-    `achieved` and `utility` are those of the integers; a public channel has neither, nor a `certificate`.
+    `achieved` and `utility` are those of the integers; a public channel has neither, nor a
+    `certificate`.
     """
 
     notion: dict[str, Any]
@@ -79,10 +82,11 @@ class RowRecord:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RowChannel(Displayed):
+class RowChannel(Described):
     """A tree of channels that releases given columns and levels, and nothing else of a record.
 
-    Being a `RowChannel` means that its rows are probabilities; `auditing.rows.audit_rows` decides what it promises.
+    Being a `RowChannel` means that its rows are probabilities; `auditing.rows.audit_rows` decides
+    what it promises.
 
     Parameters
     ----------
@@ -90,7 +94,8 @@ class RowChannel(Displayed):
     given : tuple of Variable
         Columns that are released as they are.
     strata : tuple of tuple of int
-        The combinations of given symbols that the channel knows, ascending; one empty combination without given ones.
+        The combinations of given symbols that the channel knows, ascending; one empty combination
+        without given ones.
     levels : tuple of Variable
         Inputs of each level, in the order in which they are released.
     labels : tuple of tuple of str
@@ -99,7 +104,8 @@ class RowChannel(Displayed):
         With a root for each stratum.
     record : RowRecord
     table : Records, optional
-        The rows that the channel was designed for, over `given` and `levels`; None in a public channel.
+        The rows that the channel was designed for, over `given` and `levels`; None in a public
+        channel.
 
     Raises
     ------
@@ -121,7 +127,8 @@ class RowChannel(Displayed):
         twice = repeated(columns)
         if twice is not None:
             raise InputError(
-                f"the column {quoted(twice)} occurs twice among the sensitive, given and released ones"
+                f"the column {quoted(twice)} occurs twice among the sensitive, given and released "
+                "ones"
             )
         self._check_labels()
         self._check_strata()
@@ -169,9 +176,26 @@ class RowChannel(Displayed):
         if self.given:
             given = f" given {', '.join(variable.brief for variable in self.given)}"
         return (
-            f"RowChannel({levels}{given}; {self.tree.leaves:,} leaves, protects {self.sensitive.brief}, "
+            f"RowChannel({levels}{given}; {self.tree.leaves:,} leaves, protects "
+            f"{self.sensitive.brief}, "
             f"{self.notion.text}, {self.record.promise})"
         )
+
+    def summary(self) -> str:
+        """The promise, and what is released in which order, as text."""
+        secret = quoted(",".join(self.sensitive.columns))
+        lines = [
+            f"{self.notion.text} for {secret}, {self.record.promise} promise, "
+            f"{self.tree.leaves:,} leaves"
+        ]
+        for variable in self.given:
+            lines.append(f"given: {variable.brief}, released as it is")
+        for place, variable in enumerate(self.levels):
+            outputs = "its own symbols"
+            if self.record.objective == INFORMATION:
+                outputs = f"{len(self.labels[place]):,} outputs"
+            lines.append(f"level {place + 1}: {variable.brief}, {outputs}")
+        return "\n".join(lines)
 
     @cached_property
     def notion(self) -> Notion:
@@ -199,7 +223,7 @@ class RowChannel(Displayed):
 
     @property
     def released_columns(self) -> tuple[str, ...]:
-        """Names of the columns that the channel needs of a record and releases, given ones first."""
+        """Columns that the channel needs of a record and releases, given ones first."""
         return tuple(
             name for variable in self.given + self.levels for name in variable.columns
         )
@@ -218,7 +242,9 @@ class RowChannel(Displayed):
         return {codes: k for k, codes in enumerate(self.strata)}
 
     def strata_of(self, codes: Integers) -> Integers:
-        """(records,) stratum of each row of codes of the given columns, -1 for a combination that is not known."""
+        """(records,) stratum of each row of codes of the given columns, -1 for a combination that
+        is not known.
+        """
         if not self.given:
             return np.zeros(len(codes), dtype=np.int64)
         strata = np.array(self.strata, dtype=np.int64)
@@ -237,7 +263,9 @@ class RowChannel(Displayed):
         return found
 
     def texts_of(self, level: int, output: int) -> tuple[str, ...]:
-        """What is released for an output of a level: a text for each column, or one label with free outputs."""
+        """What is released for an output of a level: a text for each column, or one label with free
+        outputs.
+        """
         if self.record.objective == TRUTH:
             return self.levels[level].symbols[output]
         return (self.labels[level][output],)
@@ -250,12 +278,14 @@ class RowChannel(Displayed):
         Parameters
         ----------
         row : mapping of column to text, or sequence of texts
-            The true texts of the given columns, then of the released ones in the order of the levels.
+            The true texts of the given columns, then of the released ones in the order of the
+            levels.
 
         Returns
         -------
         dict from tuples of released texts to probabilities, which sum to 1
-            One text for each given and each released column; with free outputs one label for each level.
+            One text for each given and each released column; with free outputs one label for each
+            level.
 
         Raises
         ------
@@ -266,7 +296,8 @@ class RowChannel(Displayed):
         given = codes[: len(self.given)]
         if given not in self.stratum_of:
             raise InputError(
-                "the channel does not know this combination of given symbols: no record of its table has it"
+                "the channel does not know this combination of given symbols: no record of its "
+                "table has it"
             )
         root = int(self.tree.roots[self.stratum_of[given]])
         start: tuple[str, ...] = ()
@@ -302,7 +333,8 @@ class RowChannel(Displayed):
             texts = list(row)
             if len(texts) != len(names):
                 raise InputError(
-                    f"the row has {len(texts)} texts, and the channel needs one for each of {listed(names)}"
+                    f"the row has {len(texts)} texts, and the channel needs one for each of "
+                    f"{listed(names)}"
                 )
         codes: list[int] = []
         start = 0
@@ -323,8 +355,10 @@ class RowChannel(Displayed):
             pair = int(table.pairs(np.array([node]), np.array([code]))[0])
             if pair == NO_PAIR:
                 raise InputError(
-                    "the channel does not know this combination of symbols: no record of its table has it with "
-                    f"{quoted(self.levels[level].names[code])} of {quoted(','.join(self.levels[level].columns))}"
+                    "the channel does not know this combination of symbols: no record of its table "
+                    "has it with "
+                    f"{quoted(self.levels[level].names[code])} of "
+                    f"{quoted(','.join(self.levels[level].columns))}"
                 )
             span = slice(int(table.rows.indptr[pair]), int(table.rows.indptr[pair + 1]))
             slots = table.rows.indices[span].tolist()
@@ -343,9 +377,11 @@ class RowChannel(Displayed):
         policy: Policy | None = None,
         insecure_seed: int | None = None,
     ) -> Any:
-        """Draw a released row for every record of a frame; a frame of the same kind with the released columns only.
+        """Draw a released row for every record of a frame; a frame of the same kind with the
+        released columns only.
 
-        The draws of a record depend on the key, the channel, the level, and the record's row number or identifier.
+        The draws of a record depend on the key, the channel, the level, and the record's row number
+        or identifier.
 
         Parameters
         ----------
@@ -364,7 +400,8 @@ class RowChannel(Displayed):
         Raises
         ------
         InputError
-            On a missing column, or a symbol that is unknown at its node, unless the policy has a rule for it.
+            On a missing column, or a symbol that is unknown at its node, unless the policy has a
+            rule for it.
         """
         from mechdesign.release.row_frames import apply_to_frame
 

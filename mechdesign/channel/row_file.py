@@ -1,9 +1,10 @@
-"""The file of a row channel: canonical JSON of integers and texts with a hash, checked in every part when it is read.
+"""The file of a row channel: canonical JSON of integers and texts with a hash, checked in every
+part when it is read.
 
-Nodes of a level are written in their order, each with its inputs, its outputs, the child of every output and a row of
-pairs (place of the output, integer) for every input; nodes without inputs are constant. The rows of the table stand
-beside the tree, one line for each: codes of the given columns, of the levels, of the secret, and the count. A public
-file has none of them.
+Nodes of a level are written in their order, each with its inputs, its outputs, the child of every
+output and a row of pairs (place of the output, integer) for every input; nodes without inputs are
+constant. The rows of the table stand beside the tree, one line for each: codes of the given
+columns, of the levels, of the secret, and the count. A public file has none of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _LISTS = {
 _INTEGERS = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 _NODES = {
     "type": "array",
-    "description": "The nodes of a level. A node without inputs is constant: it has one output and no rows.",
+    "description": "The nodes of a level. One without inputs is constant: one output, no rows.",
     "items": {
         "type": "object",
         "required": ["inputs", "outputs", "children", "rows"],
@@ -50,7 +51,7 @@ _NODES = {
             },
             "rows": {
                 **_LISTS,
-                "description": "For each input: place of an output, integer, .. ; a row sums to the denominator.",
+                "description": "For each input: place of an output, integer, .. ; sum: the denominator.",
             },
         },
     },
@@ -62,7 +63,7 @@ _TREE = {
 }
 _ROWS = {
     **_LISTS,
-    "description": "Distinct rows: codes of the given columns and the levels, of the secret, and the count.",
+    "description": "Distinct rows: codes of given columns and levels, of the secret, the count.",
 }
 _Tree = Annotated[Any, WithJsonSchema(_TREE)]
 _Rows = Annotated[Any, WithJsonSchema(_ROWS)]

@@ -13,7 +13,7 @@ from mechdesign.core.wording import quoted
 
 if TYPE_CHECKING:
     import mechdesign as md
-    from mechdesign.mechanisms.rows import RowDesign
+    from mechdesign.mechanisms.row_result import RowDesign
     from mechdesign.tables.joint import Joint
 
 TRUTH, INFORMATION = "truth", "information"

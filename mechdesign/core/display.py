@@ -33,3 +33,16 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         return import_module(RENDERER).html(self)
+
+
+class Described:
+    """Results that are shown as words alone: subclasses write their own `summary`."""
+
+    def summary(self) -> str:
+        """The result in words, without a final newline."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.summary())}</pre>"

@@ -1,12 +1,15 @@
-"""The tree of a row channel in plain integers: what it is made of, and one step down for many rows at once.
+"""The tree of a row channel in plain integers: what it is made of, and one step down for many rows
+at once.
 
-A node is what has been released of a row so far. It holds a small channel for the next level: a row of integers for
-every input symbol that occurs there, over the node's own outputs. Every output leads to a node of the next level.
-A *constant* node has no inputs and one output, which it gives to every row whatever its symbol is; constant nodes may
-be shared by several parents, for nothing below them depends on the row.
+A node is what has been released of a row so far. It holds a small channel for the next level: a row
+of integers for every input symbol that occurs there, over the node's own outputs. Every output
+leads to a node of the next level. A *constant* node has no inputs and one output, which it gives to
+every row whatever its symbol is; constant nodes may be shared by several parents, for nothing below
+them depends on the row.
 
-The tables of one level are flat: *pairs* are (node, input) in ascending order, *slots* are (node, output) in the order
-of the nodes. So one table of integers, pairs by slots, holds all channels of a level.
+The tables of one level are flat: *pairs* are (node, input) in ascending order, *slots* are (node,
+output) in the order of the nodes. So one table of integers, pairs by slots, holds all channels of a
+level.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ class LevelTable:
     pair_nodes, pair_inputs : (pairs,) arrays
         Node and input of each pair, in ascending order.
     slot_nodes, slot_outputs, slot_children : (slots,) arrays
-        Node of each slot in ascending order, code of the output, and node of the next level (`END` on the last).
+        Node of each slot in ascending order, code of the output, and node of the next level (`END`
+        on the last).
     rows : IntegerRows, (pairs, slots)
         Integers of each pair over the slots of its node.
     nodes : int
@@ -57,7 +61,9 @@ class LevelTable:
     rows: IntegerRows
 
     def check(self, place: str, outputs: int, below: int) -> None:
-        """Raise InputError unless the tables fit together; `below` is the number of nodes of the next level."""
+        """Raise InputError unless the tables fit together; `below` is the number of nodes of the
+        next level.
+        """
         pairs = self.pair_nodes * self.size + self.pair_inputs
         slots = self.slot_nodes * outputs + self.slot_outputs
         inside = _within(self.pair_nodes, self.nodes) and _within(
@@ -115,7 +121,9 @@ class LevelTable:
         return self.pair_nodes * self.size + self.pair_inputs
 
     def pairs(self, nodes: Integers, inputs: Integers) -> Integers:
-        """The pair of each node and input; `NO_PAIR` where the input does not occur there, or the node is constant."""
+        """The pair of each node and input; `NO_PAIR` where the input does not occur there, or the
+        node is constant.
+        """
         keys = nodes * self.size + inputs
         if not len(self._keys):
             return np.full(len(keys), NO_PAIR, dtype=np.int64)
@@ -124,7 +132,9 @@ class LevelTable:
         return np.where(self._keys[place] == keys, place, NO_PAIR)
 
     def expanded(self, pairs: Integers) -> tuple[Integers, Integers]:
-        """For all entries of the rows of some pairs: to which of these pairs each belongs, and its place in `rows`."""
+        """For all entries of the rows of some pairs: to which of these pairs each belongs, and its
+        place in `rows`.
+        """
         first = self.rows.indptr[pairs]
         lengths = self.rows.indptr[pairs + 1] - first
         owner = np.repeat(np.arange(len(pairs)), lengths)
@@ -134,7 +144,9 @@ class LevelTable:
 
 @dataclass(frozen=True, eq=False)
 class RowTree:
-    """The levels in their order, and the node of the first level for every stratum of the given columns."""
+    """The levels in their order, and the node of the first level for every stratum of the given
+    columns.
+    """
 
     roots: Integers
     levels: tuple[LevelTable, ...]
@@ -152,7 +164,9 @@ class RowTree:
         self._check_parents()
 
     def _check_parents(self) -> None:
-        """Every node that is not constant has one parent, so that a prefix of released symbols names it."""
+        """Every node that is not constant has one parent, so that a prefix of released symbols
+        names it.
+        """
         parents = self.roots
         for k, level in enumerate(self.levels):
             times = np.bincount(parents, minlength=level.nodes)

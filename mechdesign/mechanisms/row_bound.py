@@ -1,9 +1,10 @@
-"""A proven upper bound on what any mechanism could keep of the released columns under the same promise.
+"""A proven upper bound on what any mechanism could keep of the released columns under the same
+promise.
 
-Every tree is one channel for the crossed columns, stratum by stratum (docs/rows-theory.md, proposition 3). The
-certified envelope of the crossed columns is therefore a bound for all mechanisms, trees or not. A relative promise is
-the ordinary one within each stratum; a total one measures lifts against P(s) of the whole table, which the demands of
-`auditing.demands` express.
+Every tree is one channel for the crossed columns, stratum by stratum (docs/explanation/rows-theory.md,
+proposition 3). The certified envelope of the crossed columns is therefore a bound for all
+mechanisms, trees or not. A relative promise is the ordinary one within each stratum; a total one
+measures lifts against P(s) of the whole table, which the demands of `auditing.demands` express.
 """
 
 from __future__ import annotations
@@ -34,12 +35,16 @@ LEAST_SECONDS = 0.05
 """Time below which a stratum is not searched; its own entropy is the bound then."""
 
 MOST_CELLS = 200_000
-"""Distinct rows times sensitive symbols beyond which one round of pricing alone takes longer than any time limit."""
+"""Distinct rows times sensitive symbols beyond which one round of pricing alone takes longer than
+any time limit.
+"""
 
 
 @dataclass(frozen=True)
 class RowBound:
-    """`upper_bound_nmi` of I(X; Y | K) / H(X | K), and the mass of strata whose bound is only their entropy."""
+    """`upper_bound_nmi` of I(X; Y | K) / H(X | K), and the mass of strata whose bound is only their
+    entropy.
+    """
 
     upper_bound_nmi: float
     trivial: float
@@ -54,14 +59,16 @@ def upper_bound(
     *,
     end: float,
 ) -> RowBound:
-    """Search the crossed columns of every stratum, the heaviest first, until `end` (of `time.perf_counter`)."""
+    """Search the crossed columns of every stratum, the heaviest first, until `end` (of
+    `time.perf_counter`).
+    """
     entropies = [_entropy(records, given, stratum) for stratum in strata]
     whole = math.fsum(
         stratum.mass * entropy
         for stratum, entropy in zip(strata, entropies, strict=True)
     )
     if not whole > 0.0:
-        return RowBound(1.0, 1.0)
+        return RowBound(1.0, 0.0)
     kept = 0.0
     trivial = 0.0
     order = np.argsort([-stratum.mass for stratum in strata], kind="stable").tolist()
@@ -70,13 +77,16 @@ def upper_bound(
         stratum = strata[place]
         now = time.perf_counter()
         seconds = max(end - now, 0.0) * min(1.0, stratum.mass / max(left, 1e-12))
-        share = 1.0
-        if entropies[place] > 0.0 and seconds >= LEAST_SECONDS:
-            share = _stratum_bound(records, given, stratum, notion, promise, seconds)
-        if share >= 1.0:
-            trivial += stratum.mass
-        kept += stratum.mass * entropies[place] * share
         left -= stratum.mass
+        if not entropies[place] > 0.0:
+            continue
+        share: float | None = None
+        if seconds >= LEAST_SECONDS:
+            share = _stratum_bound(records, given, stratum, notion, promise, seconds)
+        if share is None or share >= 1.0:
+            trivial += stratum.mass
+            share = 1.0
+        kept += stratum.mass * entropies[place] * share
     # Sums of doubles with positive terms; the margin covers their rounding.
     bound = kept / whole * (1.0 + 1e-12)
     return RowBound(min(1.0, bound), trivial)
@@ -97,28 +107,26 @@ def _stratum_bound(
     notion: Notion,
     promise: str,
     seconds: float,
-) -> float:
-    """The bound as a share of H(X | k); 1 where the search proves nothing in time."""
+) -> float | None:
+    """The bound as a share of H(X | k); None where the search proves nothing in time."""
     table = records.crossed(stratum.rows, given)
     if len(table) * len(table[0]) > MOST_CELLS:
-        return 1.0
+        return None
     present = [s for s, row in enumerate(table) if any(row)]
-    if len(table[0]) == 1:
-        return 1.0
     useful = Variable(("row",), tuple((str(x),) for x in range(len(table[0]))))
     counts = tuple(tuple(table[s]) for s in present)
     joint = Joint(records.sensitive.select(present), useful, counts)
     if promise == RELATIVE and len(present) == 1:
-        return 1.0
+        return 1.0  # nothing to protect, nothing to lose
     try:
         rules = Rules(
             joint, notion, _demands(records, given, present, counts, notion, promise)
         )
         found = optimal(rules, Search(gap=GAP, time_limit=seconds))
     except (MechdesignError, SolverError):
-        return 1.0
-    bound = found.certificate.upper_bound_nmi
-    return 1.0 if bound is None else float(bound)
+        # The bound is an extra: without it the design stands as it was verified.
+        return None
+    return found.certificate.upper_bound_nmi
 
 
 def _demands(
@@ -138,7 +146,8 @@ def _demands(
         symbols = list(present)
         sums = [sum(row) for row in counts]
     else:
-        # The prior is that of the whole table: symbols that the stratum lacks have a share of it and rows of zeros.
+        # The prior is that of the whole table: symbols that the stratum lacks have a share of it
+        # and rows of zeros.
         symbols = list(range(len(records.sensitive)))
         empty = (0,) * len(counts[0])
         by_symbol = dict(zip(present, counts, strict=True))

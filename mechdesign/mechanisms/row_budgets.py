@@ -1,15 +1,17 @@
-"""What a promise about released rows asks of the nodes of a tree: bounds of lifts by stratum, level and symbol.
+"""What a promise about released rows asks of the nodes of a tree: bounds of lifts by stratum, level
+and symbol.
 
-With the prior of the promise (P(s) for a total one, P(s|k) for a relative one in the stratum k), the lift of a
-prefix is P(s | prefix) / prior. A leaf must keep the budgets of the notion. A prefix is a mean of its leaves, so
-it keeps them, too; how much of a budget each level may spend is free, and is given by *shares*
-c_1 <= .. <= c_k = 1. With a the lift of the stratum itself, which is 1 for a relative promise,
+With the prior of the promise (P(s) for a total one, P(s|k) for a relative one in the stratum k),
+the lift of a prefix is P(s | prefix) / prior. A leaf must keep the budgets of the notion. A prefix
+is a mean of its leaves, so it keeps them, too; how much of a budget each level may spend is free,
+and is given by *shares* c_1 <= .. <= c_k = 1. With a the lift of the stratum itself, which is 1 for
+a relative promise,
 
     log upper bound at level j = max(log a, 0) + c_j (eps_u - max(log a, 0)),
 
-likewise below, and for quotients of lifts with r, the largest quotient within the stratum, r + c_j (epsilon - r). So
-bounds grow from level to level, and a constant, which leaves all lifts as they are, is possible at every node
-(docs/rows-theory.md, propositions 1, 2 and 7).
+likewise below, and for quotients of lifts with r, the largest quotient within the stratum, r + c_j
+(epsilon - r). So bounds grow from level to level, and a constant, which leaves all lifts as they
+are, is possible at every node (docs/explanation/rows-theory.md, propositions 1, 2 and 7).
 """
 
 from __future__ import annotations
@@ -32,13 +34,15 @@ TOTAL, RELATIVE = "total", "relative"
 PROMISES = (TOTAL, RELATIVE)
 
 MARGIN = 1e-9
-"""Relative distance that designed lifts keep from their bounds: far more than what sums of doubles miss, and worth
-less than a billionth of the information."""
+"""Relative distance that designed lifts keep from their bounds: far more than what sums of doubles
+miss, and worth less than a billionth of the information."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds of the lifts of the outputs of a node: (|S|,) arrays, and the largest quotient of two lifts."""
+    """Bounds of the lifts of the outputs of a node: (|S|,) arrays, and the largest quotient of two
+    lifts.
+    """
 
     lower: Array
     upper: Array
@@ -49,8 +53,8 @@ class Bounds:
 class Stratum:
     """One combination of the given columns with its promise.
 
-    `rows` are positions in the records, `prior` is what lifts are measured against, `start` the lifts before anything
-    is released, `protected` the symbols that the promise speaks of here.
+    `rows` are positions in the records, `prior` is what lifts are measured against, `start` the
+    lifts before anything is released, `protected` the symbols that the promise speaks of here.
     """
 
     rows: NDArray[np.int64]
@@ -89,11 +93,14 @@ def check_promise(promise: str) -> None:
 
 
 def limits_of(notion: Notion) -> LiftLimits:
-    """The limits of a notion on single lifts; others are refused, for along a path of a tree only lifts multiply."""
+    """The limits of a notion on single lifts; others are refused, for along a path of a tree only
+    lifts multiply.
+    """
     limits = notion.limits
     if not isinstance(limits, LiftLimits):
         raise InputError(
-            f"{notion.name} bounds averages; a promise about rows needs bounds on single lifts: use alip, lip, ldp, "
+            f"{notion.name} bounds averages; a promise about rows needs bounds on single lifts: "
+            "use alip, lip, ldp, "
             "max-lift or min-lift"
         )
     return limits
@@ -102,12 +109,14 @@ def limits_of(notion: Notion) -> LiftLimits:
 def strata_of(
     records: Records, given: int, notion: Notion, promise: str
 ) -> list[Stratum]:
-    """The strata in the order of their codes; the first `given` groups of the records are released as they are.
+    """The strata in the order of their codes; the first `given` groups of the records are released
+    as they are.
 
     Raises
     ------
     NotPrivate
-        If the given columns alone break a total promise; the message names the worst stratum and the two remedies.
+        If the given columns alone break a total promise; the message names the worst stratum and
+        the two remedies.
     """
     limits = limits_of(notion)
     check_promise(promise)
@@ -147,7 +156,9 @@ def strata_of(
 
 
 def strata_rows(records: Records, given: int) -> list[NDArray[np.int64]]:
-    """Positions of the rows of every combination of the first `given` groups, in the order of the codes."""
+    """Positions of the rows of every combination of the first `given` groups, in the order of the
+    codes.
+    """
     if not given:
         return [np.arange(len(records))]
     _, stratum = np.unique(records.codes[:, :given], axis=0, return_inverse=True)
@@ -166,7 +177,9 @@ def stratum_name(records: Records, given: int, rows: NDArray[np.int64]) -> str:
 
 
 def _check_given(records: Records, given: int, strata: list[Stratum]) -> None:
-    """Refuse a total promise that the given columns break: the worst stratum is that with the largest excess."""
+    """Refuse a total promise that the given columns break: the worst stratum is that with the
+    largest excess.
+    """
     worst_excess = 0.0
     worst: tuple[Stratum, str, float] | None = None
     names = records.sensitive.names
@@ -187,7 +200,8 @@ def _check_given(records: Records, given: int, strata: list[Stratum]) -> None:
             (excess_ratio, int(np.argmax(np.abs(logs)))),
         ]
         for excess, s in candidates:
-            # At an excess of exactly zero a constant keeps the promise; rounding is left to the exact audit.
+            # At an excess of exactly zero a constant keeps the promise; rounding is left to the
+            # exact audit.
             if excess > max(worst_excess, MARGIN):
                 worst_excess = excess
                 worst = (stratum, names[s], float(stratum.start[s]))
@@ -198,8 +212,11 @@ def _check_given(records: Records, given: int, strata: list[Stratum]) -> None:
         name for variable in records.groups[:given] for name in variable.columns
     )
     raise NotPrivate(
-        f"the given columns {quoted(columns)} break the promise by themselves: among the records with "
-        f"{stratum_name(records, given, stratum.rows)} ({about(100.0 * stratum.mass)} % of all) {quoted(symbol)} is "
-        f"{about(lift)} times as likely as in the whole table; release them as levels in place of giving them "
+        f"the given columns {quoted(columns)} break the promise by themselves: among the records "
+        "with "
+        f"{stratum_name(records, given, stratum.rows)} ({about(100.0 * stratum.mass)} % of all) "
+        f"{quoted(symbol)} is "
+        f"{about(lift)} times as likely as in the whole table; release them as levels in place of "
+        "giving them "
         "(--release), or promise relative to them (--promise relative)"
     )

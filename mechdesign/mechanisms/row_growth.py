@@ -1,10 +1,10 @@
 """Growing the tree of a row channel: from the stratum down, the heaviest prefix first.
 
-A prefix carries weights of the distinct rows, P(row, prefix). They give the law of the next level, the node's
-channel is made for this law (`row_node`), and a child's weights are weights * W(y|x). What prefixes are worth is
-proportional to their mass, so they are taken in the order of mass: whenever time is over, or a prefix has less than
-the least mass, the rest of it is released as a constant, which keeps every promise (docs/rows-theory.md,
-proposition 2).
+A prefix carries weights of the distinct rows, P(row, prefix). They give the law of the next level,
+the node's channel is made for this law (`row_node`), and a child's weights are weights * W(y|x).
+What prefixes are worth is proportional to their mass, so they are taken in the order of mass:
+whenever time is over, or a prefix has less than the least mass, the rest of it is released as a
+constant, which keeps every promise (docs/explanation/rows-theory.md, proposition 2).
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ def entropy(masses: Array) -> float:
     return float(-(positive * np.log(positive)).sum())
 
 
+def row_entropies(rows: Array) -> Array:
+    """Entropy (nats) of every row, each of which sums to 1."""
+    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0.0)
+    return -(rows * logs).sum(axis=1)
+
+
 @dataclass(eq=False)
 class Prefix:
     """A node to be: the rows that may lead here, their weights, and the slot that it hangs from."""
@@ -55,7 +61,9 @@ class Prefix:
 
 @dataclass(eq=False)
 class LevelParts:
-    """The nodes of one level as they come; `children` hold final places only once all nodes are there."""
+    """The nodes of one level as they come; `children` hold final places only once all nodes are
+    there.
+    """
 
     inputs: list[Integers] = field(default_factory=list[Integers])
     outputs: list[Integers] = field(default_factory=list[Integers])
@@ -67,12 +75,24 @@ class LevelParts:
     labels: dict[str, int] = field(default_factory=dict[str, int])
 
 
+@dataclass(eq=False)
+class Growth:
+    """A tree while it grows: its nodes by level, and what is kept so far."""
+
+    parts: list[LevelParts]
+    information: list[float]
+    truth: list[Array]
+    stopped: float = 0.0
+    in_time: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class Grown:
     """A tree with what it keeps, in floating point.
 
-    `information` is I(X; Y | K) in nats, of all levels together and of each; `truth` the expected share of unchanged
-    cells of each column of each level (None with free outputs); `stopped` the mass of prefixes that were not grown.
+    `information` is I(X; Y | K) in nats, of all levels together and of each; `truth` the expected
+    share of unchanged cells of each column of each level (None with free outputs); `stopped` the
+    mass of prefixes that were not grown.
     """
 
     tree: RowTree
@@ -115,99 +135,90 @@ class RowGrowth:
     ) -> Grown:
         """The tree for cumulative shares of the budgets, one for each level, the last one 1.
 
-        `slack` is a relative distance that all bounds keep beside the usual one, `end` a time of `time.perf_counter`.
+        `slack` is a relative distance that all bounds keep beside the usual one, `end` a time of
+        `time.perf_counter`.
         """
-        parts = [LevelParts() for _ in self.levels]
-        if self.objective == TRUTH:
-            for part, variable in zip(parts, self.levels, strict=True):
-                part.labels = {name: k for k, name in enumerate(variable.names)}
-        information = [0.0] * len(self.levels)
-        truth = [np.zeros(len(cells)) for cells in self._equal]
+        growth = self._begun()
         bounds = [
             [_narrowed(stratum.bounds(share), slack) for share in shares]
             for stratum in self.strata
         ]
         roots = [0] * len(self.strata)
+        # The ticket decides between equal masses, so that prefixes are never compared.
         heap: list[tuple[float, int, Prefix]] = []
         tickets = itertools.count()
         for k, stratum in enumerate(self.strata):
             prefix = Prefix(0, k, END, stratum.rows, self.records.masses[stratum.rows])
             heapq.heappush(heap, (-prefix.mass, next(tickets), prefix))
-        stopped = 0.0
-        in_time = True
         while heap:
-            mass, _, prefix = heapq.heappop(heap)
+            negative, _, prefix = heapq.heappop(heap)
             late = time.perf_counter() >= end
-            if -mass < least_mass or late:
-                in_time = in_time and not late
-                stopped -= mass
-                place = self._stop(parts, prefix, truth)
+            if late or -negative < least_mass:
+                growth.in_time = growth.in_time and not late
+                growth.stopped -= negative
+                place = self._stop(growth, prefix)
             else:
-                place, children = self._expand(
-                    parts, prefix, bounds[prefix.stratum], information, truth
-                )
+                allowed = bounds[prefix.stratum][prefix.level]
+                place, children = self._expand(growth, prefix, allowed, end)
                 for child in children:
                     heapq.heappush(heap, (-child.mass, next(tickets), child))
             if prefix.level == 0:
                 roots[prefix.stratum] = place
             else:
-                parts[prefix.level - 1].children[prefix.parent] = place
+                growth.parts[prefix.level - 1].children[prefix.parent] = place
+        return self._grown(growth, roots)
+
+    def _begun(self) -> Growth:
+        """Nothing grown yet; with the objective truth the labels of a level are its symbols."""
+        parts = [LevelParts() for _ in self.levels]
+        if self.objective == TRUTH:
+            for part, variable in zip(parts, self.levels, strict=True):
+                part.labels = {name: k for k, name in enumerate(variable.names)}
+        truth = [np.zeros(len(cells)) for cells in self._equal]
+        return Growth(parts, [0.0] * len(self.levels), truth)
+
+    def _grown(self, growth: Growth, roots: list[int]) -> Grown:
+        """The finished tree with its figures."""
         by_column: dict[str, float] | None = None
         if self.objective == TRUTH:
             by_column = {}
-            for variable, cells in zip(self.levels, truth, strict=True):
+            for variable, cells in zip(self.levels, growth.truth, strict=True):
                 by_column |= dict(zip(variable.columns, cells.tolist(), strict=True))
         return Grown(
-            tree=self._assembled(parts, roots),
-            labels=tuple(tuple(part.labels) for part in parts),
-            information=tuple(information),
+            tree=self._assembled(growth.parts, roots),
+            labels=tuple(tuple(part.labels) for part in growth.parts),
+            information=tuple(growth.information),
             truth=by_column,
-            stopped=stopped,
-            in_time=in_time,
+            stopped=growth.stopped,
+            in_time=growth.in_time,
         )
 
     def _expand(
-        self,
-        parts: list[LevelParts],
-        prefix: Prefix,
-        bounds: Sequence[Bounds],
-        information: list[float],
-        truth: list[Array],
+        self, growth: Growth, prefix: Prefix, bounds: Bounds, end: float
     ) -> tuple[int, list[Prefix]]:
         """Make the channel of a node; its number within the level, and its children."""
-        level, stratum = prefix.level, self.strata[prefix.stratum]
-        part, size = parts[level], len(self.levels[level])
+        level = prefix.level
+        part = growth.parts[level]
         codes = self._codes[level][prefix.rows]
-        count = len(stratum.prior)
-        joint = np.bincount(
-            self.records.secrets[prefix.rows] * size + codes,
-            prefix.weights,
-            count * size,
-        ).reshape(count, size)
-        inputs = np.flatnonzero(joint.any(axis=0))
-        joint = joint[:, inputs]
-        columns = joint.sum(axis=0)
-        mass = float(columns.sum())
-        table = NodeTable(joint / columns / stratum.prior[:, None], columns / mass)
-        rows = self._programs.channel(table, bounds[level])
+        inputs, mass, table = self._law(prefix, codes)
+        rows = self._programs.channel(table, bounds, end)
         used = np.flatnonzero(rows.any(axis=0))
         rows = rows[:, used]
         if self.objective == TRUTH:
             outputs = inputs[used]
         else:
             outputs, rows = self._named(part, level, inputs, rows)
-
         shares = rows / DENOMINATOR
-        released = table.masses @ shares
-        within = sum(
-            share * entropy(row)
-            for share, row in zip(table.masses, shares, strict=True)
-        )
-        information[level] += mass * (entropy(released) - within)
+
+        # I(X; Y | prefix) = H(Y) - H(Y | X), weighted by the mass of the prefix.
+        within = float(table.masses @ row_entropies(shares))
+        released = entropy(table.masses @ shares)
+        growth.information[level] += mass * (released - within)
         if self.objective == TRUTH:
             moved = mass * table.masses[:, None] * shares
             for k, equal in enumerate(self._equal[level]):
-                truth[level][k] += float(moved[equal[np.ix_(inputs, outputs)]].sum())
+                unchanged = moved[equal[np.ix_(inputs, outputs)]]
+                growth.truth[level][k] += float(unchanged.sum())
 
         place = len(part.inputs)
         first = len(part.children)
@@ -217,23 +228,43 @@ class RowGrowth:
         part.children += [END] * len(outputs)
         if level + 1 == len(self.levels):
             return place, []
-        local = np.zeros(size, dtype=np.int64)
-        local[inputs] = np.arange(len(inputs))
-        ways = shares[local[codes]]
+        # Row x of the node's channel for every row of the table that is here.
+        local = np.searchsorted(inputs, codes)
+        return place, self._children(prefix, shares[local], first)
+
+    def _law(
+        self, prefix: Prefix, codes: Integers
+    ) -> tuple[Integers, float, NodeTable]:
+        """The input symbols at a prefix, its mass, and the law of S and these symbols there."""
+        size = len(self.levels[prefix.level])
+        prior = self.strata[prefix.stratum].prior
+        cells = self.records.secrets[prefix.rows] * size + codes
+        joint = np.bincount(cells, prefix.weights, len(prior) * size)
+        joint = joint.reshape(len(prior), size)
+        inputs = np.flatnonzero(joint.any(axis=0))
+        joint = joint[:, inputs]
+        columns = joint.sum(axis=0)
+        mass = float(columns.sum())
+        lifts = joint / columns / prior[:, None]
+        return inputs, mass, NodeTable(lifts, columns / mass)
+
+    def _children(self, prefix: Prefix, ways: Array, first: int) -> list[Prefix]:
+        """The prefixes below: a column of `ways` (rows, outputs) for each, hanging from slots from
+        `first` on.
+        """
         children: list[Prefix] = []
-        for k in range(len(outputs)):
+        for k in range(ways.shape[1]):
             weights = prefix.weights * ways[:, k]
             reached = np.flatnonzero(weights)
-            children.append(
-                Prefix(
-                    level + 1,
-                    prefix.stratum,
-                    first + k,
-                    prefix.rows[reached],
-                    weights[reached],
-                )
+            child = Prefix(
+                level=prefix.level + 1,
+                stratum=prefix.stratum,
+                parent=first + k,
+                rows=prefix.rows[reached],
+                weights=weights[reached],
             )
-        return place, children
+            children.append(child)
+        return children
 
     def _named(
         self, part: LevelParts, level: int, inputs: Integers, rows: Integers
@@ -256,7 +287,7 @@ class RowGrowth:
             label += "*"
         return label
 
-    def _stop(self, parts: list[LevelParts], prefix: Prefix, truth: list[Array]) -> int:
+    def _stop(self, growth: Growth, prefix: Prefix) -> int:
         """Release the rest of a prefix as a constant; the number of its first constant node."""
         outputs: list[int] = []
         for level in range(prefix.level, len(self.levels)):
@@ -266,16 +297,17 @@ class RowGrowth:
                 masses = np.bincount(codes, prefix.weights, size)
                 heaviest = int(np.argmax(masses))
                 for k, equal in enumerate(self._equal[level]):
-                    truth[level][k] += float(masses[equal[:, heaviest]].sum())
+                    growth.truth[level][k] += float(masses[equal[:, heaviest]].sum())
                 outputs.append(heaviest)
             else:
-                labels = parts[level].labels
+                labels = growth.parts[level].labels
                 outputs.append(labels.setdefault(self._any_label(level), len(labels)))
         child = END
         for level in range(len(self.levels) - 1, prefix.level - 1, -1):
-            constants = parts[level].constants
+            constants = growth.parts[level].constants
             key = (outputs[level - prefix.level], child)
-            # Numbers below END name constant nodes until the number of other nodes of the level is settled.
+            # Numbers below END name constant nodes until the number of other nodes of the level is
+            # settled.
             child = constants.setdefault(key, END - 1 - len(constants))
         return child
 
@@ -297,7 +329,9 @@ def _settled(place: int, others: int) -> int:
 
 
 def _level_table(part: LevelParts, size: int, below: int) -> LevelTable:
-    """The flat tables of a level; `below` is the number of nodes of the next level that are not constant."""
+    """The flat tables of a level; `below` is the number of nodes of the next level that are not
+    constant.
+    """
     proper = len(part.inputs)
     slot_sizes = [len(outputs) for outputs in part.outputs]
     pair_sizes = [len(inputs) for inputs in part.inputs]
@@ -352,7 +386,9 @@ def _narrowed(bounds: Bounds, slack: float) -> Bounds:
 
 
 def _equal_cells(symbols: Sequence[tuple[str, ...]]) -> list[NDArray[np.bool_]]:
-    """For each column of a level the (n, n) array that tells which symbols have the same cell in it."""
+    """For each column of a level the (n, n) array that tells which symbols have the same cell in
+    it.
+    """
     equal: list[NDArray[np.bool_]] = []
     for cells in zip(*symbols, strict=True):
         texts = np.array(cells, dtype=object)

@@ -1,28 +1,33 @@
 """The channel of one node: what to release next, given what was released of the row so far.
 
-At a node the masses q(s, x) of sensitive symbols and of the next level's symbols are known. With A[s, x] the lift of s
-after x (measured against the prior of the promise) and p(x) the mass of x within the node, output y with the column
-W(y|x) has the lifts
+At a node the masses q(s, x) of sensitive symbols and of the next level's symbols are known. With
+A[s, x] the lift of s after x (measured against the prior of the promise) and p(x) the mass of x
+within the node, output y with the column W(y|x) has the lifts
 
     L_s(y) = sum_x A[s, x] p(x) W(y|x) / sum_x p(x) W(y|x),
 
 so bounds of the lifts are linear inequalities in the column. Two objectives:
 
-- truth: the outputs are the symbols themselves, and the mass that becomes another symbol is least: a linear program;
+- truth: the outputs are the symbols themselves, and the mass that becomes another symbol is least:
+  a linear program;
 - information: outputs are free, and I(X; Y) at the node is largest: the envelope of `solvers`.
 
-Floating-point answers become integers over 2^53. What rounding and the tolerance of a solver break is repaired output
-by output: a weight a_y on every row of a failing output y moves its lifts towards those of the node, which keep every
-bound (`row_budgets`). Lifts are convex combinations, so the other outputs stay as they are.
+Floating-point answers become integers over 2^53. What rounding and the tolerance of a solver break
+is repaired output by output: a weight a_y on every row of a failing output y moves its lifts
+towards those of the node, which keep every bound (`row_budgets`). Lifts are convex combinations, so
+the other outputs stay as they are.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -43,6 +48,10 @@ MOST_REPAIRS = 8
 
 LARGEST_REPAIR = 0.5
 """Weight of repairs beyond which a constant output is the better channel."""
+
+LARGEST_PROGRAM = 600
+"""Symbols of a node up to which the program of least change is solved: it has the square of that
+many variables (240 symbols take 0.3 to 2 s)."""
 
 ENVELOPE_GAP, ENVELOPE_SECONDS = 1e-6, 2.0
 """Nats of a node within which its envelope is searched, and the most that one node may take."""
@@ -68,7 +77,9 @@ class NodeTable:
         return self.lifts @ self.masses
 
     def of_outputs(self, rows: Array) -> tuple[Array, Array]:
-        """Masses of the outputs (m,) and their lifts times these masses (|S|, m) for W as an (n, m) array."""
+        """Masses of the outputs (m,) and their lifts times these masses (|S|, m) for W as an (n, m)
+        array.
+        """
         joint = self.masses[:, None] * rows
         return joint.sum(axis=0), self.lifts @ joint
 
@@ -90,36 +101,45 @@ class NodePrograms:
     def __init__(self, objective: str) -> None:
         if objective not in OBJECTIVES:
             raise InputError(
-                f"objective ({quoted(objective)}) must be truth or information for a release of rows"
+                f"objective ({quoted(objective)}) must be truth or information for a release of "
+                "rows"
             )
         self.objective = objective
         self._highs: Any = highs_with({**SHARP, "presolve": "off"})
 
-    def channel(self, table: NodeTable, bounds: Bounds) -> Integers:
+    def channel(
+        self, table: NodeTable, bounds: Bounds, end: float = math.inf
+    ) -> Integers:
         """(n, m) integers over 2^53 whose lifts keep the bounds; m = n with the objective truth.
 
-        Columns without mass are zero. Where no channel is found that keeps the bounds, a single constant output.
+        Columns without mass are zero. Where the solver has no answer before `end` (of
+        `time.perf_counter`), the symbols themselves mixed with the repairs that they need; where
+        that is too much, a single constant output.
         """
         n = len(table.masses)
         own = table.own_lifts()
         if n == 1:
             return np.full((1, 1), DENOMINATOR, dtype=np.int64)
-        identity = np.eye(n)
-        if _keeps(table, identity, reachable(bounds, own, MARGIN / 2)):
-            return (identity * DENOMINATOR).astype(np.int64)
-        inner = reachable(bounds, own, MARGIN)
-        shares = self._shares(table, inner)
-        if shares is not None:
-            rows = _repaired(table, shares, reachable(bounds, own, MARGIN / 2))
+        checked = reachable(bounds, own, MARGIN / 2)
+        if _symbols_keep(table.lifts, checked):
+            return np.diag(np.full(n, DENOMINATOR, dtype=np.int64))
+        shares = self._shares(table, reachable(bounds, own, MARGIN), end)
+        for candidate in (shares, np.eye(n)):
+            if candidate is None:
+                continue
+            rows = _repaired(table, candidate, checked)
             if rows is not None:
                 return rows
         return self._constant(table)
 
-    def _shares(self, table: NodeTable, bounds: Bounds) -> Array | None:
+    def _shares(self, table: NodeTable, bounds: Bounds, end: float) -> Array | None:
         """W(y|x) in floating point by the objective; None where the solver has no answer."""
+        seconds = end - time.perf_counter()
+        if seconds <= 0.0:
+            return None
         if self.objective == TRUTH:
-            return self._least_change(table, bounds)
-        return self._envelope(table, bounds)
+            return self._least_change(table, bounds, seconds)
+        return self._envelope(table, bounds, seconds)
 
     def _constant(self, table: NodeTable) -> Integers:
         """One output for all: with the objective truth the symbol of the largest mass."""
@@ -130,13 +150,20 @@ class NodePrograms:
         rows[:, int(np.argmax(table.masses))] = DENOMINATOR
         return rows
 
-    def _least_change(self, table: NodeTable, bounds: Bounds) -> Array | None:
+    def _least_change(
+        self, table: NodeTable, bounds: Bounds, seconds: float = math.inf
+    ) -> Array | None:
         """W(y|x) of least mass off the diagonal, by the dual simplex method of HiGHS."""
         import highspy
 
+        if len(table.masses) > LARGEST_PROGRAM:
+            return None
         program = least_change_program(table, bounds)
         highs = self._highs
         highs.passModel(program)
+        # HiGHS counts the time of all runs of one object together.
+        limit = min(highs.getRunTime() + seconds, highspy.kHighsInf)
+        highs.setOptionValue("time_limit", limit)
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
@@ -144,14 +171,16 @@ class NodePrograms:
         values = np.array(highs.getSolution().col_value)[: n * n]
         return values.reshape(n, n)
 
-    def _envelope(self, table: NodeTable, bounds: Bounds) -> Array | None:
+    def _envelope(
+        self, table: NodeTable, bounds: Bounds, seconds: float
+    ) -> Array | None:
         """W(y|x) of most information: a decomposition of p into posteriors of least entropy."""
         try:
             found = lower_envelope(
                 lift_polytope(table.lifts, bounds),
                 table.masses,
                 gap=ENVELOPE_GAP,
-                time_limit=ENVELOPE_SECONDS,
+                time_limit=min(ENVELOPE_SECONDS, seconds),
             )
         except SolverError:
             return None
@@ -160,7 +189,9 @@ class NodePrograms:
 
 
 def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
-    """The posteriors v over x whose lifts A v keep the bounds; quotients by an auxiliary t <= A v <= ratio t."""
+    """The posteriors v over x whose lifts A v keep the bounds; quotients by an auxiliary t <= A v
+    <= ratio t.
+    """
     count = len(lifts)
     rows: list[Array] = []
     lower: list[Array] = []
@@ -173,7 +204,8 @@ def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
         upper.append(bounds.upper[bounded])
         auxiliary.append(np.zeros(int(bounded.sum())))
     if math.isfinite(bounds.ratio):
-        # Symbols that do not occur here have lift zero in every output; a relative promise says nothing of them.
+        # Symbols that do not occur here have lift zero in every output; a relative promise says
+        # nothing of them.
         present = lifts.any(axis=1)
         count = int(present.sum())
         rows += [lifts[present], lifts[present]]
@@ -188,17 +220,50 @@ def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Where the entries of the program stand: it depends on nothing but the sizes.
+
+    `x` and `y` are the symbol and the output of each of the first n^2 variables, `starts` and
+    `indices` the columns.
+    """
+
+    x: Integers
+    y: Integers
+    starts: NDArray[np.int32]
+    indices: NDArray[np.int32]
+
+
+@lru_cache(maxsize=64)
+def _pattern(n: int, m: int, has_ratio: bool) -> Pattern:
+    """The pattern for n symbols and m rows of each output."""
+    x = np.repeat(np.arange(n), n)
+    y = np.tile(np.arange(n), n)
+    index = np.empty((n * n, 1 + m), dtype=np.int32)
+    index[:, 0] = x
+    index[:, 1:] = n + y[:, None] * m + np.arange(m)
+    indices = index.ravel()
+    starts = np.arange(n * n + 1) * (1 + m)
+    if has_ratio:
+        more = n + np.arange(n)[:, None] * m + np.arange(m)
+        indices = np.concatenate([indices, more.ravel().astype(np.int32)])
+        starts = np.concatenate([starts, starts[-1] + np.arange(1, n + 1) * m])
+    return Pattern(x, y, starts.astype(np.int32), indices)
+
+
 def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     """The linear program of least change as HiGHS takes it.
 
-    Variables are W(y|x) at place x n + y, then one auxiliary t_y for each output where quotients are bounded. The rows
-    of an output are divided by p(y), so that tolerances are relative to masses.
+    Variables are W(y|x) at place x n + y, then one auxiliary t_y for each output where quotients
+    are bounded. The rows of an output are divided by p(y), so that tolerances are relative to
+    masses.
     """
     import highspy
 
     lifts, p = table.lifts, table.masses
     n = len(p)
-    # Rows G with sum_x G[r, x] p(x) W(y|x) + g[r] t_y <= 0; those that hold for every column are left out.
+    # Rows G with sum_x G[r, x] p(x) W(y|x) + g[r] t_y <= 0; those that hold for every column are
+    # left out.
     above = np.flatnonzero((lifts > bounds.upper[:, None]).any(axis=1))
     below = np.flatnonzero((lifts < bounds.lower[:, None]).any(axis=1))
     general = [
@@ -216,30 +281,23 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     auxiliary = np.concatenate(weights)
     m = len(matrix)
 
-    x = np.repeat(np.arange(n), n)
-    y = np.tile(np.arange(n), n)
-    index = np.empty((n * n, 1 + m), dtype=np.int32)
+    pattern = _pattern(n, m, has_ratio)
+    x = pattern.x
     value = np.empty((n * n, 1 + m))
-    index[:, 0] = x
     value[:, 0] = 1.0
-    index[:, 1:] = n + y[:, None] * m + np.arange(m)
-    value[:, 1:] = (p[x] / p[y])[:, None] * matrix[:, x].T
-    columns = n * n
-    starts = np.arange(columns + 1) * (1 + m)
-    indices = index.ravel()
+    value[:, 1:] = (p[x] / p[pattern.y])[:, None] * matrix.T[x]
     values = value.ravel()
+    columns = n * n
     if has_ratio:
         columns += n
-        more = n + np.arange(n)[:, None] * m + np.arange(m)
-        indices = np.concatenate([indices, more.ravel().astype(np.int32)])
         values = np.concatenate([values, np.tile(auxiliary, n)])
-        starts = np.concatenate([starts, starts[-1] + np.arange(1, n + 1) * m])
 
     program = highspy.HighsLp()
     program.num_col_ = columns
     program.num_row_ = n + n * m
     cost = np.zeros(columns)
-    cost[: n * n] = np.where(x == y, 0.0, p[x])
+    cost[: n * n] = p[x]
+    cost[: n * n : n + 1] = 0.0
     program.col_cost_ = cost
     program.col_lower_ = np.zeros(columns)
     program.col_upper_ = np.full(columns, highspy.kHighsInf)
@@ -248,37 +306,51 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     )
     program.row_upper_ = np.concatenate([np.ones(n), np.zeros(n * m)])
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_ = starts.astype(np.int32)
-    program.a_matrix_.index_ = indices
+    program.a_matrix_.start_ = pattern.starts
+    program.a_matrix_.index_ = pattern.indices
     program.a_matrix_.value_ = values
     return program
 
 
-def _excess(table: NodeTable, rows: Array, bounds: Bounds) -> tuple[Array, Array]:
-    """For every bound and output by how much it is broken, and what a unit of weight on all rows gives back.
+def _symbols_keep(lifts: Array, bounds: Bounds) -> bool:
+    """Whether every symbol may be released as it is."""
+    if (lifts > bounds.upper[:, None]).any() or (lifts < bounds.lower[:, None]).any():
+        return False
+    if math.isinf(bounds.ratio):
+        return True
+    present = lifts[lifts.any(axis=1)]
+    return bool((present.max(axis=0) <= bounds.ratio * present.min(axis=0)).all())
 
-    Both are (bounds, m) arrays over bounds of single lifts and, where there is one, of all quotients.
+
+def _excess(table: NodeTable, rows: Array, bounds: Bounds) -> Array:
+    """By how much every output breaks every bound, as masses: (bounds, m), positive where it does.
+
+    First upper and lower bounds of single lifts, then quotients of all pairs where there is a bound
+    of these; `_room` has the same order.
     """
     masses, scaled = table.of_outputs(rows)
-    own = table.own_lifts()
-    upper = np.where(np.isfinite(bounds.upper), bounds.upper, 0.0)
-    free = np.isinf(bounds.upper)
-    over = np.where(free[:, None], 0.0, scaled - upper[:, None] * masses)
+    free = np.isinf(bounds.upper)[:, None]
+    upper = np.where(free, 0.0, bounds.upper[:, None])
+    over = np.where(free, 0.0, scaled - upper * masses)
     under = bounds.lower[:, None] * masses - scaled
     excess = [over, under]
-    room = [np.where(free, 1.0, upper - own), own - bounds.lower]
     if math.isfinite(bounds.ratio):
-        present = np.flatnonzero(table.lifts.any(axis=1))
-        for s in present.tolist():
-            excess.append(scaled[s] - bounds.ratio * scaled[present])
-            room.append(bounds.ratio * own[present] - own[s])
-    both = np.vstack(excess)
-    return both, np.repeat(np.concatenate(room)[:, None], both.shape[1], axis=1)
+        present = scaled[table.lifts.any(axis=1)]
+        excess += [own - bounds.ratio * present for own in present]
+    return np.concatenate(excess)
 
 
-def _keeps(table: NodeTable, rows: Array, bounds: Bounds) -> bool:
-    excess, _ = _excess(table, rows, bounds)
-    return bool((excess <= 0.0).all())
+def _room(table: NodeTable, bounds: Bounds) -> Array:
+    """What a unit of weight on all rows gives back to each bound, (bounds,): the slack of the node
+    itself.
+    """
+    own = table.own_lifts()
+    room = [np.where(np.isinf(bounds.upper), 1.0, bounds.upper - own)]
+    room.append(own - bounds.lower)
+    if math.isfinite(bounds.ratio):
+        present = own[table.lifts.any(axis=1)]
+        room += [bounds.ratio * present - lift for lift in present]
+    return np.concatenate(room)
 
 
 def _repaired(table: NodeTable, shares: Array, bounds: Bounds) -> Integers | None:
@@ -292,13 +364,16 @@ def _repaired(table: NodeTable, shares: Array, bounds: Bounds) -> Integers | Non
     for _ in range(MOST_REPAIRS):
         mixed = (1.0 - added.sum()) * cleaned + added
         rows = rounded_rows(mixed)
-        excess, room = _excess(table, rows / DENOMINATOR, bounds)
+        excess = _excess(table, rows / DENOMINATOR, bounds)
         broken = excess > 0.0
         if not broken.any():
             return rows
-        if (room[broken] <= 0.0).any():
+        room = _room(table, bounds)
+        if (room[broken.any(axis=1)] <= 0.0).any():
             return None
-        needed = np.where(broken, excess / np.where(broken, room, 1.0), 0.0)
+        # An output that fails by e and has c to spare at a constant needs the weight e / c.
+        slack = np.where(room > 0.0, room, 1.0)[:, None]
+        needed = np.where(broken, excess / slack, 0.0)
         weight = np.maximum(needed.max(axis=0), 4.0 / DENOMINATOR)
         failing = broken.any(axis=0)
         added = np.where(failing, np.maximum(2.0 * weight, 2.0 * added), added)
@@ -308,7 +383,9 @@ def _repaired(table: NodeTable, shares: Array, bounds: Bounds) -> Integers | Non
 
 
 def rounded_rows(shares: Array) -> Integers:
-    """Integers over 2^53 next to rows that sum to 1; the largest entry of a row takes what rounding leaves."""
+    """Integers over 2^53 next to rows that sum to 1; the largest entry of a row takes what rounding
+    leaves.
+    """
     rows = np.rint(shares * float(DENOMINATOR)).astype(np.int64)
     largest = np.argmax(rows, axis=1)
     at = np.arange(len(rows))

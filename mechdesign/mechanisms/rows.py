@@ -1,8 +1,10 @@
-"""Row channels: the tree of `row_growth`, verified leaf by leaf, with a bound on every other mechanism.
+"""Row channels: the tree of `row_growth`, verified leaf by leaf, with a bound on every other
+mechanism.
 
-`design_rows` counts the distinct rows, looks for the best split of the budgets, grows the tree, has it audited exactly,
-and bounds what any mechanism could keep. A tree that fails the audit is grown again with a distance from all bounds;
-nothing is returned that was not verified. docs/rows-theory.md has definitions and proofs.
+`design_rows` counts the distinct rows, looks for the best split of the budgets, grows the tree, has
+it audited exactly, and bounds what any mechanism could keep. A tree that fails the audit is grown
+again with a distance from all bounds; nothing is returned that was not verified.
+docs/explanation/rows-theory.md has definitions and proofs.
 """
 
 from __future__ import annotations
@@ -18,14 +20,12 @@ import numpy as np
 import mechdesign
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.rows import RowAudit, audit_rows
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.record import SymbolBudgets
 from mechdesign.channel.row_channel import RowChannel, RowRecord
 from mechdesign.core.arguments import number
-from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, expected
 from mechdesign.core.progress import Step, Steps
-from mechdesign.core.wording import about, at_most, quoted
+from mechdesign.core.wording import about, quoted
 from mechdesign.mechanisms.row_bound import RowBound, upper_bound
 from mechdesign.mechanisms.row_budgets import (
     TOTAL,
@@ -36,6 +36,7 @@ from mechdesign.mechanisms.row_budgets import (
 )
 from mechdesign.mechanisms.row_growth import Grown, RowGrowth, entropy
 from mechdesign.mechanisms.row_node import OBJECTIVES, TRUTH
+from mechdesign.mechanisms.row_result import LevelSummary, RowDesign
 from mechdesign.mechanisms.row_splits import (
     COARSE_MASS,
     MOST_ORDERED,
@@ -51,7 +52,7 @@ from mechdesign.tables.tally import Missing
 TIME_LIMIT = 30.0
 """Seconds that a design takes at most unless told otherwise."""
 
-SEARCH_SHARE, GROWTH_SHARE, BOUND_SHARE = 0.25, 0.6, 0.92
+SEARCH_SHARE, GROWTH_SHARE, BOUND_SHARE = 0.2, 0.7, 0.88
 """When splits are settled, the tree is grown, and the bound is settled, as shares of the time."""
 
 STOPPING_FROM = 4
@@ -61,8 +62,11 @@ LEAST_MASS = 2e-5
 """Mass below which they are stopped: at most 50,000 nodes a level."""
 
 SLACKS = (0.0, 1e-7, 1e-5, 1e-3)
-"""Distances from the bounds tried in turn until the exact audit passes; the first is enough unless sums of doubles
-missed more than the margin of the nodes."""
+"""Distances from the bounds tried in turn until the exact audit passes; the first is enough unless
+sums of doubles missed more than the margin of the nodes."""
+
+NEARLY_ALL = 0.999
+"""Kept share from which a bound of 1 says all that there is to say."""
 
 GIVEN, BEST = "given", "best"
 
@@ -86,7 +90,8 @@ class RowRequest:
         check_promise(self.promise)
         if self.objective not in OBJECTIVES:
             raise InputError(
-                f"objective ({quoted(self.objective)}) must be truth or information for a release of rows"
+                f"objective ({quoted(self.objective)}) must be truth or information for a release "
+                "of rows"
             )
         if self.order not in (GIVEN, BEST):
             raise InputError(f"order ({quoted(self.order)}) must be given or best")
@@ -98,141 +103,6 @@ class RowRequest:
             raise InputError(
                 f"least_mass ({self.least_mass!r}) must be a share of the records in [0, 1)"
             )
-
-
-@dataclass(frozen=True)
-class LevelSummary:
-    """What one level keeps and uses.
-
-    `truth` is the expected share of unchanged rows of its columns' cells, by column (None with free outputs), `kept`
-    I(X; Y_j | K, Y_1 .. Y_{j-1}) as a share of H(X | K), `spent` the exact log-lifts of prefixes up to here.
-    """
-
-    columns: tuple[str, ...]
-    truth: dict[str, float] | None
-    kept: float
-    spent: Achieved
-    share: float
-
-
-@dataclass(frozen=True, repr=False)
-class RowDesign(Displayed):
-    """A verified row channel and what it is worth.
-
-    Attributes
-    ----------
-    channel : RowChannel
-    nmi : float
-        I(X; Y) / H(X) of all released columns together; with given columns both are conditional on them.
-    upper_bound_nmi : float
-        Proven for every mechanism that keeps the same promise, whether a tree or not.
-    truth : dict or None
-        Column to expected share of unchanged cells; None with free outputs.
-    achieved : Achieved
-        Smallest doubles that bound all log-lifts of released rows.
-    given_lift : Achieved or None
-        The same for the given columns alone, against the whole table.
-    """
-
-    channel: RowChannel
-    audit: RowAudit
-    nmi: float
-    upper_bound_nmi: float
-    entropy: float
-    truth: dict[str, float] | None
-    levels: tuple[LevelSummary, ...]
-    stopped: float
-    records: int | None
-    messages: tuple[str, ...]
-    seconds: float
-
-    @property
-    def achieved(self) -> Achieved:
-        """What the exact audit found."""
-        return self.audit.achieved
-
-    @property
-    def given_lift(self) -> Achieved | None:
-        """Leakage of the given columns alone."""
-        return self.audit.given
-
-    @property
-    def leaves(self) -> int:
-        """Number of different prefixes that were checked."""
-        return self.audit.leaves
-
-    @property
-    def gap_nmi(self) -> float:
-        """Distance between the bound and what is kept."""
-        return self.upper_bound_nmi - self.nmi
-
-    def __repr__(self) -> str:
-        return (
-            f"RowDesign({self.channel!r}, kept {self.nmi:.4f} of at most {self.upper_bound_nmi:.4f}, "
-            f"{self.seconds:.1f} s)"
-        )
-
-    def summary(self) -> str:
-        """The promise, what is kept, each column, and what the promise does not cover, as text."""
-        notion = self.audit.notion
-        achieved = self.achieved
-        secret = ",".join(self.channel.sensitive.columns)
-        measured = "as in the whole table"
-        if self.audit.promise != TOTAL:
-            measured = "as for somebody of whom only the given columns are known"
-        lines = [
-            f"{notion.text} for {quoted(secret)}, {self.audit.promise} promise: lifts are measured against P({secret}) "
-            f"{measured}",
-            f"verified exactly on {self.leaves:,} leaves: eps_l {at_most(achieved.eps_l)}, eps_u "
-            f"{at_most(achieved.eps_u)}, eps_ldp {at_most(achieved.eps_ldp)}",
-            f"kept: {about(self.nmi)} of the information of the released columns; no mechanism keeps more than "
-            f"{at_most(self.upper_bound_nmi)}",
-        ]
-        for level in self.levels:
-            kept = f"{'*'.join(level.columns)}: kept {about(level.kept)}"
-            if level.truth is not None:
-                cells = ", ".join(
-                    f"{name} {about(100.0 * share)} %"
-                    for name, share in level.truth.items()
-                )
-                kept += f"; unchanged cells {cells}"
-            lines.append(f"{kept}; spent up to here eps_u {at_most(level.spent.eps_u)}")
-        if self.stopped > 0.0:
-            lines.append(
-                f"prefixes of together {about(100.0 * self.stopped)} % of the records release the rest as a constant"
-            )
-        if self.given_lift is not None:
-            lines.append(
-                f"the given columns alone tell: eps_l {at_most(self.given_lift.eps_l)}, eps_u "
-                f"{at_most(self.given_lift.eps_u)}"
-            )
-        lines.append(
-            "the promise is about this table; it says nothing of the population that the records were drawn from"
-        )
-        lines += self.messages
-        return "\n".join(lines)
-
-    def to_frame(self) -> Any:
-        """One line for each level: columns, kept, spent and, with the objective truth, unchanged cells."""
-        import pandas as pd
-
-        lines: list[dict[str, Any]] = []
-        for level in self.levels:
-            line: dict[str, Any] = {
-                "columns": "*".join(level.columns),
-                "kept": level.kept,
-                "spent_eps_l": level.spent.eps_l,
-                "spent_eps_u": level.spent.eps_u,
-            }
-            for name, share in (level.truth or {}).items():
-                line[f"truth of {name}"] = share
-            lines.append(line)
-        return pd.DataFrame(lines)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(self.summary())}</pre>"
 
 
 def design_rows(
@@ -255,19 +125,21 @@ def design_rows(
     rare: int | None = None,
     progress: Steps | None = None,
 ) -> RowDesign:
-    """Compute a channel that releases several columns of a record together, proven private in exact arithmetic.
+    """Compute a channel that releases several columns of a record together, proven private in exact
+    arithmetic.
 
     Parameters
     ----------
     table : frame or Joint
-        A pandas, polars or pyarrow table (or a lazy one), or a joint table whose useful columns are those of `given`
-        and `release`, in any order.
+        A pandas, polars or pyarrow table (or a lazy one), or a joint table whose useful columns are
+        those of `given` and `release`, in any order.
     sensitive : str or sequence of str
         The protected column; several are crossed.
     release : sequence of str or of tuples of str
         The levels in their order; a tuple crosses its columns in one level.
     notion : Notion
-        A notion on single lifts: ALIP, LIP, LDP, MaxLift or MinLift, also with budgets of single symbols.
+        A notion on single lifts: ALIP, LIP, LDP, MaxLift or MinLift, also with budgets of single
+        symbols.
     given : str or sequence of str
         Columns that are released as they are.
     promise : {"total", "relative"}
@@ -277,7 +149,8 @@ def design_rows(
     order : {"given", "best"}
         Whether other orders of up to five levels are tried.
     least_mass : float, optional
-        Prefixes of less mass release the rest as a constant; by default 0 up to three levels, then 2e-5.
+        Prefixes of less mass release the rest as a constant; by default 0 up to three levels, then
+        2e-5.
     bins : mapping of column to bins, optional
         As for `Joint.binned`.
     weight, missing : as for `Joint.from_table`
@@ -291,7 +164,8 @@ def design_rows(
     Raises
     ------
     InputError
-        If a column is named twice or is not there, the notion bounds averages, or the table is too large.
+        If a column is named twice or is not there, the notion bounds averages, or the table is too
+        large.
     NotPrivate
         If the given columns alone break a total promise.
     SolverFailure
@@ -300,7 +174,8 @@ def design_rows(
     started = time.perf_counter()
     if confidence is not None or cells is not None or rare is not None:
         raise InputError(
-            "confidence, cells and rare belong to the promise about the population, which is not built for rows"
+            "confidence, cells and rare belong to the promise about the population, which is not "
+            "built for rows"
         )
     levels = checked_groups(release)
     kept = (given,) if isinstance(given, str) else tuple(given)
@@ -325,6 +200,12 @@ def design_rows(
         progress=progress,
     )
     if isinstance(table, Joint):
+        if table.sensitive.columns != secret:
+            raise InputError(
+                "the sensitive column of the table is "
+                f"{quoted(','.join(table.sensitive.columns))}, not "
+                f"{quoted(','.join(secret))}"
+            )
         records = Records.from_joint(table, groups, bins=bins)
     else:
         records = Records.from_table(
@@ -341,7 +222,9 @@ def design_rows(
 def design_records(
     records: Records, request: RowRequest, *, started: float | None = None
 ) -> RowDesign:
-    """The design for counted rows, whose first `request.given` groups are released as they are; see `design_rows`."""
+    """The design for counted rows, whose first `request.given` groups are released as they are; see
+    `design_rows`.
+    """
     begun = time.perf_counter() if started is None else started
     _check_records(records)
     strata = strata_of(records, request.given, request.notion, request.promise)
@@ -362,12 +245,14 @@ def design_records(
 def _check_records(records: Records) -> None:
     if len(records.sensitive) == 1:
         raise InputError(
-            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single symbol: there is nothing "
+            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single "
+            "symbol: there is nothing "
             "to protect"
         )
     if records.sensitive.each:
         raise InputError(
-            "protect-each is not built for a release of rows: protect one column, or their combinations"
+            "protect-each is not built for a release of rows: protect one column, or their "
+            "combinations"
         )
 
 
@@ -389,6 +274,9 @@ class RowSearch:
         self.entropy = conditional_entropy(records, request.given)
         self._growths: dict[tuple[int, ...], RowGrowth] = {}
         self._trials = 0
+        # The best coarse tree, which is the answer where no better one is grown in time.
+        self._coarse: Grown | None = None
+        self._coarse_value = -math.inf
 
     def end(self, share: float) -> float:
         """When a share of the time is over, on the clock of `time.perf_counter`."""
@@ -411,7 +299,9 @@ class RowSearch:
         return self._growths[order]
 
     def value_of(self, grown: Grown) -> float:
-        """What a tree is worth: the kept share, and with the objective truth the mean share of unchanged cells."""
+        """What a tree is worth: the kept share, and with the objective truth the mean share of
+        unchanged cells.
+        """
         kept = 0.0
         if self.entropy > 0.0:
             kept = math.fsum(grown.information) / self.entropy
@@ -426,10 +316,13 @@ class RowSearch:
 
         def value(order: tuple[int, ...], split: tuple[float, ...]) -> float:
             grown = self.growth(order).grow(
-                cumulative(split), least_mass=coarse, end=self.end(GROWTH_SHARE)
+                cumulative(split), least_mass=coarse, end=end
             )
             self._trials += 1
             worth = self.value_of(grown)
+            if worth > self._coarse_value:
+                self._coarse = grown
+                self._coarse_value = worth
             if self.request.progress is not None:
                 figures = {"trial": self._trials, "value": worth}
                 self.request.progress(
@@ -444,12 +337,7 @@ class RowSearch:
         """The final tree, once the exact audit passes it."""
         worst = ""
         for slack in SLACKS:
-            grown = self.growth(trial.order).grow(
-                cumulative(trial.split),
-                least_mass=self.least_mass,
-                end=self.end(GROWTH_SHARE),
-                slack=slack,
-            )
+            grown = self._final(trial, slack)
             channel = self.channel_of(grown, trial)
             audit = audit_rows(channel)
             if audit.satisfied:
@@ -457,12 +345,26 @@ class RowSearch:
             worst = f"{quoted(audit.worst.sensitive)}, lift {audit.worst.lift:.17g}"
         if self.request.given:
             raise NotPrivate(
-                "the given columns use up the promise to the last digit: release them as levels in place of giving "
+                "the given columns use up the promise to the last digit: release them as levels in "
+                "place of giving "
                 "them (--release), or promise relative to them (--promise relative)"
             )
         raise SolverFailure(
             f"no tree passed the exact audit ({worst}); use a larger budget"
         )
+
+    def _final(self, trial: Trial, slack: float) -> Grown:
+        """The tree of the best trial, grown as far as the least mass and the time allow."""
+        grown = self.growth(trial.order).grow(
+            cumulative(trial.split),
+            least_mass=self.least_mass,
+            end=self.end(GROWTH_SHARE),
+            slack=slack,
+        )
+        coarse = self._coarse
+        if coarse is None or slack or self.value_of(grown) >= self._coarse_value:
+            return grown
+        return replace(coarse, in_time=False)
 
     def channel_of(self, grown: Grown, trial: Trial) -> RowChannel:
         """The channel of a tree, with its table in the order of the levels."""
@@ -526,7 +428,7 @@ class RowSearch:
                 )
             )
         upper = max(bound.upper_bound_nmi, nmi)
-        messages = _messages(grown, bound)
+        messages = _messages(grown, bound, nmi)
         utility = {
             "nmi": nmi,
             "mutual_information": information,
@@ -581,15 +483,17 @@ def _budgets(records: Records, notion: Notion) -> tuple[SymbolBudgets, ...]:
     return own_budgets(column, notion)
 
 
-def _messages(grown: Grown, bound: RowBound) -> tuple[str, ...]:
+def _messages(grown: Grown, bound: RowBound, nmi: float) -> tuple[str, ...]:
     messages: list[str] = []
     if not grown.in_time:
         messages.append(
-            "the time limit was met: prefixes that were not reached release the rest as a constant; allow more seconds"
+            "the time limit was met: prefixes that were not reached release the rest as a "
+            "constant; allow more seconds"
         )
-    if bound.trivial > 0.0:
+    if bound.trivial > 0.0 and nmi < NEARLY_ALL:
         messages.append(
-            f"nothing better than the whole information was proven as a bound for {about(100.0 * bound.trivial)} % of "
+            "nothing better than the whole information was proven as a bound for "
+            f"{about(100.0 * bound.trivial)} % of "
             "the records in time"
         )
     return tuple(messages)

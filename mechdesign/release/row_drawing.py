@@ -1,9 +1,10 @@
 """Draws of released rows: all nodes of a level as one sampler, level after level.
 
-A record stands at a node. Its symbol of the next level names a row of integers there; all these rows together are one
-large table, whose outputs are slots, so a slot tells both what is released and at which node the record stands next.
-Every level has numbers of its own, which belong to the key, the channel, the level and the record: the same key and
-record give the same released row, in one run, in parts or on a cluster.
+A record stands at a node. Its symbol of the next level names a row of integers there; all these
+rows together are one large table, whose outputs are slots, so a slot tells both what is released
+and at which node the record stands next. Every level has numbers of its own, which belong to the
+key, the channel, the level and the record: the same key and record give the same released row, in
+one run, in parts or on a cluster.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ class ReleasableRows(Protocol):
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A released column: its name, its texts, and for each output code of its group the place of the text.
+    """A released column: its name, its texts, and for each output code of its group the place of
+    the text.
 
     `group` counts the given columns first, then the levels.
     """
@@ -145,7 +147,9 @@ class LevelSampler:
         self._places = self._dense()
 
     def _dense(self) -> NDArray[np.int32] | None:
-        """Row of the sampler for each node and symbol; the last place of a node is for unknown ones."""
+        """Row of the sampler for each node and symbol; the last place of a node is for unknown
+        ones.
+        """
         table = self._table
         if table.nodes * self._width > MOST_PLACES:
             return None
@@ -155,7 +159,9 @@ class LevelSampler:
         return places
 
     def rows_at(self, nodes: Integers, codes: Integers) -> Integers:
-        """Row of the sampler for each record, `NO_PAIR` where there is none; codes are -1 for unknown symbols."""
+        """Row of the sampler for each record, `NO_PAIR` where there is none; codes are -1 for
+        unknown symbols.
+        """
         if self._places is not None:
             at = nodes * self._width
             at += np.where(codes < 0, self._width - 1, codes)
@@ -186,8 +192,9 @@ class RowRelease:
     channel : ReleasableRows
     key : Key
     policy : Policy, optional
-        `unknown` speaks of symbols that the channel, or a node of it, does not know, `null` of missing cells; each is
-        ``refuse`` or ``marginal``. The marginal is that of the node, and needs the table that the channel carries.
+        `unknown` speaks of symbols that the channel, or a node of it, does not know, `null` of
+        missing cells; each is ``refuse`` or ``marginal``. The marginal is that of the node, and
+        needs the table that the channel carries.
 
     Attributes
     ----------
@@ -261,7 +268,9 @@ class RowRelease:
         return [column.places[groups[column.group]] for column in self.columns]
 
     def _codes(self, cells: Sequence[Encoded]) -> list[Integers]:
-        """The symbol of every record in every group, -1 where it is unknown or missing and that is allowed."""
+        """The symbol of every record in every group, -1 where it is unknown or missing and that is
+        allowed.
+        """
         codes: list[Integers] = []
         start = 0
         for k, variable in enumerate(self._alphabets):
@@ -283,7 +292,9 @@ class RowRelease:
         variable: Variable,
         is_given: bool,
     ) -> None:
-        """Refuse unknown symbols and missing cells as the policy says; those of given columns always."""
+        """Refuse unknown symbols and missing cells as the policy says; those of given columns
+        always.
+        """
         for code, rule in ((MISSING, self.policy.null), (UNKNOWN, self.policy.unknown)):
             at = np.flatnonzero(places == code)
             if at.size and (is_given or rule == REFUSE):
@@ -297,7 +308,8 @@ class RowRelease:
                 name for variable in self.channel.given for name in variable.columns
             )
             raise InputError(
-                f"entry {lost[0]}: the channel does not know this combination of the given columns {quoted(names)}; "
+                f"entry {lost[0]}: the channel does not know this combination of the given columns "
+                f"{quoted(names)}; "
                 "leave the record out, or design the channel with a table that has it"
             )
         return strata
@@ -335,9 +347,12 @@ class RowRelease:
             first = int(np.argmax(rows < 0))
             variable = self.channel.levels[k]
             raise InputError(
-                f"entry {start + first}: the channel does not know this combination of symbols: no record of its "
-                f"table with the released symbols so far has {quoted(variable.names[int(codes[first])])} of "
-                f"{quoted(','.join(variable.columns))}; leave the record out, or say what to publish (--unknown "
+                f"entry {start + first}: the channel does not know this combination of symbols: no "
+                "record of its "
+                "table with the released symbols so far has "
+                f"{quoted(variable.names[int(codes[first])])} of "
+                f"{quoted(','.join(variable.columns))}; leave the record out, or say what to "
+                "publish (--unknown "
                 "marginal)"
             )
         return level.sampler.outputs(rows, numbers)
@@ -345,7 +360,9 @@ class RowRelease:
     def _check_identifiers(
         self, codes: Sequence[Integers], records: Identifiers
     ) -> None:
-        """Refuse identifiers that belong to records with different rows, whose draws would depend on each other."""
+        """Refuse identifiers that belong to records with different rows, whose draws would depend
+        on each other.
+        """
         numbers = np.zeros(len(records), dtype=np.int64)
         for code, variable in zip(codes, self._alphabets, strict=True):
             numbers = (numbers * (len(variable) + 1) + code + 1) % PRIME
@@ -353,7 +370,8 @@ class RowRelease:
         _, first = self.seen.look(hashes, numbers)
         for position in np.flatnonzero(first != numbers)[:1].tolist():
             raise InputError(
-                f"the identifier {records.named(position)} belongs to records with different symbols; name columns "
+                f"the identifier {records.named(position)} belongs to records with different "
+                "symbols; name columns "
                 "that identify a record"
             )
 
@@ -376,7 +394,9 @@ def _output_columns(channel: ReleasableRows) -> tuple[OutputColumn, ...]:
 
 
 def row_channel_digest(channel: ReleasableRows) -> str:
-    """SHA-256 of what a row channel does: its columns, symbols, labels and tree, and nothing of where it comes from."""
+    """SHA-256 of what a row channel does: its columns, symbols, labels and tree, and nothing of
+    where it comes from.
+    """
     head = {
         "given": [[v.columns, v.symbols] for v in channel.given],
         "levels": [[v.columns, v.symbols] for v in channel.levels],
@@ -397,14 +417,17 @@ def row_channel_digest(channel: ReleasableRows) -> str:
 
 
 def marginal_rows(channel: ReleasableRows) -> list[list[Integers]]:
-    """For each level and each node that is not constant, integers over 2^53 next to P(y | node) under the table.
+    """For each level and each node that is not constant, integers over 2^53 next to P(y | node)
+    under the table.
 
-    Records that the channel does not know get these draws; they are near the marginal, not exactly it.
+    Records that the channel does not know get these draws; they are near the marginal, not exactly
+    it.
     """
     records = channel.table
     if records is None:
         raise InputError(
-            "unknown=marginal needs the table that the channel was designed for, and this channel carries none (a "
+            "unknown=marginal needs the table that the channel was designed for, and this channel "
+            "carries none (a "
             "public one); use the channel file that `design` wrote"
         )
     tree = channel.tree

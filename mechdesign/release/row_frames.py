@@ -26,7 +26,7 @@ def apply_to_frame(
     policy: Policy | None,
     insecure_seed: int | None,
 ) -> Any:
-    """Draw a released row for every record; parameters and errors as those of `RowChannel.apply`."""
+    """Draw a released row for every record; parameters and errors are those of `apply`."""
     import narwhals as nw
 
     cells = encoded_columns(frame, channel.released_columns)

@@ -1,9 +1,9 @@
 """The distinct rows of many columns, each with the number of records that have it.
 
-A joint table crosses all useful columns into one variable. A release of rows needs the same counts with one code for
-every *group* of columns: first the given columns, then the levels of the release, each a column or several crossed
-ones. Counting, missing cells, weights and bins are those of `tables.joint`: the rows are read as one crossed variable
-and then taken apart.
+A joint table crosses all useful columns into one variable. A release of rows needs the same counts
+with one code for every *group* of columns: first the given columns, then the levels of the release,
+each a column or several crossed ones. Counting, missing cells, weights and bins are those of
+`tables.joint`: the rows are read as one crossed variable and then taken apart.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ Groups: TypeAlias = Sequence[str | Sequence[str]]
 """Columns in their order; several names in one entry are crossed."""
 
 MOST_CELLS = 1 << 23
-"""Distinct rows times sensitive symbols that are held (some 500 MB at the peak, for the counts are Python integers)."""
+"""Distinct rows times sensitive symbols that are held (some 500 MB at the peak, for the counts are
+Python integers).
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,8 @@ class Records:
         shape = (len(self.counts), len(self.groups))
         if self.codes.shape != shape or self.secrets.shape != shape[:1]:
             raise InputError(
-                f"there must be codes of {shape[1]} groups and one secret for each of {shape[0]} rows"
+                f"there must be codes of {shape[1]} groups and one secret for each of {shape[0]} "
+                "rows"
             )
         if not self.counts or min(self.counts) <= 0:
             raise InputError("every row needs a positive count, and there must be rows")
@@ -107,7 +110,9 @@ class Records:
         return sums
 
     def crossed(self, rows: NDArray[Any], first: int) -> list[list[int]]:
-        """(|S|, distinct) counts of some rows by sensitive symbol and by what the groups from `first` on hold."""
+        """(|S|, distinct) counts of some rows by sensitive symbol and by what the groups from
+        `first` on hold.
+        """
         _, place = np.unique(self.codes[rows][:, first:], axis=0, return_inverse=True)
         table = [[0] * (int(place.max()) + 1) for _ in self.sensitive.symbols]
         chosen = zip(
@@ -138,14 +143,15 @@ class Records:
         frame : pandas, polars or pyarrow table, or a lazy one as for `Joint.from_table`
         sensitive : str or sequence of str
             The protected column; several are crossed.
-        groups : sequence of str or of sequences of str
-        weight, missing : as for `Joint.from_table`
-        bins : mapping of column to bins, or anything that `Joint.binned` takes where there is one column
+        groups : sequence of str or of sequences of str weight, missing : as for `Joint.from_table`
+        bins : mapping of column to bins, or anything that `Joint.binned` takes where there is one
+        column
 
         Raises
         ------
         InputError
-            On a column that is named twice or is not there, an empty cell, no records, or too many distinct rows.
+            On a column that is named twice or is not there, an empty cell, no records, or too many
+            distinct rows.
         """
         named = checked_groups(groups)
         secret = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
@@ -160,7 +166,8 @@ class Records:
     def from_joint(
         cls, joint: Joint, groups: Sequence[tuple[str, ...]], *, bins: Any = None
     ) -> Records:
-        """The rows behind a table whose useful columns are crossed, with `bins` as `Joint.binned` takes them.
+        """The rows behind a table whose useful columns are crossed, with `bins` as `Joint.binned`
+        takes them.
 
         Raises
         ------
@@ -191,7 +198,9 @@ class Records:
     def _of_counts(
         cls, joint: Joint, groups: tuple[Variable, ...], codes: Integers
     ) -> Records:
-        """One row for every positive entry of the joint; columns outside the groups are summed over."""
+        """One row for every positive entry of the joint; columns outside the groups are summed
+        over.
+        """
         counts: dict[tuple[int, ...], int] = {}
         rows = [tuple(row) for row in codes.tolist()]
         for secret, line in enumerate(joint.counts):
@@ -235,7 +244,9 @@ class Records:
 
 
 def checked_groups(groups: Groups) -> list[tuple[str, ...]]:
-    """The groups as tuples of names; InputError where there is none, or a column stands in two of them."""
+    """The groups as tuples of names; InputError where there is none, or a column stands in two of
+    them.
+    """
     if isinstance(groups, str):
         raise InputError(
             f"release ({quoted(groups)}) must be a list of columns, as in ['age', ('sex', 'state')]"
@@ -255,8 +266,10 @@ def check_size(cells: int) -> None:
     """Refuse more cells than memory is planned for."""
     if cells > MOST_CELLS:
         raise InputError(
-            f"the columns have more than {MOST_CELLS:,} distinct rows (times sensitive symbols), which is more than "
-            "memory is planned for: release fewer columns, sort numbers into bins (--bin), or merge rare symbols"
+            f"the columns have more than {MOST_CELLS:,} distinct rows (times sensitive symbols), "
+            "which is more than "
+            "memory is planned for: release fewer columns, sort numbers into bins (--bin), or "
+            "merge rare symbols"
         )
 
 
@@ -266,7 +279,8 @@ def _positions(old: Variable, new: Variable, what: str) -> Integers:
     for name, symbol in zip(old.names, old.symbols, strict=True):
         if symbol not in new.index:
             raise InputError(
-                f"the table has the symbol {quoted(name)} of {what} {quoted(columns)}, which the channel does not know"
+                f"the table has the symbol {quoted(name)} of {what} {quoted(columns)}, which the "
+                "channel does not know"
             )
     return np.array([new.index[symbol] for symbol in old.symbols], dtype=np.int64)
 

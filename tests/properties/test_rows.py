@@ -1,4 +1,4 @@
-"""The propositions of docs/rows-theory.md on small random tables, in fractions, by listing."""
+"""The propositions of docs/explanation/rows-theory.md on small random tables, in fractions, by listing."""
 
 from __future__ import annotations
 

@@ -244,6 +244,14 @@ def test_a_channel_checks_its_parts(channel):
         replace(channel.record, objective="distance")
 
 
+def test_a_summary_names_every_level(any_channel):
+    text = any_channel.summary()
+    assert "level 1: a (3)" in text
+    assert "level 2: b (3)" in text
+    assert ("given: k (2)" in text) == bool(any_channel.given)
+    assert any_channel._repr_html_().startswith("<pre>")
+
+
 def test_rows_sum_to_the_denominator(any_channel):
     for table in any_channel.tree.levels:
         assert set(table.rows.row_sums()) <= {DENOMINATOR}

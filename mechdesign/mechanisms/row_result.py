@@ -1,0 +1,159 @@
+"""What a design of released rows returns: the verified channel, its audit, and what it is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mechdesign.auditing.rows import RowAudit
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.display import Described
+from mechdesign.core.wording import about, at_most, quoted
+from mechdesign.mechanisms.row_budgets import TOTAL
+
+
+@dataclass(frozen=True)
+class LevelSummary:
+    """What one level keeps and uses.
+
+    `truth` is the expected share of unchanged rows of its columns' cells, by column (None with free
+    outputs), `kept` I(X; Y_j | K, Y_1 .. Y_{j-1}) as a share of H(X | K), `spent` the exact
+    log-lifts of prefixes up to here.
+    """
+
+    columns: tuple[str, ...]
+    truth: dict[str, float] | None
+    kept: float
+    spent: Achieved
+    share: float
+
+
+@dataclass(frozen=True, repr=False)
+class RowDesign(Described):
+    """A verified row channel and what it is worth.
+
+    Attributes
+    ----------
+    channel : RowChannel
+    nmi : float
+        I(X; Y) / H(X) of all released columns together; with given columns both are conditional on
+        them.
+    upper_bound_nmi : float
+        Proven for every mechanism that keeps the same promise, whether a tree or not.
+    truth : dict or None
+        Column to expected share of unchanged cells; None with free outputs.
+    achieved : Achieved
+        Smallest doubles that bound all log-lifts of released rows.
+    given_lift : Achieved or None
+        The same for the given columns alone, against the whole table.
+    """
+
+    channel: RowChannel
+    audit: RowAudit
+    nmi: float
+    upper_bound_nmi: float
+    entropy: float
+    truth: dict[str, float] | None
+    levels: tuple[LevelSummary, ...]
+    stopped: float
+    records: int | None
+    messages: tuple[str, ...]
+    seconds: float
+
+    @property
+    def achieved(self) -> Achieved:
+        """What the exact audit found."""
+        return self.audit.achieved
+
+    @property
+    def given_lift(self) -> Achieved | None:
+        """Leakage of the given columns alone."""
+        return self.audit.given
+
+    @property
+    def leaves(self) -> int:
+        """Number of different prefixes that were checked."""
+        return self.audit.leaves
+
+    @property
+    def gap_nmi(self) -> float:
+        """Distance between the bound and what is kept."""
+        return self.upper_bound_nmi - self.nmi
+
+    def __repr__(self) -> str:
+        return (
+            f"RowDesign({self.channel!r}, kept {self.nmi:.4f} of at most "
+            f"{self.upper_bound_nmi:.4f}, "
+            f"{self.seconds:.1f} s)"
+        )
+
+    def summary(self) -> str:
+        """The promise, what is kept, each column, and what the promise does not cover, as text."""
+        lines = [*self._promise_lines(), *self._level_lines()]
+        if self.stopped > 0.0:
+            share = about(100.0 * self.stopped)
+            lines.append(
+                f"prefixes of together {share} % of the records release the rest as a constant"
+            )
+        if self.given_lift is not None:
+            lower = at_most(self.given_lift.eps_l)
+            upper = at_most(self.given_lift.eps_u)
+            lines.append(f"the given columns alone tell: eps_l {lower}, eps_u {upper}")
+        lines.append(
+            "the promise is about this table; it says nothing of the population that the records "
+            "were drawn from"
+        )
+        return "\n".join([*lines, *self.messages])
+
+    def _promise_lines(self) -> list[str]:
+        """What is promised, verified, kept, and the bound."""
+        notion = self.audit.notion
+        achieved = self.achieved
+        secret = ",".join(self.channel.sensitive.columns)
+        measured = "as in the whole table"
+        if self.audit.promise != TOTAL:
+            measured = "as for somebody of whom only the given columns are known"
+        return [
+            f"{notion.text} for {quoted(secret)}, {self.audit.promise} promise: lifts are measured "
+            f"against P({secret}) {measured}",
+            f"verified exactly on {self.leaves:,} leaves: eps_l {at_most(achieved.eps_l)}, eps_u "
+            f"{at_most(achieved.eps_u)}, eps_ldp {at_most(achieved.eps_ldp)}",
+            f"kept: {about(self.nmi)} of the information of the released columns; no mechanism "
+            f"keeps more than {at_most(self.upper_bound_nmi)}",
+        ]
+
+    def _level_lines(self) -> list[str]:
+        """What each level keeps, its unchanged cells, and what prefixes up to it use."""
+        lines: list[str] = []
+        for level in self.levels:
+            line = f"{'*'.join(level.columns)}: kept {about(level.kept)}"
+            if level.truth is not None:
+                cells = [
+                    f"{name} {about(100.0 * share)} %"
+                    for name, share in level.truth.items()
+                ]
+                line += f"; unchanged cells {', '.join(cells)}"
+            spent = level.spent
+            line += f"; spent up to here eps_l {at_most(spent.eps_l)}, eps_u {at_most(spent.eps_u)}"
+            lines.append(line)
+        return lines
+
+    def to_frame(self) -> Any:
+        """One line for each level: columns, kept, spent and, with the objective truth, unchanged
+        cells.
+        """
+        import pandas as pd
+
+        lines: list[dict[str, Any]] = []
+        for level in self.levels:
+            line: dict[str, Any] = {
+                "columns": "*".join(level.columns),
+                "kept": level.kept,
+                "spent_eps_l": level.spent.eps_l,
+                "spent_eps_u": level.spent.eps_u,
+            }
+            for name, share in (level.truth or {}).items():
+                line[f"truth of {name}"] = share
+            lines.append(line)
+        return pd.DataFrame(lines)
