@@ -27,7 +27,7 @@ from .frames.transformer import ReleaseTransformer
 from .jobs.keys import create_key, read_key
 from .jobs.release_file import Applied, sanitise_file
 from .leaks.assessment import Assessment, assess
-from .mechanisms import design
+from .mechanisms import DesignRequest, design
 from .mechanisms.budget import budget_for
 from .mechanisms.result import Certificate, Design
 from .nonstochastic.group_answers import answer_groups
@@ -72,6 +72,7 @@ __all__ = [
     "ComparisonRow",
     "Composition",
     "Design",
+    "DesignRequest",
     "Frequencies",
     "InputError",
     "Joint",

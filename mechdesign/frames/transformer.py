@@ -341,12 +341,14 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             columns.insert(0, encode(self._target(table, y), name))
         tally = Tally(Roles(sensitive, useful), cast("Missing", self.missing))
         tally.add_columns(columns)
-        how = {
-            "mechanism": self.mechanism,
-            "gap": self.gap,
-            "time_limit": self.time_limit,
-        }
-        return design(Joint.from_tally(tally), self.notion, **how).channel
+        result = design(
+            Joint.from_tally(tally),
+            self.notion,
+            mechanism=self.mechanism,
+            gap=self.gap,
+            time_limit=self.time_limit,
+        )
+        return result.channel
 
     def _target(self, table: LearningTable, y: Any) -> Any:
         if y is None:

@@ -9,19 +9,19 @@ import numpy as np
 
 from mechdesign.auditing.demands import (
     columns_on,
-    demands_of,
     everything,
     extreme_lifts,
 )
 from mechdesign.auditing.joint_leakage import compose
-from mechdesign.auditing.verdict import audit, is_stacked, verdict_of
+from mechdesign.auditing.verdict import audit, verdict_of
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.numbers import quoted
 from mechdesign.mechanisms.optimal import optimal
-from mechdesign.mechanisms.result import Design, Search, Spending, utility_entropy
-from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.result import Design, Spending
+from mechdesign.mechanisms.rules import Rules, table_rules
+from mechdesign.mechanisms.search import Search, utility_entropy
 from mechdesign.tables.joint import Joint
 
 NOTHING_LEFT = 1e-6
@@ -82,8 +82,7 @@ def spending(
         search = Search(
             gap=1e-3, time_limit=SECONDS_AT_ONCE if time_limit is None else time_limit
         )
-        demands = demands_of(whole, notion) if is_stacked(whole, notion) else None
-        at_once = optimal(Rules(whole, notion, demands), search)
+        at_once = optimal(table_rules(whole, notion), search)
     alone = audit(channel, rules.joint, notion).achieved
     record = replace(
         channel.record, achieved=asdict(alone), after=tuple(map(digest, after))

@@ -36,9 +36,10 @@ from mechdesign.mechanisms.least_cost_plan import (
     truth_of,
 )
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design, LeastCost, Search, finish
+from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
 from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
 from solvers import Array, SolverError

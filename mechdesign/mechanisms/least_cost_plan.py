@@ -21,8 +21,8 @@ from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import at_least, quoted
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms.population import PopulationRules
-from mechdesign.mechanisms.result import Search
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
 from solvers.assignment import Assigned, Assignment, assign

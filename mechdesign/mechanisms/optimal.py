@@ -20,16 +20,10 @@ import numpy as np
 from mechdesign.auditing.measures import utility
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
-from mechdesign.mechanisms.result import (
-    Certificate,
-    Design,
-    Search,
-    Solve,
-    finish,
-    utility_entropy,
-)
+from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from solvers import (
     Array,
     Envelope,
@@ -141,7 +135,7 @@ def _known(
     end = search.end(started, rules.search_share)
     known: dict[str, Any] = {"start": None, "dual": None}
     channels: list[tuple[Array, Points]] = []
-    neighbour = search.start.envelope if search.start is not None else None
+    neighbour = search.start
     p_x = rules.reduced.joint.p_x
     if neighbour is not None and neighbour.points.shape[1] == len(p_x):
         channels.append((neighbour.weights, neighbour.points))

@@ -27,15 +27,10 @@ from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.partitions import MergedSets, Risk, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound
-from mechdesign.mechanisms.result import (
-    Certificate,
-    Design,
-    Search,
-    Solve,
-    utility_entropy,
-)
+from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.rounding import UNIT, columns_of
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint

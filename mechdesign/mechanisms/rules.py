@@ -16,9 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import Demand, columns_on, demands_of, extreme_lifts
-from mechdesign.auditing.verdict import Audit, audit, failing_outputs, verdict_of
+from mechdesign.auditing.verdict import (
+    Audit,
+    audit,
+    failing_outputs,
+    is_stacked,
+    verdict_of,
+)
 from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
+from mechdesign.core.numbers import quoted
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.partitions import (
     ZERO_LIFT_RISK,
@@ -28,7 +36,7 @@ from mechdesign.mechanisms.partitions import (
     rounding_slack,
 )
 from mechdesign.mechanisms.posteriors import Rows, posteriors
-from mechdesign.mechanisms.result import ENUMERATIONS, Certificate, Search, Solve
+from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (
     LARGEST_MIXING,
     UNIT,
@@ -36,6 +44,7 @@ from mechdesign.mechanisms.rounding import (
     columns_of,
     round_channel,
 )
+from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns
@@ -188,6 +197,33 @@ class Rules:
         """The channel of integers of a float design, verified."""
         mixing = LARGEST_STACKED_MIXING if self.is_homogeneous else LARGEST_MIXING
         return round_channel(weights, points, self, largest_mixing=mixing)
+
+
+def check_sensitive(joint: Joint) -> None:
+    """Refuse a table whose sensitive column has a single symbol."""
+    if len(joint.sensitive) > 1:
+        return
+    raise InputError(
+        f"the sensitive column {quoted(','.join(joint.sensitive.columns))} has a single symbol "
+        f"({quoted(joint.sensitive.names[0])}): there is nothing to protect"
+    )
+
+
+def table_rules(
+    joint: Joint,
+    notion: Notion,
+    *,
+    whole: Joint | None = None,
+    after: Sequence[Channel] = (),
+) -> Rules:
+    """The rules of a promise about a table itself, not about a population.
+
+    `whole` is the table with the useful columns of the earlier channels too, where `after` names some.
+    """
+    table = joint if whole is None else whole
+    if not is_stacked(table, notion, after):
+        return Rules(joint, notion)
+    return Rules(joint, notion, demands_of(table, notion, after, joint))
 
 
 class StackedSets(MergedSets):

@@ -32,10 +32,13 @@ from mechdesign.mechanisms import partitions
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design, Search, finish
+from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
-from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.rules import Rules, check_sensitive, table_rules
+from mechdesign.mechanisms.search import Search
+from mechdesign.notions import Notion
 from mechdesign.release.policies import apportioned
+from mechdesign.tables.joint import Joint
 
 Randomisation: TypeAlias = str | Sequence[float]
 """`merge`, `uniform`, or the probabilities of the outputs, one for each risky symbol in the table's order."""
@@ -78,7 +81,7 @@ COMPLETE, SUBSETS, RESPONSE = "complete-merging", "subset-merging", "subset-resp
 
 UNWRITABLE = (
     "a channel made as published, without repair, is for study and is not written; "
-    "design it without as_published"
+    "design it with its repair"
 )
 VIOLATES = (
     "this is the procedure as published, without repair: its channel VIOLATES the notion, is for study only and "
@@ -92,7 +95,18 @@ AS_PUBLISHED = (
 
 @dataclass(frozen=True, kw_only=True)
 class HeuristicOptions:
-    """What the heuristics leave open; the arguments of `mechanisms.design` of the same names."""
+    """What the heuristics leave open, for figures of the paper and for study; designs take the standard.
+
+    Parameters
+    ----------
+    risk : {"auto", "log-max", "log-ratio", "sum"}
+        How subset merging and subset response order sets; "sum" is what the paper prints for ALIP.
+    randomisation : {"merge", "uniform"} or sequence of float
+        The R(y) of complete merging.
+    as_published : bool
+        Leave out the repair. Where the channel violates the notion, `verified` is False; it cannot be saved in
+        any case.
+    """
 
     risk: Risk = "auto"
     randomisation: Randomisation = MERGE
@@ -118,6 +132,33 @@ class HeuristicOptions:
             raise InputError(
                 f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair"
             )
+
+
+STANDARD = HeuristicOptions()
+
+
+def heuristic(
+    joint: Joint,
+    notion: Notion,
+    mechanism: str,
+    options: HeuristicOptions = STANDARD,
+    search: Search | None = None,
+) -> Design:
+    """Run a heuristic as figures of the paper and studies of it need: with another risk or R(y), or without repair.
+
+    Raises
+    ------
+    InputError
+        If the mechanism is no heuristic, or an option does not belong to it.
+    """
+    options.check(mechanism)
+    if mechanism not in HEURISTICS:
+        raise InputError(
+            f"mechanism ({mechanism!r}) must be one of {', '.join(HEURISTICS)}"
+        )
+    check_sensitive(joint)
+    rules = table_rules(joint, notion)
+    return HEURISTICS[mechanism](rules, search or Search(), options)
 
 
 def merging(
@@ -202,7 +243,9 @@ def _harmless(rules: Rules, lifts: MergedSets) -> NDArray[np.bool_]:
     return harmless
 
 
-def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+def subset_response(
+    rules: Rules, search: Search, options: HeuristicOptions = STANDARD
+) -> Design:
     """Respond at random within the sets of subset merging; verified, and never worse than these.
 
     Within each set the problem of the optimal channel is solved, and the sets' channels are put together. The printed
@@ -244,12 +287,16 @@ def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> 
     return replace(merged, seconds=time.perf_counter() - started)
 
 
-def subset_merging(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+def subset_merging(
+    rules: Rules, search: Search, options: HeuristicOptions = STANDARD
+) -> Design:
     """Algorithm 1, repaired."""
     return merging(SUBSETS, rules, search, options)[1]
 
 
-def complete_merging(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+def complete_merging(
+    rules: Rules, search: Search, options: HeuristicOptions = STANDARD
+) -> Design:
     """All risky symbols as one, randomised alike, repaired."""
     return merging(COMPLETE, rules, search, options)[1]
 

@@ -116,7 +116,7 @@ def test_a_design_carries_what_was_asked_for_and_found(adult, method, tmp_path):
 def test_the_same_call_gives_the_same_integers(method):
     joint = uniform_table(20)
     notion = ALIP.from_epsilon(0.7, 0.65)
-    one, other = (design(joint, notion, method=method, seed=s) for s in (0, 1))
+    one, other = (design(joint, notion, method=method) for _ in range(2))
     assert one.channel.rows == other.channel.rows
     assert one.channel.outputs == other.channel.outputs
     assert one.certificate.upper_bound_nmi == other.certificate.upper_bound_nmi

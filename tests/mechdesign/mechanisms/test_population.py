@@ -300,12 +300,6 @@ def test_a_solver_that_looks_at_the_table_alone_is_not_believed(
         (
             JOINT,
             LDP(1.0),
-            {"confidence": 0.95, "risk": "sum", "mechanism": "subset-merging"},
-            "do not go with",
-        ),
-        (
-            JOINT,
-            LDP(1.0),
             {"known_shares": {"s0": 1}},
             "known shares need a confidence level",
         ),
