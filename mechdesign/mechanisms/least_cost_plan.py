@@ -51,9 +51,6 @@ NOISE = 1e-11
 MOST_TRIED, BISECTIONS = 20, 20
 """Symbols looked at alone, and halvings of all shares, to say why none of the channels can stay as asked."""
 
-LARGEST_VIOLATION = 1e-7
-"""By how much the integers may miss a constraint of the user's own, in its own unit."""
-
 MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
 """Shares of the channel whose rows all are P(y), tried where integers miss a budget by a hair."""
 
@@ -231,10 +228,9 @@ class Plan:
     def _kept_by(self, channel: Channel) -> bool:
         if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
             return False
-        return (
-            self.convex is None
-            or self.convex.violation(self.square(channel)) <= LARGEST_VIOLATION
-        )
+        if self.convex is None:
+            return True
+        return self.convex.is_kept_by(self.square(channel))
 
     def _shown(self) -> Callable[[float, float, int], None] | None:
         report = self.search.progress

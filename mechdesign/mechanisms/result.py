@@ -6,7 +6,6 @@ import math
 import time
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
@@ -44,9 +43,9 @@ class Certificate:
         """The same bound, with the gap of a channel of this NMI."""
         if self.upper_bound_nmi is None:
             return self
-        return replace(
-            self, gap_nmi=max(0.0, math.nextafter(self.upper_bound_nmi - nmi, 2.0))
-        )
+        # The difference is rounded upwards: a gap must never be understated.
+        gap = math.nextafter(self.upper_bound_nmi - nmi, 2.0)
+        return replace(self, gap_nmi=max(0.0, gap))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +84,10 @@ class LeastCost:
     def figures(self) -> dict[str, float]:
         """The figures, by the names that files and rows have for them."""
         return {
-            name: value for name, value in vars(self).items() if name != "objective"
+            "cost": self.cost,
+            "cost_lower_bound": self.cost_lower_bound,
+            "truth": self.truth,
+            "frequency_deviation": self.frequency_deviation,
         }
 
 
@@ -126,9 +128,11 @@ class Design(Displayed):
     least: LeastCost | None = None
 
     def __repr__(self) -> str:
-        kept = f"{math.floor(10_000 * self.nmi) / 100:g} % of the information kept"
-        broken = "" if self.verified else ", NOT private"
-        return f"Design({self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {kept}{broken})"
+        percent = math.floor(10_000 * self.nmi) / 100
+        text = f"{self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {percent:g} % of the information kept"
+        if not self.verified:
+            text += ", NOT private"
+        return f"Design({text})"
 
     @property
     def outputs(self) -> int:
@@ -155,22 +159,35 @@ def finish(
     *,
     worth: Utility | None = None,
     certificate: Certificate | None = None,
-    **known: Any,
+    repaired: bool = False,
+    borrowed: tuple[str, ...] = (),
+    messages: tuple[str, ...] = (),
+    envelope: Envelope | None = None,
 ) -> Design:
-    """The design of a channel that passed the exact audit, utility that of its integers; `known` are other fields."""
+    """The design of a channel that passed the exact audit; its utility is that of the integers.
+
+    `started` is on the clock of `time.perf_counter`; `worth` is the utility where it has been computed already. The
+    other keywords are fields of `Design`.
+    """
     from mechdesign import __version__
 
-    channel, verdict = rounded.channel, rounded.audit
-    worth = utility(channel, joint) if worth is None else worth
-    proof = certificate or Certificate()
+    verdict = rounded.audit
+    if worth is None:
+        worth = utility(rounded.channel, joint)
+    if certificate is None:
+        certificate = Certificate()
+    seconds = 0.0
+    if started is not None:
+        seconds = time.perf_counter() - started
     record = ChannelRecord(
         notion=to_record(verdict.notion),
         budgets=own_budgets(joint, verdict.notion),
         achieved=asdict(verdict.achieved),
         utility=asdict(worth),
         certificate={
-            name: getattr(proof, name)
-            for name in ("upper_bound_nmi", "gap_nmi", "scope")
+            "upper_bound_nmi": certificate.upper_bound_nmi,
+            "gap_nmi": certificate.gap_nmi,
+            "scope": certificate.scope,
         },
         provenance={
             "tool": "mechdesign",
@@ -179,12 +196,20 @@ def finish(
             "method": method,
         },
     )
-    known |= {
-        "mechanism": mechanism,
-        "method": method,
-        "certificate": proof,
-        **asdict(worth),
-    }
-    known |= {name: getattr(verdict, name) for name in ("notion", "achieved", "used")}
-    seconds = 0.0 if started is None else time.perf_counter() - started
-    return Design(channel=channel.with_record(record), seconds=seconds, **known)
+    return Design(
+        channel=rounded.channel.with_record(record),
+        notion=verdict.notion,
+        mechanism=mechanism,
+        method=method,
+        nmi=worth.nmi,
+        mutual_information=worth.mutual_information,
+        entropy=worth.entropy,
+        achieved=verdict.achieved,
+        used=verdict.used,
+        certificate=certificate,
+        repaired=repaired,
+        borrowed=borrowed,
+        messages=messages,
+        seconds=seconds,
+        envelope=envelope,
+    )

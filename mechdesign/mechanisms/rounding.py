@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,8 @@ from mechdesign.channel.labels import output_labels
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import quoted
+from mechdesign.tables.joint import Joint
 from solvers import Array, Points
-
-if TYPE_CHECKING:
-    from mechdesign.mechanisms.rules import Rules
 
 Index = NDArray[np.int64]
 
@@ -65,6 +63,27 @@ GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 UNCOVERED_MASS = 1e-9
 """Inputs that no output covers are a solver's tolerance if they have together less mass than this; their rows
 become the distribution of the outputs, which adds P_X-like mass to every posterior."""
+
+
+class Judge(Protocol):
+    """The exact verdict on channels of a table, which rounding asks; `rules.Rules` is one."""
+
+    @property
+    def joint(self) -> Joint:
+        """The table."""
+        ...
+
+    def verdict(self, channel: Channel) -> Audit:
+        """The exact audit."""
+        ...
+
+    def failing(self, channel: Channel) -> tuple[int, ...]:
+        """Outputs that violate the notion, decided exactly."""
+        ...
+
+    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
+        """A weight for each failing output that brings its lifts inside the limits in spite of rounding."""
+        ...
 
 
 class RoundingFailure(SolverFailure):
@@ -278,7 +297,7 @@ def columns_of(rows: IntegerRows, chosen: Sequence[int]) -> Array:
 def round_channel(
     weights: Any,
     posteriors: Any,
-    rules: Rules,
+    rules: Judge,
     *,
     largest_mixing: float = LARGEST_MIXING,
 ) -> Rounded:
@@ -318,7 +337,7 @@ def round_channel(
 
 def partition_channel(
     groups: Sequence[Sequence[int]],
-    rules: Rules,
+    rules: Judge,
     *,
     shares: Mapping[int, Sequence[int]] | None = None,
     must_satisfy: bool = True,
