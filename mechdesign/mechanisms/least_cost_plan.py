@@ -77,21 +77,28 @@ class Plan:
     ) -> None:
         is_truth = np.array_equal(cost, ~np.eye(len(cost), dtype=np.bool_))
         self.joint = rules.joint
-        self.limits, self.search, self.convex = limits, search, convex
+        self.limits = limits
+        self.search = search
+        self.convex = convex
+        # Classes serve only where costs and limits cannot tell their members apart.
         alike = (
             convex is None
             and is_truth
             and limits.allowed.all()
             and len(set(limits.stay)) == 1
         )
-        self.rules = rules if alike else replace(rules, by_symbol=True)
-        self.uncertain, self._reach = None, math.inf
+        self.rules = rules
+        if not alike:
+            self.rules = replace(rules, by_symbol=True)
+        self.uncertain = None
+        self._reach = math.inf
         self._within(REACHES[0])
         self.reduced = self.rules.reduced
         self.table = self.reduced.joint
-        small = self.reduced.is_reduced
         n = len(self.table.useful)
-        self.cost = 1.0 - np.eye(n) if small else cost
+        self.cost = cost
+        if self.reduced.is_reduced:
+            self.cost = 1.0 - np.eye(n)
         self.floor = np.array([float(share) for share in limits.stay[:n]])
         self.allowed = self._allowed(
             [x for x, share in enumerate(limits.stay) if share == 1]
@@ -102,11 +109,9 @@ class Plan:
             if convex is None
             else abs(convex.value(constant))
         )
-        self._end = (
-            math.inf
-            if search.time_limit is None
-            else time.monotonic() + search.time_limit
-        )
+        self._end = math.inf
+        if search.time_limit is not None:
+            self._end = time.monotonic() + search.time_limit
 
     def _within(self, reach: float) -> None:
         self._reach = reach
@@ -117,7 +122,8 @@ class Plan:
         """The pairs that are possible, None for all: symbols that `always` stay become no others, and no output lacks a
         sensitive symbol none of whose lifts may be zero.
         """
-        limits, allowed = self.rules.notion.limits, self.limits.allowed.copy()
+        limits = self.rules.notion.limits
+        allowed = self.limits.allowed.copy()
         if allowed.all() and not always:
             return None
         allowed[always] &= np.eye(len(allowed), dtype=np.bool_)[always]
@@ -128,33 +134,37 @@ class Plan:
 
     def problem(self, margin: float, **changes: Any) -> Assignment:
         """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
-        floor = (
-            np.minimum(self.floor * (1.0 + margin), 1.0)
-            if margin
-            else self.floor * (1.0 - 1e-15)
-        )
+        if margin:
+            floor = np.minimum(self.floor * (1.0 + margin), 1.0)
+        else:
+            floor = self.floor * (1.0 - 1e-15)  # downwards, for the bound
         n = len(self.table.useful)
         polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
         if self.uncertain is None:
             polytope = self.rules.polytope(margin, self._reach)
-        made = Assignment(
+        assignment = Assignment(
             self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed
         )
-        return replace(made, **changes)
+        return replace(assignment, **changes)
 
     def _assigned(
-        self, margin: float, changes: Mapping[str, Any] | None = None, **how: Any
+        self, margin: float, changes: Mapping[str, Any] | None = None, **options: Any
     ) -> Assigned:
-        """The solution of the program that is smaller by a margin, with the bound for the one that is not."""
+        """The solution of the program that is smaller by a margin, with the bound for the one that is not.
+
+        `changes` are other fields of the program, `options` those of the solver.
+        """
         changes = changes or {}
-        problem, how["proof"] = (
-            self.problem(margin, **changes),
-            self.problem(0.0, **changes),
-        )
+        problem = self.problem(margin, **changes)
+        proof = self.problem(0.0, **changes)
         if self.uncertain is None:
-            return assign(problem, **how)
+            return assign(problem, proof=proof, **options)
         return assign_uncertain(
-            problem, self.uncertain, margin=margin * self.uncertain.room, **how
+            problem,
+            self.uncertain,
+            margin=margin * self.uncertain.room,
+            proof=proof,
+            **options,
         )
 
     def designed(self) -> tuple[Channel, Audit, Assigned]:
