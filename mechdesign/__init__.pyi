@@ -31,7 +31,7 @@ from .jobs.keys import create_key, read_key
 from .jobs.release_file import sanitise_file
 from .jobs.results import Applied
 from .leaks.assessment import Assessment, assess
-from .mechanisms import design
+from .mechanisms import DesignRequest, design
 from .mechanisms.budget import budget_for
 from .mechanisms.result import Certificate, Design
 from .mechanisms.row_result import RowDesign
@@ -78,6 +78,7 @@ __all__ = [
     "ComparisonRow",
     "Composition",
     "Design",
+    "DesignRequest",
     "Frequencies",
     "InputError",
     "Joint",

@@ -29,6 +29,7 @@ PUBLIC = [
     "ComparisonRow",
     "Composition",
     "Design",
+    "DesignRequest",
     "Frequencies",
     "InputError",
     "Joint",

@@ -8,7 +8,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import mechdesign as md
 from mechdesign.cli import options as o
@@ -46,18 +45,27 @@ class GridOptions(o.KeptOptions):
         "truth and distance: channels on the column's own symbols; information: free outputs, the limit.",
     )
 
-    def arguments(self) -> dict[str, Any]:
-        """As `comparison.compare` takes them."""
+    @property
+    def budgets(self) -> tuple[float, ...]:
+        """The budgets (nats)."""
         from mechdesign.comparison.grid import numbers
 
-        typed = {name: value for name, value in vars(self).items() if value is not None}
-        typed |= {
-            name: numbers(f"--{name}", typed[name])
-            for name in ("epsilons", "lams")
-            if name in typed
-        }
-        lists = ("mechanisms", "notions", "objectives")
-        return typed | {name: typed[name].split(",") for name in lists if name in typed}
+        return numbers("--epsilons", self.epsilons)
+
+    @property
+    def splits(self) -> tuple[float, ...] | None:
+        """The shares of epsilon for the lower side."""
+        from mechdesign.comparison.grid import numbers
+
+        if self.lams is None:
+            return None
+        return numbers("--lams", self.lams)
+
+
+def _names(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    return text.split(",")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +76,6 @@ class SweepOptions(o.SearchOptions):
         "Leave out the repair of heuristics, for study: rows may violate their notion."
     )
     workers: str = option("N", "Processes to use.", "1")
-
-    def arguments(self) -> dict[str, Any]:
-        """As `comparison.compare` takes them."""
-        return super().arguments() | {"as_published": self.as_published}
 
     @property
     def processes(self) -> int:
@@ -126,12 +130,11 @@ def compare(
     """
     from mechdesign.comparison.workers import pool
 
-    what: dict[str, Any] = {
-        "budgets": budgets.own,
-        **grid.arguments(),
-        **search.arguments(),
-    }
-    what |= confidence.arguments()
+    search.check()
+    epsilons = grid.budgets
+    lams = grid.splits
+    own_budgets = budgets.own
+    population = confidence.read()
     if files.recommend and budgets.budget:
         raise InputError(
             "--recommend speaks of all sensitive symbols alike: leave out --budget"
@@ -140,7 +143,7 @@ def compare(
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     with reporter.work("reading the table"):
         joint = table.joint(table.table)
-        what |= confidence.unseen(joint)
+        unseen = confidence.unseen(joint)
     from mechdesign.comparison.recommending import recommend
 
     started = time.perf_counter()
@@ -152,17 +155,30 @@ def compare(
     ):
         result = md.compare(
             joint,
-            **what,
+            epsilons=epsilons,
+            lams=lams,
+            mechanisms=_names(grid.mechanisms),
+            notions=grid.notions.split(","),
+            method=search.method,
+            gap=search.smallest_gap,
+            time_limit=search.seconds,
+            enumerate=search.enumerate,
+            as_published=search.as_published,
+            confidence=population.level,
+            known_shares=population.known_shares,
+            unseen=unseen,
+            budgets=own_budgets,
+            objectives=_names(grid.objectives),
+            keep_frequencies=grid.keep_frequencies,
+            distance=grid.distance,
             executor=executor,
             output=files.output,
             force=force,
             progress=work.at,
         )
-    advice = (
-        recommend(joint, result.rows, time_limit=what["time_limit"])
-        if files.recommend
-        else None
-    )
+    advice = None
+    if files.recommend:
+        advice = recommend(joint, result.rows, time_limit=search.seconds)
     if files.plot is not None:
         from mechdesign.report.plots import save_plot
 
@@ -186,9 +202,9 @@ def _written(output: str | None, plot: str | None, kept: int) -> str:
     if output is None and plot is None:
         return "Nothing was written; --output curves.csv keeps these rows, --plot curves.png draws them."
     places = " and ".join(place for place in (output, plot) if place is not None)
-    return f"Written to {places}" + (
-        f" ({kept:,} rows kept from an earlier run)." if kept else "."
-    )
+    if kept:
+        return f"Written to {places} ({kept:,} rows kept from an earlier run)."
+    return f"Written to {places}."
 
 
 @contextmanager
@@ -196,10 +212,7 @@ def _interruptible(output: str | None) -> Generator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        there = output is not None and os.path.exists(output)
-        kept = (
-            f"the rows so far are in {output}; run again to go on"
-            if there
-            else "nothing was written"
-        )
+        kept = "nothing was written"
+        if output is not None and os.path.exists(output):
+            kept = f"the rows so far are in {output}; run again to go on"
         raise Interrupted(f"interrupted; {kept}") from None

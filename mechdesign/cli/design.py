@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli import parsing
-from mechdesign.cli.console import NO, Interrupted, Reporter
+from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.report import ReportOptions
 from mechdesign.core.arguments import share_of
@@ -18,6 +17,7 @@ from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
     from mechdesign.formats.text_options import TextOptions
+    from mechdesign.mechanisms.request import DesignRequest
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
@@ -71,19 +71,22 @@ class DesignBudget(o.BudgetOptions):
             )
         self._at("1")
 
-    def designed(self, joint: md.Joint, how: Mapping[str, Any]) -> md.Design:
-        """The channel with this budget; `how` is what `mechanisms.design` takes besides."""
-        from mechdesign.mechanisms import budget, design
+    @property
+    def kind(self) -> type[md.Notion]:
+        """The class of the notion."""
+        return NOTIONS[self.notion or "alip"]
+
+    def designed(self, request: DesignRequest) -> md.Design:
+        """The channel of a request with this budget in the place of its notion."""
+        from mechdesign.mechanisms.budget import keeping, posterior_budget
+        from mechdesign.mechanisms.designing import design_requested
 
         if self.keep is not None:
-            return budget.keeping(
-                joint, lambda epsilon: self._at(repr(epsilon)), self.keep, **how
-            )
+            return keeping(request, lambda epsilon: self._at(repr(epsilon)), self.keep)
         upper = None
         if self.max_posterior is not None:
-            kind = NOTIONS[self.notion or "alip"]
-            upper = budget.posterior_budget(joint, kind, self.max_posterior, how)
-        return design(joint, self.notion_or("alip", upper), **how)
+            upper = posterior_budget(request, self.max_posterior)
+        return design_requested(replace(request, notion=self.notion_or("alip", upper)))
 
     def _at(self, epsilon: str) -> md.Notion:
         return replace(self, keep=None, epsilon=epsilon).notion_or("alip")
@@ -99,19 +102,22 @@ class DesignOptions(o.SearchOptions):
     no_fallback: bool = flag(
         "Exit 3 instead of emitting subset merging when the optimum fails."
     )
-    seed: int = option("N", "Seed of the search.", 0)
     allow_identifier: bool = flag(
         "Design although nearly every record has a useful symbol of its own."
     )
 
-    def arguments(self) -> dict[str, Any]:
-        """As `mechanisms.design` takes them."""
-        own = {
-            "mechanism": self.mechanism,
-            "fallback": not self.no_fallback,
-            "seed": self.seed,
-        }
-        return super().arguments() | own | {"allow_identifier": self.allow_identifier}
+    def on(self, request: DesignRequest) -> DesignRequest:
+        """The request with these options."""
+        return replace(
+            request,
+            mechanism=self.mechanism,
+            method=self.method,
+            enumerate=self.enumerate,
+            gap=self.smallest_gap,
+            time_limit=self.seconds,
+            fallback=not self.no_fallback,
+            allow_identifier=self.allow_identifier,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,47 +147,22 @@ class ObjectiveOptions(o.KeptOptions):
         """As a line that everybody may read has them: without the place of a file."""
         return self if self.named else replace(self, objective="COSTS.csv")
 
-    def arguments(self, joint: md.Joint, text: TextOptions) -> dict[str, Any]:
-        """As `mechanisms.design` takes them."""
+    def on(self, request: DesignRequest, text: TextOptions) -> DesignRequest:
+        """The request with these options; `text` is how a file of costs is written."""
         from mechdesign.mechanisms.least_cost import read_costs
 
-        names = joint.useful.names
-        objective = self.objective if self.named else read_costs(self.objective, text)
-        stay, forbid = (
-            parsing.stays_of(self.stay, names),
-            parsing.pairs_of(self.forbid, names),
+        symbols = request.joint.useful.names
+        objective = self.objective
+        if not self.named:
+            objective = read_costs(self.objective, text)
+        return replace(
+            request,
+            objective=objective,
+            distance=self.distance,
+            keep_frequencies=self.keep_frequencies,
+            stay=parsing.stays_of(self.stay, symbols),
+            forbid=parsing.pairs_of(self.forbid, symbols),
         )
-        return asdict(self) | {"objective": objective, "stay": stay, "forbid": forbid}
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyOptions:
-    """How the heuristics work"""
-
-    risk: str = option(
-        "NAME",
-        "How subset-merging and subset-response order sets: log-max, log-ratio, sum (as the paper prints "
-        "it for alip), or auto.",
-        "auto",
-    )
-    randomisation: str = option(
-        "R",
-        "How complete-merging randomises risky symbols: merge, uniform, or a probability for each, as in "
-        "0.5,0.3,0.2.",
-        "merge",
-    )
-    as_published: bool = flag(
-        "Leave out the repair, for study: the channel may violate the notion (exit 1) and is never written."
-    )
-
-    def arguments(self) -> dict[str, Any]:
-        """As `mechanisms.design` takes them."""
-        chosen = parsing.randomisation_of(self.randomisation)
-        return {
-            "risk": self.risk,
-            "randomisation": chosen,
-            "as_published": self.as_published,
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,126 +200,129 @@ def design(
     after: o.AfterOptions,
     search: DesignOptions,
     objective: ObjectiveOptions,
-    study: StudyOptions,
     output: OutputOptions,
     reports: ReportOptions,
     common: o.CommonOptions,
     force: o.Force = False,
-) -> int:
+) -> None:
     """Compute the best private channel for a table, verify it exactly, and say what it guarantees.
 
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish which
     output for each useful symbol, so that no output says much about the sensitive column.
     """
     budget.check()
-    how = search.arguments() | study.arguments() | confidence.arguments()
-    _refuse_for_study(study, output, reports)
+    search.check()
+    population = confidence.read()
     output.check((table.table,), force=force)
     reports.check((table.table,), {"--output": output.output}, force=force)
+    from mechdesign.mechanisms.binning import many_numbers
+    from mechdesign.mechanisms.request import DesignRequest
+
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
-        whole = joint
-        how |= objective.arguments(joint, table.text()) | (
-            {} if bins is None else {"bins": bins}
-        )
-        if earlier := after.channels():
-            whole = with_columns(joint, table, earlier)
-            released = None if whole is joint else joint.useful.columns
-            how |= {"after": earlier, "release": released}
-    from mechdesign.mechanisms.binning import many_numbers
-
+        # The notion is replaced by `DesignBudget.designed`: some budgets depend on the table.
+        request = search.on(DesignRequest(joint, budget.kind.at(1.0), bins=bins))
+        request = objective.on(request, table.text())
+        request = population.on(request, confidence.unseen(joint))
+        request = _after(request, table, after.channels())
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = budget.designed(
-            whole, how | confidence.unseen(joint) | {"progress": work.step}
-        )
-    joint = (result.channel.joint or joint) if bins is not None else joint
+        result = budget.designed(replace(request, progress=work.step))
+    if bins is not None and result.channel.joint is not None:
+        joint = result.channel.joint
     path = output.output
     written = replace(output, output=path or o.PUBLIC_CHANNEL)
-    typed = (table, budget, confidence, after, search, objective, study, written)
-    shown = (objective.shown() if each is objective else each for each in typed)
-    channel, line = result.channel, command_line("design", *shown, public=True)
-    record = replace(
-        channel.record, provenance={**channel.record.provenance, COMMAND: line}
-    )
-    result = replace(result, channel=channel.with_record(record))
+    typed = (table, budget, confidence, after, search, objective, written)
+    public = (table, budget, confidence, after, search, objective.shown(), written)
+    result = _with_command(result, command_line("design", *public, public=True))
     if path is not None:
         result.channel.save(path, overwrite=force, public=output.public)
     if reports.asked:
-        line = command_line("design", *typed)
         try:
             reports.save(
                 result.channel,
                 result,
                 reporter,
-                line=line,
+                line=command_line("design", *typed),
                 table=table.table,
                 output=path,
                 force=force,
             )
         except KeyboardInterrupt:
-            kept = (
-                "nothing was written"
-                if path is None
-                else f"{path} is written, its reports are not"
-            )
+            if path is None:
+                kept = "nothing was written"
+            else:
+                kept = f"{path} is written, its reports are not"
             raise Interrupted(f"interrupted; {kept}") from None
-    advice = () if objective.objective == "distance" else many_numbers(joint)
+    advice: tuple[str, ...] = ()
+    if objective.objective != "distance":
+        advice = many_numbers(joint)
     reporter.notices((*joint.notices, *advice, *result.messages))
     from mechdesign.report.record import design_record
     from mechdesign.report.terminal import design_text
 
-    said = design_record(result, path) | reports.files
-    done = "a channel is designed" if path is None else f"written to {path}"
-    reporter.done(
-        "designed", done, **{key: said[key] for key in (*LOGGED, *reports.files)}
-    )
-    end = _written(output, study, reports)
+    record = design_record(result, path) | reports.files
+    done = "a channel is designed"
+    if path is not None:
+        done = f"written to {path}"
+    logged = {key: record[key] for key in (*LOGGED, *reports.files)}
+    reporter.done("designed", done, **logged)
+    end = _written(output, reports)
     common.answer(
-        lambda: said,
+        lambda: record,
         lambda: (
             f"{design_text(result, joint, all_measures=output.all_measures)}\n{end}"
         ),
     )
-    return 0 if result.verified else NO
+
+
+def _after(
+    request: DesignRequest, table: o.InputTable, earlier: list[md.Channel]
+) -> DesignRequest:
+    """The request with the earlier releases, on the table with their useful columns."""
+    if not earlier:
+        return request
+    joint = request.joint
+    whole = with_columns(joint, table, earlier)
+    released = None
+    if whole is not joint:
+        released = joint.useful.columns
+    return replace(request, joint=whole, after=earlier, release=released)
+
+
+def _with_command(result: md.Design, line: str) -> md.Design:
+    """The design with the command that makes it again in the record of its channel."""
+    channel = result.channel
+    provenance = {**channel.record.provenance, COMMAND: line}
+    record = replace(channel.record, provenance=provenance)
+    return replace(result, channel=channel.with_record(record))
 
 
 def with_columns(
     joint: md.Joint, table: o.InputTable, earlier: list[md.Channel]
 ) -> md.Joint:
-    """The table with the useful columns of earlier channels too, where it has them not."""
-    own = joint.useful.columns
-    more = tuple(
-        dict.fromkeys(
-            c for each in earlier for c in each.useful.columns if c not in own
-        )
-    )
-    if not more or table.contingency or table.probabilities:
+    """The table with the useful columns of earlier channels too, where it lacks some of them."""
+    columns = list(joint.useful.columns)
+    for channel in earlier:
+        columns += [name for name in channel.useful.columns if name not in columns]
+    is_complete = len(columns) == len(joint.useful.columns)
+    if is_complete or table.contingency or table.probabilities:
         return joint
     if table.table == "-":
         raise InputError(
             "--after a channel of another column reads the table twice: give a file, not -"
         )
     return replace(table, useful=None).joint(
-        table.table, (joint.sensitive.columns, (*own, *more))
+        table.table, (joint.sensitive.columns, tuple(columns))
     )
 
 
-def _refuse_for_study(
-    study: StudyOptions, output: OutputOptions, reports: ReportOptions
-) -> None:
-    said = "nothing is promised that a report could state; drop --report and --public-report"
+def _written(output: OutputOptions, reports: ReportOptions) -> str:
     if output.output is not None:
-        said = "its channel is not written; drop --output"
-    if study.as_published and (reports.asked or output.output is not None):
-        raise InputError(f"--as-published is for study: {said}, or --as-published")
-
-
-def _written(output: OutputOptions, study: StudyOptions, reports: ReportOptions) -> str:
-    if study.as_published:
-        said = "Nothing was written: a channel as published is for study."
-    elif output.output is None:
-        what = "The channel was not written" if reports.asked else "Nothing was written"
-        said = f"{what}; --output channel.json keeps this channel."
+        text = f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
+    elif reports.asked:
+        text = "The channel was not written; --output channel.json keeps this channel."
     else:
-        said = f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
-    return f"\n{said}" + (f"\n{reports.text()}" if reports.asked else "")
+        text = "Nothing was written; --output channel.json keeps this channel."
+    if reports.asked:
+        text += f"\n{reports.text()}"
+    return f"\n{text}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
@@ -16,6 +16,7 @@ from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
     from mechdesign.formats.text_options import TextOptions
+    from mechdesign.mechanisms.request import DesignRequest
 
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
@@ -314,35 +315,54 @@ class ConfidenceOptions:
         public="SYMBOLS.csv",
     )
 
-    def arguments(self) -> dict[str, Any]:
-        """As `mechanisms.design` takes them, as far as they go without the table."""
+    def read(self) -> Population:
+        """The level and the known shares, as far as they go without the table."""
         from mechdesign.tables.confidence import check_level
         from mechdesign.tables.confidence_files import read_shares
 
         if self.confidence is None:
-            for name, given in (
-                ("--known-shares", self.known_shares),
-                ("--symbols", self.symbols),
-            ):
-                if given is not None:
-                    raise InputError(
-                        f"{name} needs --confidence: without it the table is the population"
-                    )
-            return {}
+            if self.known_shares is not None:
+                self._refuse_without_level("--known-shares")
+            if self.symbols is not None:
+                self._refuse_without_level("--symbols")
+            return Population()
         level = parsing.any_number(
             "--confidence", self.confidence, "from 0.5 up to, but not including, 1"
         )
-        known = None if self.known_shares is None else read_shares(self.known_shares)
-        return {"confidence": check_level(level), "known_shares": known}
+        shares = None
+        if self.known_shares is not None:
+            shares = read_shares(self.known_shares)
+        return Population(level=check_level(level), known_shares=shares)
 
-    def unseen(self, joint: md.Joint) -> dict[str, Any]:
-        """The rest of them."""
+    def unseen(self, joint: md.Joint) -> int:
+        """How many of the listed symbols occur in no record."""
         from mechdesign.tables.confidence_files import unseen_symbols
 
-        return (
-            {}
-            if self.symbols is None
-            else {"unseen": unseen_symbols(self.symbols, joint)}
+        if self.symbols is None:
+            return 0
+        return unseen_symbols(self.symbols, joint)
+
+    @staticmethod
+    def _refuse_without_level(option: str) -> NoReturn:
+        raise InputError(
+            f"{option} needs --confidence: without it the table is the population"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """The population for which a promise is to hold; the table itself where there is no level."""
+
+    level: float | None = None
+    known_shares: Mapping[Any, Any] | None = None
+
+    def on(self, request: DesignRequest, unseen: int) -> DesignRequest:
+        """The request with this population, in which so many listed symbols were not seen."""
+        return replace(
+            request,
+            confidence=self.level,
+            known_shares=self.known_shares,
+            unseen=unseen,
         )
 
 
@@ -387,29 +407,33 @@ class SearchOptions:
     )
     enumerate: str = option(
         "NAME",
-        "Who lists the vertices, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
+        "Vertex enumeration back end, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
         "(rational numbers; needs the full pycddlib).",
         "auto",
     )
 
-    def arguments(self) -> dict[str, Any]:
-        """As `mechanisms.design` takes them."""
-        gap = parsing.number("--gap", self.gap, zero=True)
-        return {
-            "method": self.method,
-            "gap": gap,
-            "time_limit": self.seconds,
-            "enumerate": self.enumerate,
-        }
+    def check(self) -> None:
+        """Refuse what cannot be searched, before the table is read."""
+        from mechdesign.mechanisms.search import Search
+
+        Search(
+            method=self.method,
+            enumeration=self.enumerate,
+            gap=self.smallest_gap,
+            time_limit=self.seconds,
+        )
+
+    @property
+    def smallest_gap(self) -> float:
+        """The gap, as a share of H(X)."""
+        return parsing.number("--gap", self.gap, zero=True)
 
     @property
     def seconds(self) -> float | None:
         """The time limit."""
-        return (
-            None
-            if self.time_limit is None
-            else parsing.number("--time-limit", self.time_limit)
-        )
+        if self.time_limit is None:
+            return None
+        return parsing.number("--time-limit", self.time_limit)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,21 +24,6 @@ def number(option: str, text: str, *, zero: bool = False) -> float:
     return value
 
 
-def randomisation_of(text: str) -> str | list[float]:
-    """`merge`, `uniform` or whatever word it is; a list of numbers where it begins like one."""
-    if "," not in text and not text.strip()[:1].isdigit():
-        return text
-    values: list[float] = []
-    for part in text.split(","):
-        try:
-            values.append(float(part))
-        except ValueError:
-            raise InputError(
-                f"--randomisation {text!r} contains {part!r}, which is no number; write merge, uniform or 0.5,0.3,0.2"
-            ) from None
-    return values
-
-
 def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
     """A list of columns in the form that `tables.read_joint` takes.
 

@@ -13,8 +13,9 @@ from mechdesign.comparison.rows import ComparisonRow, with_bounds
 from mechdesign.comparison.run import compare, row_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.progress import Progress
-from mechdesign.mechanisms import MECHANISMS, OBJECTIVES
+from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint
@@ -33,9 +34,6 @@ FACTORS = (0.5, 2.0, 1.5, 0.25, 2.5, 0.75, 1.25, 1.75, 2.25)
 
 FEWEST = 3
 """Points that make a curve."""
-
-VARIED = ("subset-response", "subset-merging", "complete-merging")
-"""Mechanisms with options that `compare` does not vary."""
 
 MORE = "`mechdesign compare` computes the curve without a limit."
 
@@ -146,20 +144,23 @@ def curve_through(
     )
     if budgets < FEWEST:
         return None, f"No curve: {why_few}. {MORE}"
-    said = {
-        f"The curve has {budgets} of {wanted} budgets: {why_few}. {MORE}": budgets
-        < wanted,
-        f"{cut_short} of its searches ended early ({OF_ALL * seconds:.2g} s each): there the best channel "
-        "may keep more than the line shows, never more than the proven bound.": cut_short
-        > 0,
-        f"The line of {made_by} is drawn with its default options (--risk, --randomisation); a "
-        "channel made with others may lie beside it.": made_by in VARIED,
-        "Where a lift is 0 the loss of belief is infinite; such points are not drawn.": not all(
-            math.isfinite(row.min_log_lift) for row in rows
-        ),
-    }
-    remarks = tuple(text for text, holds in said.items() if holds)
-    return Curve(axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=remarks), ""
+    remarks: list[str] = []
+    if budgets < wanted:
+        remarks.append(
+            f"The curve has {budgets} of {wanted} budgets: {why_few}. {MORE}"
+        )
+    if cut_short > 0:
+        remarks.append(
+            f"{cut_short} of its searches ended early ({OF_ALL * seconds:.2g} s each): there the best channel "
+            "may keep more than the line shows, never more than the proven bound."
+        )
+    if not all(math.isfinite(row.min_log_lift) for row in rows):
+        remarks.append(
+            "Where a lift is 0 the loss of belief is infinite; such points are not drawn."
+        )
+    return Curve(
+        axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=tuple(remarks)
+    ), ""
 
 
 def _bounded(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:

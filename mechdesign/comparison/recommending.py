@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -18,9 +17,10 @@ from mechdesign.comparison.grid import Case
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import row_of
 from mechdesign.core.errors import NotPrivate
-from mechdesign.mechanisms import design
 from mechdesign.mechanisms.budget import KEPT_AT, KEPT_LESS_AT, keeping
+from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.notions import LARGEST_BUDGET
 from mechdesign.tables.joint import Joint
 
@@ -97,42 +97,57 @@ def _recommendation(
 ) -> Recommendation:
     """For one notion and lam."""
 
-    def made(mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
+    def row_at(mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
         case = Case(mechanism, notion, epsilon, lam)
-        found = design(joint, case.promise(), mechanism=mechanism, time_limit=seconds)
-        return row_of(case, found), found.channel
+        result = design(joint, case.promise(), mechanism=mechanism, time_limit=seconds)
+        return row_of(case, result), result.channel
 
-    budget, best = _twice(notion, lam), OPTIMAL in mechanisms
-    twice = (
-        () if budget is None else tuple(made(name, budget)[0] for name in mechanisms)
-    )
-    most, less, case = None, None, Case(OPTIMAL, notion, 1.0, lam)
-    with suppress(NotPrivate):
-        if best:
-            kept = keeping(
-                joint,
-                lambda at: replace(case, epsilon=at).promise(),
-                MOST,
-                time_limit=seconds,
-            )
-            told: dict[str, Any] = kept.certificate.details
-            most, less = (
-                row_of(replace(case, epsilon=told[KEPT_AT]), kept),
-                told.get(KEPT_LESS_AT),
-            )
-    shown = {
-        *SHOWN,
-        *([] if budget is None else [budget]),
-        *([] if most is None else [most.epsilon]),
-    }
+    with_optimum = OPTIMAL in mechanisms
+    shown = set(SHOWN)
+    doubling = _twice(notion, lam)
+    twice: list[ComparisonRow] = []
+    if doubling is not None:
+        shown.add(doubling)
+        twice = [row_at(name, doubling)[0] for name in mechanisms]
+    most = None
+    too_little = None
+    if with_optimum:
+        most, too_little = _keeping_most(
+            joint, Case(OPTIMAL, notion, 1.0, lam), seconds
+        )
+    if most is not None:
+        shown.add(most.epsilon)
+    best = OPTIMAL if with_optimum else mechanisms[0]
     beliefs: list[Beliefs] = []
     for epsilon in sorted(shown):
-        row, channel = made(OPTIMAL if best else mechanisms[0], epsilon)
-        beliefs.append(Beliefs(epsilon, row.nmi, tuple(belief_ranges(channel, joint))))
-    names, before = joint.sensitive.names, tuple(joint.p_s.tolist())
+        row, channel = row_at(best, epsilon)
+        ranges = tuple(belief_ranges(channel, joint))
+        beliefs.append(Beliefs(epsilon, row.nmi, ranges))
     return Recommendation(
-        notion, lam, twice, most, less, best, names, before, tuple(beliefs)
+        notion=notion,
+        lam=lam,
+        twice=tuple(twice),
+        most=most,
+        too_little=too_little,
+        with_optimum=with_optimum,
+        symbols=joint.sensitive.names,
+        before=tuple(joint.p_s.tolist()),
+        beliefs=tuple(beliefs),
     )
+
+
+def _keeping_most(
+    joint: Joint, case: Case, seconds: float
+) -> tuple[ComparisonRow | None, float | None]:
+    """The row at the smallest budget that keeps `MOST`, and the largest budget that was proven not to."""
+    request = DesignRequest(joint, case.promise(), time_limit=seconds)
+    try:
+        result = keeping(request, lambda at: replace(case, epsilon=at).promise(), MOST)
+    except NotPrivate:
+        return None, None
+    details: dict[str, Any] = result.certificate.details
+    row = row_of(replace(case, epsilon=details[KEPT_AT]), result)
+    return row, details.get(KEPT_LESS_AT)
 
 
 def _twice(notion: str, lam: float | None) -> float | None:
@@ -157,11 +172,12 @@ def falls(
     curves: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
     for row in sorted(rows, key=lambda row: row.epsilon):
         curves.setdefault((row.mechanism, *row.curve), []).append(row)
-    found: list[tuple[ComparisonRow, ComparisonRow]] = []
+    steepest: list[tuple[ComparisonRow, ComparisonRow]] = []
     for members in curves.values():
-        steepest = min(
-            pairwise(members), key=lambda step: step[1].nmi - step[0].nmi, default=None
-        )
-        if steepest is not None and steepest[0].nmi - steepest[1].nmi > FALL:
-            found.append(steepest)
-    return tuple(found)
+        steps = list(pairwise(members))
+        if not steps:
+            continue
+        smaller, larger = min(steps, key=lambda step: step[1].nmi - step[0].nmi)
+        if smaller.nmi - larger.nmi > FALL:
+            steepest.append((smaller, larger))
+    return tuple(steepest)

@@ -11,22 +11,24 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, TypeAlias
 
 from mechdesign.auditing.population import lift_limits
 from mechdesign.comparison import rows as r
 from mechdesign.comparison.grid import AT, Case, curves, named, notion_labels
 from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.settings import ComparisonSettings
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.mechanisms import MECHANISMS, OBJECTIVES, design
+from mechdesign.mechanisms import OBJECTIVES
+from mechdesign.mechanisms.least_cost import INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design, Search
-from mechdesign.mechanisms.watchdog import HEURISTICS
+from mechdesign.mechanisms.request import MECHANISMS
+from mechdesign.mechanisms.result import Design
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
@@ -43,96 +45,68 @@ SECONDS_BETWEEN_WRITES = 1.0
 NEED_POLYTOPE = (OPTIMAL, "subset-response", *OBJECTIVES)
 """Mechanisms that serve only notions whose posteriors form a polytope."""
 
-ALWAYS = ("method", "gap", "time_limit", "as_published")
-"""Settings that every manifest names; the others only where there is something to say."""
-
-Settings: TypeAlias = Mapping[str, Any]
-"""What changes results beside the table and the columns of a row, as `mechdesign.design` takes it."""
-
-
-def _recorded(settings: Settings) -> dict[str, r.Setting]:
-    """As a manifest has them, mappings as text; who lists vertices makes no difference."""
-    said = {
-        key: value
-        for key, value in settings.items()
-        if (value or key in ALWAYS) and key != "enumerate"
-    }
-    return said | {
-        key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said
-    }
-
-
-def _arguments(settings: Settings, case: Case) -> dict[str, Any]:
-    """What `mechdesign.design` takes for such a row: the settings that are for it."""
-    mechanism, confident = case.mechanism.partition(AT)[0], case.confidence is not None
-    least_cost = mechanism in OBJECTIVES
-    fits = {
-        "as_published": mechanism in HEURISTICS and not confident,
-        "known_shares": confident,
-        "unseen": confident,
-        "keep_frequencies": least_cost,
-        "distance": mechanism == "distance",
-    }
-    own = {key: value for key, value in settings.items() if fits.get(key, True)}
-    made_by = (
-        {"mechanism": OPTIMAL, "objective": mechanism}
-        if least_cost
-        else {"mechanism": mechanism}
-    )
-    return own | made_by | {"confidence": case.confidence, "allow_identifier": True}
-
-
 Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
-"""A finished row and what was said about it."""
+"""A finished row and the messages about it."""
 
 
-def solve(joint: Joint, cases: Sequence[Case], settings: Settings) -> list[Done]:
+def solve(
+    joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
+) -> list[Done]:
     """A task; runs in whatever process the executor chooses."""
     return list(each(joint, cases, settings))
 
 
-def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Done]:
-    """The cases of a task one by one, each from the design before where that helps."""
+def each(
+    joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
+) -> Iterator[Done]:
+    """The cases of a task in turn, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
-        made = design(
-            joint, case.promise(), start=neighbour, **_arguments(settings, case)
-        )
-        status = made.certificate.details.get("status")
-        if status == "interrupted" or (
-            status == "time_limit" and settings["time_limit"] is None
-        ):
-            raise KeyboardInterrupt  # An optimum that was stopped is no row to keep.
-        envelope = made.envelope
-        neighbour = (
-            made if envelope is not None and envelope.method == WARM_METHOD else None
-        )
-        gap = made.certificate.gap_nmi
-        worth_a_word = made.fallback_from is not None or (
-            gap is not None and gap > settings["gap"]
-        )
-        yield (
-            row_of(case, made),
-            [f"{case.text}: {text}" for text in made.messages if worth_a_word],
-        )
+        design = settings.design(joint, case, neighbour)
+        status = design.certificate.details.get("status")
+        out_of_time = status == "time_limit" and settings.time_limit is None
+        if status == "interrupted" or out_of_time:
+            # The row of an optimum that was stopped must not be kept.
+            raise KeyboardInterrupt
+        neighbour = None
+        if design.envelope is not None and design.envelope.method == WARM_METHOD:
+            neighbour = design
+        messages: list[str] = []
+        gap = design.certificate.gap_nmi
+        is_open = gap is not None and gap > settings.gap
+        if design.fallback_from is not None or is_open:
+            messages = [f"{case.text}: {message}" for message in design.messages]
+        yield row_of(case, design), messages
 
 
-def row_of(case: Case, made: Design) -> ComparisonRow:
+def row_of(case: Case, design: Design) -> ComparisonRow:
     """A design as a row of a comparison."""
-    known: dict[str, Any] = vars(case) | (
-        {} if made.least is None else made.least.figures
+    eps_l, eps_u = case.promise().sides
+    row = ComparisonRow(
+        mechanism=case.mechanism,
+        notion=case.notion,
+        epsilon=case.epsilon,
+        lam=case.lam,
+        eps_l=eps_l,
+        eps_u=eps_u,
+        nmi=design.nmi,
+        upper_bound_nmi=design.certificate.upper_bound_nmi,
+        max_log_lift=design.achieved.eps_u,
+        min_log_lift=0.0 - design.achieved.eps_l,  # never -0.0
+        satisfied=design.verified,
+        repaired=design.repaired,
+        seconds=design.seconds,
     )
-    known["eps_l"], known["eps_u"] = case.promise().sides
-    known |= {name: getattr(made, name) for name in ("nmi", "repaired", "seconds")}
-    known |= {
-        "upper_bound_nmi": made.certificate.upper_bound_nmi,
-        "satisfied": made.verified,
-    }
-    known |= {
-        "max_log_lift": made.achieved.eps_u,
-        "min_log_lift": 0.0 - made.achieved.eps_l,
-    }
-    return ComparisonRow(**known)
+    least = design.least
+    if least is None:
+        return row
+    return replace(
+        row,
+        cost=least.cost,
+        cost_lower_bound=least.cost_lower_bound,
+        truth=least.truth,
+        frequency_deviation=least.frequency_deviation,
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,38 +145,32 @@ class Comparison(Displayed):
 
     def columns(self) -> dict[str, list[object]]:
         """The rows as columns, for ``pandas.DataFrame(comparison.columns())`` and its like."""
-        return {
-            name: [getattr(row, name) for row in self.rows]
-            for name in r.columns_of(self.rows)
-        }
+        names = r.columns_of(self.rows)
+        cells = [astuple(row)[: len(names)] for row in self.rows]
+        return {name: [row[k] for row in cells] for k, name in enumerate(names)}
 
 
 @dataclass
 class _Run:
-    """What is known so far."""
+    """The rows of a comparison so far, by their cases."""
 
     joint: Joint
     curves: Sequence[Sequence[Case]]
-    settings: Settings
+    settings: ComparisonSettings
     file: r.ComparisonFile | None
     progress: Progress | None
     notices: list[str]
-    known: dict[Case, ComparisonRow] = field(default_factory=dict[Case, ComparisonRow])
+    by_case: dict[Case, ComparisonRow] = field(
+        default_factory=dict[Case, ComparisonRow]
+    )
     written: float = -math.inf
 
     def finish(self, executor: Executor | None) -> Comparison:
-        """Compute what the file does not have yet."""
+        """Compute the rows that the file does not have yet."""
         if self.file is not None:
-            self.known = {row.case: row for row in self.file.kept}
+            self.by_case = {row.case: row for row in self.file.kept}
         kept = len(self.rows())
-        missing = [
-            [case for case in curve if case not in self.known] for curve in self.curves
-        ]
-        tasks = [
-            curve[k : k + CHUNK]
-            for curve in missing
-            for k in range(0, len(curve), CHUNK)
-        ]
+        tasks = self.tasks()
         self.add([])
         try:
             if executor is None:
@@ -210,18 +178,26 @@ class _Run:
                     for done in each(self.joint, task, self.settings):
                         self.add([done])
             else:
-                self.gather(
-                    [
-                        executor.submit(solve, self.joint, task, self.settings)
-                        for task in tasks
-                    ]
-                )
+                futures = [
+                    executor.submit(solve, self.joint, task, self.settings)
+                    for task in tasks
+                ]
+                self.gather(futures)
         finally:
             self.write()
         return Comparison(self.rows(), kept, tuple(self.notices))
 
+    def tasks(self) -> list[list[Case]]:
+        """The missing cases of every curve, cut into chunks of neighbouring budgets."""
+        tasks: list[list[Case]] = []
+        for curve in self.curves:
+            missing = [case for case in curve if case not in self.by_case]
+            for start in range(0, len(missing), CHUNK):
+                tasks.append(missing[start : start + CHUNK])
+        return tasks
+
     def gather(self, futures: list[Future[list[Done]]]) -> None:
-        """Add what the executor finds, in whatever order; where one ends badly, the others are not waited for."""
+        """Add the rows of the executor, in whatever order; after a failure the other tasks are not waited for."""
         unfinished = list(futures)
         try:
             for future in as_completed(futures):
@@ -238,23 +214,29 @@ class _Run:
                 future.cancel()
 
     def add(self, done: Iterable[Done]) -> None:
-        for row, said in done:
-            self.known[row.case] = row
-            self.notices += said
+        """Take finished rows in, report them, and write them now and then."""
+        for row, messages in done:
+            self.by_case[row.case] = row
+            self.notices += messages
         if self.progress is not None:
             cases = [case for curve in self.curves for case in curve]
-            self.progress(sum(case in self.known for case in cases), len(cases))
+            finished = sum(case in self.by_case for case in cases)
+            self.progress(finished, len(cases))
         if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
             self.write()
 
     def write(self) -> None:
-        if self.file is not None and self.known:
+        """Bring the file up to date."""
+        if self.file is not None and self.by_case:
             self.file.write(self.rows())
             self.written = time.monotonic()
 
     def rows(self) -> tuple[ComparisonRow, ...]:
-        wanted = (self.known.get(case) for curve in self.curves for case in curve)
-        return r.with_bounds([row for row in wanted if row is not None])
+        """The finished rows in the order of the curves, with every bound that is proven for them."""
+        rows: list[ComparisonRow] = []
+        for curve in self.curves:
+            rows += [self.by_case[case] for case in curve if case in self.by_case]
+        return r.with_bounds(rows)
 
 
 def compare(
@@ -322,69 +304,66 @@ def compare(
         If the executor breaks down.
     """
     expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
-    settings: Settings = {
-        "method": method, "gap": gap, "time_limit": time_limit, "enumerate": enumerate, "unseen": unseen,
-        "as_published": as_published, "known_shares": known_shares, "budgets": budgets or None,
-        "keep_frequencies": keep_frequencies, "distance": distance,
-    }  # fmt: skip
-    chosen = _mechanisms(joint, mechanisms, objectives, confidence, settings)
-    wanted = curves(chosen, notion_labels(notions), epsilons, lams)
-    wanted, notices = _servable(
-        wanted, named_by_user=mechanisms is not None or objectives is not None
+    settings = ComparisonSettings(
+        method=method,
+        gap=gap,
+        time_limit=time_limit,
+        enumerate=enumerate,
+        as_published=as_published,
+        known_shares=known_shares,
+        unseen=unseen,
+        budgets=budgets or None,
+        keep_frequencies=keep_frequencies,
+        distance=distance,
     )
-    file = (
-        None
-        if output is None
-        else r.ComparisonFile(output, joint, _recorded(settings), force=force)
-    )
-    return _Run(joint, wanted, settings, file, progress, notices).finish(executor)
-
-
-def _mechanisms(
-    joint: Joint,
-    mechanisms: Sequence[str] | None,
-    objectives: Sequence[str] | None,
-    confidence: float | None,
-    settings: Settings,
-) -> tuple[str, ...]:
-    """Mechanisms, objectives by their names among them, and those with confidence, if the settings fit them."""
-    # Refuses what is out of range.
-    own = {key: settings[key] for key in ("method", "gap", "time_limit")}
-    Search(**own, enumeration=settings["enumerate"])
-    known = (*MECHANISMS, *OBJECTIVES)
-    if objectives is None:
-        chosen = (
-            MECHANISMS if mechanisms is None else named("mechanism", mechanisms, known)
-        )
-    else:
-        free = [OPTIMAL] if mechanisms is None else list(mechanisms)
-        asked = named("objective", objectives, ("information", *OBJECTIVES))
-        both = [
-            name
-            for each in asked
-            for name in (free if each == "information" else [each])
-        ]
-        chosen = named("mechanism", both, known)
+    _ = settings.search  # Search refuses what is out of range.
+    names = _mechanisms(mechanisms, objectives)
     if confidence is not None:
         check_counts(joint)
-        chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
-    least_cost = set(OBJECTIVES).intersection(chosen)
-    if (
-        settings["keep_frequencies"] or settings["distance"] is not None
-    ) and not least_cost:
+        level = check_level(confidence)
+        names += tuple(f"{name}{AT}{level!r}" for name in names)
+    compares_costs = any(name in OBJECTIVES for name in names)
+    if (keep_frequencies or distance is not None) and not compares_costs:
         raise InputError(
             "keep_frequencies and distance need objectives truth and distance: give objectives"
         )
-    return chosen
+    every = curves(names, notion_labels(notions), epsilons, lams)
+    named_by_user = mechanisms is not None or objectives is not None
+    possible, notices = _servable(every, named_by_user=named_by_user)
+    file = None
+    if output is not None:
+        file = r.ComparisonFile(output, joint, settings.recorded, force=force)
+    return _Run(joint, possible, settings, file, progress, notices).finish(executor)
+
+
+def _mechanisms(
+    mechanisms: Sequence[str] | None, objectives: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Mechanisms, with objectives by their names among them; `information` is the place of the mechanisms."""
+    names = (*MECHANISMS, *OBJECTIVES)
+    if objectives is None:
+        if mechanisms is None:
+            return MECHANISMS
+        return named("mechanism", mechanisms, names)
+    both: list[str] = []
+    for objective in named("objective", objectives, (INFORMATION, *OBJECTIVES)):
+        if objective != INFORMATION:
+            both.append(objective)
+        elif mechanisms is None:
+            both.append(OPTIMAL)
+        else:
+            both += mechanisms
+    return named("mechanism", both, names)
 
 
 def _servable(
-    wanted: list[list[Case]], *, named_by_user: bool
+    every: list[list[Case]], *, named_by_user: bool
 ) -> tuple[list[list[Case]], list[str]]:
-    """The curves that can be computed, and what is said of the others unless the user named them."""
+    """The curves that can be computed, and notices of the others unless the user named them."""
     possible: list[list[Case]] = []
+    # A dictionary, for many curves have the same notice and the order is that of the curves.
     notices: dict[str, None] = {}
-    for curve in wanted:
+    for curve in every:
         case = curve[0]
         try:
             if case.confidence is not None:

@@ -38,7 +38,7 @@ from mechdesign.frames.frame_jobs import checked, released_table
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ColumnNames, ReleaseOptions
 from mechdesign.jobs.recipe import Drawer, DrawnColumn
-from mechdesign.mechanisms import design
+from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
 from mechdesign.release.binned import LABEL
@@ -365,12 +365,14 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             columns.insert(0, encode(self._target(table, y), name))
         tally = Tally(Roles(sensitive, useful), cast("Missing", self.missing))
         tally.add_columns(columns)
-        how = {
-            "mechanism": self.mechanism,
-            "gap": self.gap,
-            "time_limit": self.time_limit,
-        }
-        return design(Joint.from_tally(tally), self.notion, **how).channel
+        result = design(
+            Joint.from_tally(tally),
+            self.notion,
+            mechanism=self.mechanism,
+            gap=self.gap,
+            time_limit=self.time_limit,
+        )
+        return result.channel
 
     def _target(self, table: LearningTable, y: Any) -> Any:
         if y is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 from mechdesign.auditing.population import lift_limits
 from mechdesign.core.arguments import at_least_times as least_nats
@@ -16,8 +16,9 @@ from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import about, at_least, at_most, quoted
-from mechdesign.mechanisms import design
+from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import NOTIONS, Notion
 from mechdesign.tables.confidence import confidence_set
@@ -67,39 +68,55 @@ def in_words(
     return kind(**{budget: min(sides.values())})
 
 
-def posterior_budget(
-    joint: Joint, kind: type[Notion], value: object, how: Mapping[str, Any]
-) -> float:
+def posterior_budget(request: DesignRequest, value: object) -> float:
     """The budget (nats) of the upper side under which no sensitive symbol becomes more probable than a share.
 
     One budget protects every symbol, so the most frequent one decides: its share times exp of the budget is at most
-    the share asked for. With a confidence level that is the largest share that the counts allow.
+    the share asked for. With a confidence level that is the largest share that the counts allow. The budgets of the
+    request's notion make no difference, only its kind does.
     """
-    share, level = share_of("--max-posterior", value), how.get("confidence")
-    if len(joint.secrets) > 1 or how.get("protect_each") or how.get("budgets"):
+    share = share_of("--max-posterior", value)
+    joint = request.joint
+    kind = type(request.notion)
+    if len(joint.secrets) > 1 or request.protect_each or request.budgets:
         raise InputError(
             "--max-posterior is for one sensitive column and every symbol alike; say --at-most-times"
         )
-    priors = [Fraction(count, joint.total) for count in joint.sensitive_counts]
-    limits = kind.at(1.0).limits
-    if level is not None:
-        own = {"shares": how.get("known_shares"), "unseen": how.get("unseen", 0)}
-        shares = lift_limits(kind.at(1.0)).need_shares
-        priors = [
-            *confidence_set(joint, level, estimate_shares=shares, **own).share_upper
-        ]
+    priors = _largest_priors(request)
     prior = max(priors)
     if prior >= share:
-        likely = quoted(joint.sensitive.names[priors.index(prior)])
-        has = "has" if level is None else "may have"
+        symbol = quoted(joint.sensitive.names[priors.index(prior)])
+        has = "has" if request.confidence is None else "may have"
         raise NotPrivate(
-            f"no release keeps every belief at most {value}: {likely} {has} the share {about(float(prior))} before "
+            f"no release keeps every belief at most {value}: {symbol} {has} the share {about(float(prior))} before "
             "anything is released; say more than that"
         )
-    ratio, rest = share / prior, (1 - prior) / (1 - share)
+    # The lift of a belief that grows to the share, and that of its complement, which falls.
+    largest_lift = share / prior
+    complement = (1 - prior) / (1 - share)
+    limits = request.notion.limits
     if isinstance(limits, LiftLimits) and math.isfinite(limits.ratio):
-        return log_at_most(ratio * rest)  # odds grow by exp(epsilon) at most
-    return log_at_most(max(ratio, rest) if kind.budgets() == ("epsilon",) else ratio)
+        # LDP: the odds of two symbols grow by exp(epsilon) at most.
+        return log_at_most(largest_lift * complement)
+    if kind.budgets() == ("epsilon",):
+        # LIP bounds both sides by one budget: the easier of the two reaches the share.
+        return log_at_most(max(largest_lift, complement))
+    return log_at_most(largest_lift)
+
+
+def _largest_priors(request: DesignRequest) -> list[Fraction]:
+    """P(s) of every sensitive symbol: of the table, or the largest of the confidence set."""
+    joint = request.joint
+    if request.confidence is None:
+        return [Fraction(count, joint.total) for count in joint.sensitive_counts]
+    populations = confidence_set(
+        joint,
+        request.confidence,
+        shares=request.known_shares,
+        estimate_shares=lift_limits(request.notion).need_shares,
+        unseen=request.unseen,
+    )
+    return [*populations.share_upper]
 
 
 def budget_for(
@@ -111,7 +128,7 @@ def budget_for(
     max_posterior: object = None,
     keep: object = None,
     lam: float | None = None,
-    **how: Any,
+    **options: Any,
 ) -> Notion:
     """The notion whose budgets (nats) say in numbers what was said in words; rounding promises more, never less.
 
@@ -128,8 +145,9 @@ def budget_for(
     keep : number, optional
         Alone: the smallest budget of four digits, split by `lam` where the notion has two, whose optimum keeps this
         share of the information.
-    **how
-        Arguments of the design that the budget is for: `confidence` and the like, and for `keep` those of the search.
+    **options
+        Other fields of the `DesignRequest` that the budget is for: `confidence` and the like, and for `keep` those of
+        the search.
 
     Raises
     ------
@@ -153,7 +171,8 @@ def budget_for(
             raise InputError(
                 "--keep looks for the smallest budget: leave out every other budget"
             )
-        return keeping(joint, lambda epsilon: kind.at(epsilon, lam), keep, **how).notion
+        request = DesignRequest(joint, kind.at(1.0, lam), **options)
+        return keeping(request, lambda epsilon: kind.at(epsilon, lam), keep).notion
     if sides == (None, None, None):
         raise InputError(
             "say the budget: --at-most-times, --at-least-times, --max-posterior or --keep"
@@ -164,7 +183,8 @@ def budget_for(
         )
     upper = None if at_most_times is None else most_nats(at_most_times)
     if max_posterior is not None:
-        allowed = posterior_budget(joint, kind, max_posterior, how)
+        request = DesignRequest(joint, kind.at(1.0), **options)
+        allowed = posterior_budget(request, max_posterior)
         upper = allowed if upper is None else min(upper, allowed)
     return in_words(
         kind,
@@ -174,86 +194,129 @@ def budget_for(
 
 
 def keeping(
-    joint: Joint,
-    at: Callable[[float], Notion],
-    value: object,
-    *,
-    mechanism: str = OPTIMAL,
-    gap: float = FINE_GAP,
-    **how: Any,
+    request: DesignRequest, at: Callable[[float], Notion], value: object
 ) -> Design:
-    """The optimum at the smallest budget of four digits that keeps a share of H(X); `how` is that of each design.
+    """The optimum at the smallest budget of four digits that keeps a share of H(X).
 
-    What the optimum keeps grows with the budget, so halving finds it. A budget is called too small where the proven
-    bound of its optimum is below the share. Raises NotPrivate if no budget up to 700 nats was found to keep so much.
+    What the optimum keeps grows with the budget, so a search by halves finds it. A budget counts as too small where
+    the proven bound of its optimum is below the share.
+
+    Parameters
+    ----------
+    request : DesignRequest
+        The design at every budget; its notion is replaced by that of `at`.
+    at : callable
+        From epsilon (nats) to the notion.
+    value : number
+        The share of the information to be kept.
+
+    Raises
+    ------
+    NotPrivate
+        If no budget up to 700 nats was found to keep so much.
     """
-    if mechanism != OPTIMAL:
+    if request.mechanism != OPTIMAL:
         raise InputError(
-            f"--keep needs the optimum and its proven bound; --mechanism {mechanism} has none"
+            f"--keep needs the optimum and its proven bound; --mechanism {request.mechanism} has none"
         )
-    exact = share_of("--keep", value)
-    found: dict[int, Design] = {}
-    warm: Design | None = None
-    low, high, epsilon = -1, LARGEST_STEP + 1, 1.0
-    while high - low > 1:
-        if low < 0 or high > LARGEST_STEP:
-            step = min(max(step_of(epsilon), 0), LARGEST_STEP)
-        elif len(found) % 2:
-            step = (low + high) // 2
-        else:  # the curve is nearly straight between neighbours; halving in turn bounds the worst case
-            part = (float(exact) - found[low].nmi) / (found[high].nmi - found[low].nmi)
-            step = min(max(low + round((high - low) * part), low + 1), high - 1)
-        made = found[step] = design(
-            joint, at(epsilon_of(step)), start=warm, gap=min(gap, FINE_GAP), **how
+    share = share_of("--keep", value)
+    scale = _BudgetScale(replace(request, gap=min(request.gap, FINE_GAP)), at, share)
+    step = scale.smallest_step()
+    if step > LARGEST_STEP:
+        _refuse(scale.designs[LARGEST_STEP], share, value)
+    design = scale.designs[step]
+    epsilon = epsilon_of(step)
+    too_small = [
+        other for other, tried in scale.designs.items() if _keeps_less(tried, share)
+    ]
+    details = design.certificate.details | {KEPT_AT: epsilon}
+    if too_small:
+        largest = max(too_small)
+        below = epsilon_of(largest)
+        details |= {KEPT_LESS_AT: below}
+        proof = f"with {below:g} no channel does (proven)"
+        if largest < step - 1:
+            proof += "; between the two the search did not decide"
+    elif step == 0:
+        proof = "none is tried below"
+    else:
+        proof = "no smaller budget was proven to keep less"
+    message = f"epsilon {epsilon:g} keeps {at_least(float(100 * share))} % of the information; {proof}"
+    return replace(
+        design,
+        certificate=replace(design.certificate, details=details),
+        messages=(*design.messages, message),
+    )
+
+
+class _BudgetScale:
+    """The steps of the scale of budgets, with the designs at those that were tried."""
+
+    def __init__(
+        self, request: DesignRequest, at: Callable[[float], Notion], share: Fraction
+    ) -> None:
+        self._request = request
+        self._at = at
+        self._share = share
+        self.designs: dict[int, Design] = {}
+
+    def smallest_step(self) -> int:
+        """The smallest step whose design keeps the share; one beyond the scale where none does.
+
+        Doubling from 1 nat brackets it; then the invariant is that `low` keeps less and `high` enough, -1 and
+        the step beyond the scale counting as such.
+        """
+        low = -1
+        high = LARGEST_STEP + 1
+        epsilon = 1.0
+        while high - low > 1:
+            if low < 0 or high > LARGEST_STEP:
+                step = min(max(step_of(epsilon), 0), LARGEST_STEP)
+            else:
+                step = self._between(low, high)
+            if self._design(step).nmi >= self._share:
+                high = step
+                epsilon /= 2
+            else:
+                low = step
+                epsilon *= 2
+        return high
+
+    def _between(self, low: int, high: int) -> int:
+        """The next step inside a bracket."""
+        if len(self.designs) % 2:
+            return (low + high) // 2
+        # The curve is nearly straight between neighbours; halving in turn bounds the worst case.
+        kept_low = self.designs[low].nmi
+        kept_high = self.designs[high].nmi
+        part = (float(self._share) - kept_low) / (kept_high - kept_low)
+        step = low + round((high - low) * part)
+        return min(max(step, low + 1), high - 1)
+
+    def _design(self, step: int) -> Design:
+        design = design_requested(
+            replace(self._request, notion=self._at(epsilon_of(step)))
         )
-        if made.certificate.details.get("status") == "interrupted":
+        if design.certificate.details.get("status") == "interrupted":
             raise KeyboardInterrupt
-        warm = (
-            made
-            if made.envelope is not None and made.envelope.method == "columns"
-            else None
+        self.designs[step] = design
+        start = None
+        if design.envelope is not None and design.envelope.method == "columns":
+            start = design
+        self._request = replace(self._request, start=start)
+        return design
+
+
+def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
+    """Raise NotPrivate: not even the largest budget was found to keep the share."""
+    if _keeps_less(largest, share):
+        most = at_most(100 * (largest.certificate.upper_bound_nmi or 0.0))
+        raise NotPrivate(
+            f"no budget keeps {value} of the information: with 700 nats no channel keeps above {most} % (proven)"
         )
-        if made.nmi >= exact:
-            high, epsilon = step, epsilon / 2
-        elif step < LARGEST_STEP:
-            low, epsilon = step, epsilon * 2
-        elif _keeps_less(made, exact):
-            most = at_most(100 * (made.certificate.upper_bound_nmi or 0.0))
-            raise NotPrivate(
-                f"no budget keeps {value} of the information: with 700 nats no channel keeps above {most} % (proven)"
-            )
-        else:
-            raise NotPrivate(
-                f"no budget up to 700 nats was found that keeps {value} of the information, only {about(made.nmi)}"
-            )
-    too_small = max(
-        (step for step, made in found.items() if _keeps_less(made, exact)), default=None
+    raise NotPrivate(
+        f"no budget up to 700 nats was found that keeps {value} of the information, only {about(largest.nmi)}"
     )
-    below, made, epsilon = (
-        None if too_small is None else epsilon_of(too_small),
-        found[high],
-        epsilon_of(high),
-    )
-    proven = (
-        "none is tried below"
-        if high == 0
-        else "no smaller budget was proven to keep less"
-    )
-    if below is not None:
-        proven = f"with {below:g} no channel does (proven)"
-        proven += (
-            ""
-            if too_small == high - 1
-            else "; between the two the search did not decide"
-        )
-    text = f"epsilon {epsilon:g} keeps {at_least(float(100 * exact))} % of the information; {proven}"
-    details = (
-        made.certificate.details
-        | {KEPT_AT: epsilon}
-        | ({} if below is None else {KEPT_LESS_AT: below})
-    )
-    proof = replace(made.certificate, details=details)
-    return replace(made, certificate=proof, messages=(*made.messages, text))
 
 
 def _keeps_less(made: Design, share: Fraction) -> bool:

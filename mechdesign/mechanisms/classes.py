@@ -58,12 +58,11 @@ class Classes:
         if not self.is_reduced:
             return points
         n = len(self.joint.useful)
-        flat, inverse = np.unique(
-            points.owner * n + self.group[points.indices], return_inverse=True
-        )
-        data = np.bincount(inverse, weights=points.data, minlength=len(flat)).astype(
-            np.float64
-        )
+        # One number for each pair of an output and a class; entries of the same pair add up.
+        pairs = points.owner * n + self.group[points.indices]
+        flat, inverse = np.unique(pairs, return_inverse=True)
+        sums = np.bincount(inverse, weights=points.data, minlength=len(flat))
+        data = sums.astype(np.float64)
         y, t = np.divmod(flat, n)
         return Points.of_sizes(np.bincount(y, minlength=len(points)), t, data, n)
 
@@ -73,71 +72,80 @@ class Classes:
         if not self.is_reduced:
             return beta, points
         # Members of every class, and where they end on [0, P(t)].
-        of_class = np.split(
-            np.argsort(self.group, kind="stable"),
-            np.cumsum(np.bincount(self.group))[:-1],
-        )
+        by_class = np.argsort(self.group, kind="stable")
+        of_class = np.split(by_class, np.cumsum(np.bincount(self.group))[:-1])
         ends = [(members, np.cumsum(self.whole.p_x[members])) for members in of_class]
         mass = beta[points.owner] * points.data
         covered = np.bincount(points.indices, weights=mass, minlength=points.shape[1])
         mass *= (self.joint.p_x / np.where(covered > 0.0, covered, 1.0))[points.indices]
+        # How much of every class the outputs so far have; the next one goes on there.
         begun = np.zeros(points.shape[1])
         new: list[float] = []
         rows: list[NDArray[np.intp]] = []
         data: list[Array] = []
         for y in range(len(points)):
             span = slice(int(points.indptr[y]), int(points.indptr[y + 1]))
-            of, share, posterior = points.indices[span], mass[span], points.data[span]
-            found = zip(of.tolist(), begun[of].tolist(), share.tolist(), strict=True)
-            cuts, members = _cut([(*ends[t], at, width) for t, at, width in found])
+            of = points.indices[span]
+            share = mass[span]
+            posterior = points.data[span]
+            parts = zip(of.tolist(), begun[of].tolist(), share.tolist(), strict=True)
+            cuts, members = _cut([(*ends[t], at, width) for t, at, width in parts])
             for length, piece in zip(np.diff(cuts).tolist(), members, strict=True):
                 new.append(float(beta[y]) * length)
                 rows.append(piece)
                 data.append(posterior)
             begun[of] += share
-        sizes, indices = [len(row) for row in rows], np.concatenate(rows)
-        return np.array(new), Points.of_sizes(
-            sizes, indices, np.concatenate(data), len(self.whole.useful)
+        pieces = Points.of_sizes(
+            [len(row) for row in rows],
+            np.concatenate(rows),
+            np.concatenate(data),
+            len(self.whole.useful),
         )
+        return np.array(new), pieces
 
 
 def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     """Classes of symbols with proportional rows, and columns (in all of the `stacked` rows, if given), in integers."""
-    rows = list(range(len(joint.counts))) if stacked else _proportional(joint.counts)
+    if stacked:
+        rows = list(range(len(joint.counts)))
+    else:
+        rows = _proportional(joint.counts)
     counts = added_rows(joint.counts, rows)
     columns = _proportional(zip(*(stacked or counts), strict=True))
     counts = added_columns(counts, columns)
     n = len(joint.useful)
-    too_large = any(entry >= LARGEST_ENTRY for row in counts for entry in row)
-    if (
-        too_large
-        or len(counts) == 1
-        or (len(counts) == len(joint.counts) and len(counts[0]) == n)
-    ):
+    is_the_same = len(counts) == len(joint.counts) and len(counts[0]) == n
+    # A table of a single sensitive class has nothing to protect, and sums can grow beyond what a table may hold.
+    if is_the_same or len(counts) == 1:
         return Classes.of_symbols(joint)
-    labels = (
+    if max(max(row) for row in counts) >= LARGEST_ENTRY:
+        return Classes.of_symbols(joint)
+    reduced = Joint(
         _representatives(joint.sensitive, rows),
         _representatives(joint.useful, columns),
+        counts,
+        is_counts=joint.is_counts,
     )
-    reduced = Joint(*labels, counts, is_counts=joint.is_counts)
     return Classes(joint, reduced, np.array(columns))
 
 
 def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
     """Class of every vector of integers, classes numbered in order of appearance."""
     seen: dict[tuple[int, ...], int] = {}
-    found: list[int] = []
+    group: list[int] = []
     for vector in vectors:
         divisor = math.gcd(*vector)
-        found.append(
-            seen.setdefault(tuple(entry // divisor for entry in vector), len(seen))
-        )
-    return found
+        direction = tuple(entry // divisor for entry in vector)
+        group.append(seen.setdefault(direction, len(seen)))
+    return group
 
 
 def _representatives(variable: Variable, group: Sequence[int]) -> Variable:
-    first = {k: i for i, k in reversed(list(enumerate(group)))}
-    return variable.select([first[k] for k in sorted(first)])
+    """The first symbol of every class."""
+    first: dict[int, int] = {}
+    for symbol, number in enumerate(group):
+        first.setdefault(number, symbol)
+    return variable.select([first[number] for number in sorted(first)])
 
 
 def _cut(
@@ -149,19 +157,16 @@ def _cut(
     """
     inner = [np.array([0.0, 1.0])]
     for _, ends, at, width in spans:
-        first, last = np.searchsorted(
-            ends[:-1], [at, at + width]
-        )  # the last end is that of the class
+        # The last end is that of the class, no inner one.
+        first, last = np.searchsorted(ends[:-1], [at, at + width])
         inner.append((ends[first:last] - at) / width)
     cuts = np.unique(np.concatenate(inner))
     cuts = cuts[np.concatenate(([True], np.diff(cuts[:-1]) > LEAST_PIECE, [True]))]
     if len(cuts) > 2 and cuts[-1] - cuts[-2] <= LEAST_PIECE:
         cuts = np.delete(cuts, -2)
     middle = 0.5 * (cuts[1:] + cuts[:-1])
-    columns = [
-        members[
-            np.minimum(np.searchsorted(ends, at + middle * width), len(members) - 1)
-        ]
-        for members, ends, at, width in spans
-    ]
+    columns: list[NDArray[np.intp]] = []
+    for members, ends, at, width in spans:
+        places = np.searchsorted(ends, at + middle * width)
+        columns.append(members[np.minimum(places, len(members) - 1)])
     return cuts, list(np.stack(columns, axis=1))

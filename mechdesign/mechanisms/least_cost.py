@@ -37,9 +37,10 @@ from mechdesign.mechanisms.least_cost_plan import (
     truth_of,
 )
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design, LeastCost, Search, finish
+from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
 from solvers import Array, SolverError

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms.least_cost_plan import LARGEST_VIOLATION
 from mechdesign.tables.joint import Joint
 from solvers import Array
 from solvers.assignment import SUPPORT, Assigned, Assignment, Multipliers, lower_bound
@@ -33,6 +32,9 @@ from solvers.uncertain import UncertainSet
 cp: Any = import_module("cvxpy")
 MOST_CUTS, CLOSED = 200, 1e-7
 """Tangents of a cost with kinks, and the gap (relative to costs above 1) at which they are enough."""
+
+LARGEST_VIOLATION = 1e-7
+"""By how much the integers may miss a constraint of the user's own, in its own unit."""
 
 CLARABEL = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 
@@ -265,9 +267,14 @@ class ConvexProgram:
     def violation(self, shares: Array) -> float:
         """By how much a channel misses the user's constraints."""
         self.w.value = shares
-        return max(
-            (float(np.max(each.violation())) for each in self.constraints), default=0.0
-        )
+        largest = 0.0
+        for constraint in self.constraints:
+            largest = max(largest, float(np.max(constraint.violation())))
+        return largest
+
+    def is_kept_by(self, shares: Array) -> bool:
+        """Whether a channel keeps to the user's constraints."""
+        return self.violation(shares) <= LARGEST_VIOLATION
 
 
 def _gradient(expression: Any, w: Any, prices: Array) -> Array | None:

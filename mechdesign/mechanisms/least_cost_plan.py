@@ -21,8 +21,8 @@ from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.progress import Step
 from mechdesign.core.wording import at_least, quoted
 from mechdesign.mechanisms.population import PopulationRules
-from mechdesign.mechanisms.result import Search
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
 from solvers.assignment import Assigned, Assignment, assign
@@ -51,9 +51,6 @@ NOISE = 1e-11
 MOST_TRIED, BISECTIONS = 20, 20
 """Symbols looked at alone, and halvings of all shares, to say why none of the channels can stay as asked."""
 
-LARGEST_VIOLATION = 1e-7
-"""By how much the integers may miss a constraint of the user's own, in its own unit."""
-
 MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
 """Shares of the channel whose rows all are P(y), tried where integers miss a budget by a hair."""
 
@@ -80,21 +77,28 @@ class Plan:
     ) -> None:
         is_truth = np.array_equal(cost, ~np.eye(len(cost), dtype=np.bool_))
         self.joint = rules.joint
-        self.limits, self.search, self.convex = limits, search, convex
+        self.limits = limits
+        self.search = search
+        self.convex = convex
+        # Classes serve only where costs and limits cannot tell their members apart.
         alike = (
             convex is None
             and is_truth
             and limits.allowed.all()
             and len(set(limits.stay)) == 1
         )
-        self.rules = rules if alike else replace(rules, by_symbol=True)
-        self.uncertain, self._reach = None, math.inf
+        self.rules = rules
+        if not alike:
+            self.rules = replace(rules, by_symbol=True)
+        self.uncertain = None
+        self._reach = math.inf
         self._within(REACHES[0])
         self.reduced = self.rules.reduced
         self.table = self.reduced.joint
-        small = self.reduced.is_reduced
         n = len(self.table.useful)
-        self.cost = 1.0 - np.eye(n) if small else cost
+        self.cost = cost
+        if self.reduced.is_reduced:
+            self.cost = 1.0 - np.eye(n)
         self.floor = np.array([float(share) for share in limits.stay[:n]])
         self.allowed = self._allowed(
             [x for x, share in enumerate(limits.stay) if share == 1]
@@ -105,11 +109,9 @@ class Plan:
             if convex is None
             else abs(convex.value(constant))
         )
-        self._end = (
-            math.inf
-            if search.time_limit is None
-            else time.monotonic() + search.time_limit
-        )
+        self._end = math.inf
+        if search.time_limit is not None:
+            self._end = time.monotonic() + search.time_limit
 
     def _within(self, reach: float) -> None:
         self._reach = reach
@@ -120,7 +122,8 @@ class Plan:
         """The pairs that are possible, None for all: symbols that `always` stay become no others, and no output lacks a
         sensitive symbol none of whose lifts may be zero.
         """
-        limits, allowed = self.rules.notion.limits, self.limits.allowed.copy()
+        limits = self.rules.notion.limits
+        allowed = self.limits.allowed.copy()
         if allowed.all() and not always:
             return None
         allowed[always] &= np.eye(len(allowed), dtype=np.bool_)[always]
@@ -131,33 +134,37 @@ class Plan:
 
     def problem(self, margin: float, **changes: Any) -> Assignment:
         """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
-        floor = (
-            np.minimum(self.floor * (1.0 + margin), 1.0)
-            if margin
-            else self.floor * (1.0 - 1e-15)
-        )
+        if margin:
+            floor = np.minimum(self.floor * (1.0 + margin), 1.0)
+        else:
+            floor = self.floor * (1.0 - 1e-15)  # downwards, for the bound
         n = len(self.table.useful)
         polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
         if self.uncertain is None:
             polytope = self.rules.polytope(margin, self._reach)
-        made = Assignment(
+        assignment = Assignment(
             self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed
         )
-        return replace(made, **changes)
+        return replace(assignment, **changes)
 
     def _assigned(
-        self, margin: float, changes: Mapping[str, Any] | None = None, **how: Any
+        self, margin: float, changes: Mapping[str, Any] | None = None, **options: Any
     ) -> Assigned:
-        """The solution of the program that is smaller by a margin, with the bound for the one that is not."""
+        """The solution of the program that is smaller by a margin, with the bound for the one that is not.
+
+        `changes` are other fields of the program, `options` those of the solver.
+        """
         changes = changes or {}
-        problem, how["proof"] = (
-            self.problem(margin, **changes),
-            self.problem(0.0, **changes),
-        )
+        problem = self.problem(margin, **changes)
+        proof = self.problem(0.0, **changes)
         if self.uncertain is None:
-            return assign(problem, **how)
+            return assign(problem, proof=proof, **options)
         return assign_uncertain(
-            problem, self.uncertain, margin=margin * self.uncertain.room, **how
+            problem,
+            self.uncertain,
+            margin=margin * self.uncertain.room,
+            proof=proof,
+            **options,
         )
 
     def designed(self) -> tuple[Channel, Audit, Assigned]:
@@ -231,10 +238,9 @@ class Plan:
     def _kept_by(self, channel: Channel) -> bool:
         if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
             return False
-        return (
-            self.convex is None
-            or self.convex.violation(self.square(channel)) <= LARGEST_VIOLATION
-        )
+        if self.convex is None:
+            return True
+        return self.convex.is_kept_by(self.square(channel))
 
     def _shown(self) -> Callable[[float, float, int], None] | None:
         report = self.search.progress

@@ -11,25 +11,20 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.auditing.measures import utility
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
-from mechdesign.mechanisms.result import (
-    Certificate,
-    Design,
-    Search,
-    Solve,
-    finish,
-    utility_entropy,
-)
+from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from solvers import (
     Array,
     Envelope,
@@ -67,28 +62,33 @@ def optimal(rules: Rules, search: Search) -> Design:
     """
     started = time.perf_counter()
     joint = rules.joint
-    envelope, certificate = (
-        None,
-        Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven"),
+    released = _release(rules)
+    if released is not None:
+        # Nothing keeps more than X itself.
+        return finish(
+            released,
+            joint,
+            OPTIMAL,
+            "release",
+            started,
+            certificate=Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven"),
+            messages=("X itself satisfies the notion and is published as it is.",),
+        )
+    envelope, rounded = _designed(rules, search, started)
+    worth = utility(rounded.channel, joint)
+    proof = proven(envelope, utility_entropy(joint), worth.nmi)
+    certificate = rules.tightened(proof, worth.nmi, search)
+    return finish(
+        rounded,
+        joint,
+        OPTIMAL,
+        envelope.method,
+        started,
+        worth=worth,
+        certificate=certificate,
+        messages=_search_messages(envelope, certificate, search),
+        envelope=envelope,
     )
-    said: tuple[str, ...] = (
-        "X itself satisfies the notion and is published as it is.",
-    )
-    rounded, worth = _release(rules), None
-    if rounded is None:
-        envelope, rounded = _designed(rules, search, started)
-        worth = utility(rounded.channel, joint)
-        proof = proven(envelope, utility_entropy(joint), worth.nmi)
-        certificate = rules.tightened(proof, worth.nmi, search)
-        said = _search_messages(envelope, certificate, search)
-    method = "release" if envelope is None else envelope.method
-    found = {
-        "worth": worth,
-        "certificate": certificate,
-        "messages": said,
-        "envelope": envelope,
-    }
-    return finish(rounded, joint, OPTIMAL, method, started, **found)
 
 
 def _release(rules: Rules) -> Rounded | None:
@@ -104,13 +104,19 @@ def _release(rules: Rules) -> Rounded | None:
 
 def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, Rounded]:
     """Solve with growing margins until the rounded channel passes."""
-    known, end, interrupted = _known(rules, search, started)
+    beginning = _beginning(rules, search, started)
+    start = beginning.start
+    dual = beginning.dual
     failure: RoundingFailure | None = None
     envelopes: list[Envelope] = []
     for margin in rules.margins:
         try:
-            envelope = rules.solver(margin, search, end)(
-                progress=search.shown(rules.joint), **known
+            solve = rules.solver(margin, search, beginning.end)
+            envelope = solve(
+                progress=search.shown(rules.joint),
+                start=start,
+                dual=dual,
+                incumbents=beginning.incumbents,
             )
         except TooManyVertices as error:
             raise SolverFailure(f"{error}") from error
@@ -118,15 +124,16 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
             raise SolverFailure(
                 f"the optimum could not be computed: {error}"
             ) from error
-        if interrupted:
+        if beginning.interrupted:
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         try:
-            return envelope, rules.rounded(
-                *rules.reduced.split(envelope.weights, envelope.points)
-            )
+            # From classes of symbols back to symbols, then to integers.
+            weights, points = rules.reduced.split(envelope.weights, envelope.points)
+            return envelope, rules.rounded(weights, points)
         except RoundingFailure as error:
             failure = error
-            known |= {"start": envelope.pool, "dual": envelope.dual}
+            start = envelope.pool
+            dual = envelope.dual
             envelopes.append(envelope)
     raise NotRounded(
         f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger budget",
@@ -134,21 +141,41 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
     )
 
 
-def _known(
-    rules: Rules, search: Search, started: float
-) -> tuple[dict[str, Any], float, bool]:
-    """Where the search begins, all of it on classes, its end, and whether Ctrl-C came."""
+Incumbent: TypeAlias = tuple[Array, Points]
+"""A channel in floating point: weights of its outputs (k,), and their posteriors over classes (k, n)."""
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    """Where a search begins, all of it on classes of symbols, and when it ends.
+
+    `start` and `dual` are columns and prices of a neighbouring budget. `incumbents` is called by the search if it
+    needs channels to begin with. `interrupted` says that Ctrl-C came already.
+    """
+
+    start: Points | None
+    dual: Array | None
+    incumbents: Callable[[], list[Incumbent]]
+    end: float
+    interrupted: bool
+
+
+def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
     end = search.end(started, rules.search_share)
-    known: dict[str, Any] = {"start": None, "dual": None}
-    channels: list[tuple[Array, Points]] = []
-    neighbour = search.start.envelope if search.start is not None else None
     p_x = rules.reduced.joint.p_x
+    start: Points | None = None
+    dual: Array | None = None
+    channels: list[Incumbent] = []
+    neighbour = search.start
+    # Another budget may have other classes; its columns then mean nothing here.
     if neighbour is not None and neighbour.points.shape[1] == len(p_x):
         channels.append((neighbour.weights, neighbour.points))
-        known = {"start": neighbour.pool, "dual": neighbour.dual}
+        start = neighbour.pool
+        dual = neighbour.dual
     merged = cache(lambda: _merged(rules, started, end))
     interrupted = False
     if search.method != "vertices" and end < math.inf and rules.has_faces:
+        # Where time is short, the best response within the merged sets is the channel that is emitted.
         groups, _ = merged()
         now = time.perf_counter()
         if now < end:
@@ -157,33 +184,38 @@ def _known(
             with suppress(SolverFailure):  # one incumbent less
                 weights, points, interrupted = respond(solve, p_x, groups, until)
                 channels.append((weights, points))
-    known["incumbents"] = lambda: [*merged()[1], *channels]
-    return known, -math.inf if interrupted else end, interrupted
+    return _Beginning(
+        start=start,
+        dual=dual,
+        incumbents=lambda: [*merged()[1], *channels],
+        end=-math.inf if interrupted else end,
+        interrupted=interrupted,
+    )
 
 
 def _merged(
     rules: Rules, started: float, end: float
-) -> tuple[list[tuple[int, ...]], list[tuple[Array, Points]]]:
+) -> tuple[list[tuple[int, ...]], list[Incumbent]]:
     """Groups of subset merging and channels of all merging, on classes: incumbents, so that no limit leaves less."""
     reduced = rules.reduced
-    channels: list[tuple[Array, Points]] = []
-    found: list[tuple[int, ...]] = []
     until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
-    for joint in (
-        (reduced.joint, reduced.whole) if reduced.is_reduced else (reduced.joint,)
-    ):
+    tables = [reduced.joint]
+    if reduced.is_reduced:
+        tables.append(reduced.whole)
+    channels: list[Incumbent] = []
+    subsets: list[tuple[int, ...]] = []
+    for joint in tables:
         lifts = rules.sets(joint)
         for merge in (merge_all, merge_subsets):
             groups = list(merge(lifts, end=until).groups)
-            found = groups if joint is reduced.joint else found
-            blocks = Points.blocks(groups, joint.p_x)
-            mass = np.array(
-                [math.fsum(joint.p_x[list(group)].tolist()) for group in groups]
-            )
-            channels.append(
-                (mass, reduced.merged(blocks) if joint is reduced.whole else blocks)
-            )
-    return found, channels
+            if joint is reduced.joint:
+                subsets = groups  # those of merge_subsets remain
+            masses = [math.fsum(joint.p_x[list(group)].tolist()) for group in groups]
+            points = Points.blocks(groups, joint.p_x)
+            if joint is reduced.whole:
+                points = reduced.merged(points)
+            channels.append((np.array(masses), points))
+    return subsets, channels
 
 
 def respond(
@@ -205,41 +237,46 @@ def respond(
     for done, group in enumerate(groups):
         members = np.array(group)
         mass = float(p_x[members].sum())
-        found: Envelope | None = None
+        envelope: Envelope | None = None
         if len(group) > 1:
             progress(done)
-            try:
-                found = (
-                    None
-                    if interrupted or time.perf_counter() >= end
-                    else solve(members)
-                )
-            except OutsidePolytope:  # the merged set lies in the margin
-                pass
-            except TooManyVertices as error:
-                raise SolverFailure(f"{error}") from error
-            except SolverError as error:
-                raise SolverFailure(
-                    f"a set of {len(members)} symbols could not be solved ({error}); use --mechanism subset-merging"
-                ) from error
-        interrupted = interrupted or (
-            found is not None and found.status is EnvelopeStatus.INTERRUPTED
-        )
-        weights.append(np.array([mass]) if found is None else mass * found.weights)
-        inside = (
-            Points.from_dense(p_x[members][None, :] / mass)
-            if found is None
-            else found.points
-        )
-        at = members[inside.indices].astype(np.int32)
-        parts.append(Points(inside.indptr, at, inside.data, (len(inside), len(p_x))))
+            if not interrupted and time.perf_counter() < end:
+                envelope = _within_set(solve, members)
+        if envelope is None:
+            weights.append(np.array([mass]))
+            points = Points.from_dense(p_x[members][None, :] / mass)
+        else:
+            weights.append(mass * envelope.weights)
+            points = envelope.points
+            if envelope.status is EnvelopeStatus.INTERRUPTED:
+                interrupted = True
+        # Indices among the members become indices among all symbols.
+        indices = members[points.indices].astype(np.int32)
+        shape = (len(points), len(p_x))
+        parts.append(Points(points.indptr, indices, points.data, shape))
     return np.concatenate(weights), Points.concatenate(parts), interrupted
+
+
+def _within_set(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
+    """The optimum of a set; None where the merged set lies in the margin."""
+    try:
+        return solve(members)
+    except OutsidePolytope:
+        return None
+    except TooManyVertices as error:
+        raise SolverFailure(f"{error}") from error
+    except SolverError as error:
+        raise SolverFailure(
+            f"a set of {len(members)} symbols could not be solved ({error}); use --mechanism subset-merging"
+        ) from error
 
 
 def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     """Bounds in units of H(X), rounded so that they never claim too much."""
-    share = envelope.bound / entropy
-    least = share * (1.0 - math.copysign(ENTROPY_ERROR, share))
+    # I(X;Y) / H(X) = 1 - H(X|Y) / H(X), and the bound of the envelope is one on H(X|Y) from below.
+    uncertainty = envelope.bound / entropy
+    # Downwards for either sign, then upwards once more for the difference: the bound must never claim too much.
+    least = uncertainty * (1.0 - math.copysign(ENTROPY_ERROR, uncertainty))
     upper = min(1.0, math.nextafter(1.0 - least + ENTROPY_ERROR, 2.0))
     details: dict[str, int | float | str] = {
         "status": envelope.status.name.lower(),

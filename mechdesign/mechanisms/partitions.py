@@ -78,37 +78,37 @@ class MergedSets(ABC):
 
     def complies(self, block: Block) -> bool:
         """Whether one merged set surely satisfies the limits; all symbols together do, their lift is exactly 1."""
-        whole = len(block.members) == len(self.p_x)
-        return whole or bool(
-            self.within(block.given_s[:, None], np.array([block.mass]))[0]
-        )
+        if len(block.members) == len(self.p_x):
+            return True
+        within = self.within(block.given_s[:, None], np.array([block.mass]))
+        return bool(within[0])
 
     def block(self, members: Sequence[int]) -> Block:
         """These symbols as one."""
-        chosen = list(members)
-        return Block(
-            chosen, self.given_s[:, chosen].sum(axis=1), float(self.p_x[chosen].sum())
-        )
+        symbols = list(members)
+        given_s = self.given_s[:, symbols].sum(axis=1)
+        return Block(symbols, given_s, float(self.p_x[symbols].sum()))
 
 
 class _Extremes(MergedSets):
     """Notions on the largest and the smallest lift."""
 
     def __init__(self, p: Array, limits: LiftLimits, risk: Risk) -> None:
-        self.p_x, self.given_s = p.sum(axis=0), p / p.sum(axis=1, keepdims=True)
-        self.limits, self.slack, self.risk = (
-            limits,
-            rounding_slack((p.shape[0], p.shape[1])),
-            risk,
-        )
+        self.p_x = p.sum(axis=0)
+        self.given_s = p / p.sum(axis=1, keepdims=True)
+        self.limits = limits
+        self.slack = rounding_slack((p.shape[0], p.shape[1]))
+        self.risk = risk
         if risk == "auto":
             self.risk = "log-ratio" if math.isfinite(limits.ratio) else "log-max"
 
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
     ) -> NDArray[np.bool_]:
+        # Psi >= exp(-eps_l), Lambda <= exp(eps_u) and Gamma <= exp(eps), multiplied out by P(T) or by Psi.
         strictness = 1.0 + safety * self.slack
-        low, high = given_s.min(axis=0), given_s.max(axis=0)
+        low = given_s.min(axis=0)
+        high = given_s.max(axis=0)
         limits = self.limits
         fine = low >= math.exp(-limits.lower) * strictness * mass
         if math.isfinite(limits.upper):
@@ -118,16 +118,16 @@ class _Extremes(MergedSets):
         return fine
 
     def omega(self, given_s: Array, mass: Array) -> Array:
-        low, high = given_s.min(axis=0), given_s.max(axis=0)
+        low = given_s.min(axis=0)
+        high = given_s.max(axis=0)
         if self.risk == "sum":
             return (high + low) / mass
-        upper = np.log(high / mass)
+        upper = np.log(high / mass)  # log Lambda
         zero = low == 0.0
-        lower = -np.log(np.where(zero, 1.0, low / mass))
+        lower = -np.log(np.where(zero, 1.0, low / mass))  # -log Psi
         if zero.any():
-            lower[zero] = (
-                ZERO_LIFT_RISK * (given_s[:, zero] == 0.0).sum(axis=0) + upper[zero]
-            )
+            zeros = (given_s[:, zero] == 0.0).sum(axis=0)
+            lower[zero] = ZERO_LIFT_RISK * zeros + upper[zero]
         if self.risk == "log-ratio":
             return upper + lower
         if math.isinf(self.limits.lower) and math.isinf(self.limits.ratio):
@@ -141,9 +141,11 @@ class _Means(MergedSets):
     """Notions on averages over S of the lift and of its inverse."""
 
     def __init__(self, p: Array, limits: MeanLimits, risk: Risk) -> None:
-        self.p_x, self.p_s = p.sum(axis=0), p.sum(axis=1)
+        self.p_x = p.sum(axis=0)
+        self.p_s = p.sum(axis=1)
         self.given_s = p / self.p_s[:, None]
-        self.limits, self.slack = limits, rounding_slack((p.shape[0], p.shape[1]))
+        self.limits = limits
+        self.slack = rounding_slack((p.shape[0], p.shape[1]))
         self.risk = "log-max" if risk == "auto" else risk
 
     def within(
@@ -154,41 +156,43 @@ class _Means(MergedSets):
         with np.errstate(divide="ignore"):  # 1/0 = inf is the value that is meant
             inverse = 1.0 / lifts
         for limit, values in ((self.limits.upper, lifts), (self.limits.lower, inverse)):
-            if math.isfinite(limit):
-                mean = self.limits.mean.average(self.p_s, values)
-                # |d(l - 1)^2| <= slack (2 (l - 1)^2 + 2 |l - 1|), so errors grow with 1 + mean at most.
-                error = safety * MEAN_ERROR * self.slack * (1.0 + mean)
-                fine &= mean + np.where(
-                    np.isfinite(mean), error, 0.0
-                ) <= self.limits.mean.bound(limit)
+            if math.isinf(limit):
+                continue
+            mean = self.limits.mean.average(self.p_s, values)
+            # |d(l - 1)^2| <= slack (2 (l - 1)^2 + 2 |l - 1|), so errors grow with 1 + mean at most.
+            error = safety * MEAN_ERROR * self.slack * (1.0 + mean)
+            error = np.where(np.isfinite(mean), error, 0.0)
+            fine &= mean + error <= self.limits.mean.bound(limit)
         return fine
 
     def omega(self, given_s: Array, mass: Array) -> Array:
         lifts = given_s / mass
         absent = given_s == 0.0
         zeros = absent.sum(axis=0)
-        positive = np.where(absent, 1.0, lifts) if zeros.any() else lifts
+        positive = lifts
+        if zeros.any():
+            positive = np.where(absent, 1.0, lifts)
         # The mean itself for the printed risk, else the budget that it uses (nats).
-        measure = (
-            self.limits.mean.average if self.risk == "sum" else self.limits.mean.used
-        )
-        upper, lower = measure(self.p_s, lifts), measure(self.p_s, 1.0 / positive)
+        measure = self.limits.mean.used
+        if self.risk == "sum":
+            measure = self.limits.mean.average
+        upper = measure(self.p_s, lifts)
+        lower = measure(self.p_s, 1.0 / positive)
         if math.isinf(self.limits.lower):
             return upper
         if math.isinf(self.limits.upper):
             upper = np.zeros(len(mass))
         if self.risk == "log-max":
-            return np.where(
-                zeros > 0, ZERO_LIFT_RISK * zeros + upper, np.maximum(upper, lower)
-            )
+            worst = np.maximum(upper, lower)
+            return np.where(zeros > 0, ZERO_LIFT_RISK * zeros + upper, worst)
         return upper + lower + ZERO_LIFT_RISK * zeros
 
 
 def merged_sets(p: Array, limits: Limits, risk: Risk = "auto") -> MergedSets:
     """Those of a table P(s, x) of shape (|S|, |X|)."""
-    return (
-        _Extremes(p, limits, risk) if limits.mean is None else _Means(p, limits, risk)
-    )
+    if limits.mean is None:
+        return _Extremes(p, limits, risk)
+    return _Means(p, limits, risk)
 
 
 LEAST_SECONDS = 1.0
@@ -212,7 +216,8 @@ class _Pool:
     """Sets that may still join another one, in their original order, without rescans."""
 
     def __init__(self, lifts: MergedSets, groups: Sequence[list[int]]) -> None:
-        self.lifts, self.groups = lifts, list(groups)
+        self.lifts = lifts
+        self.groups = list(groups)
         self.given_s = lifts.given_s[:, [group[0] for group in groups]]
         for k, group in enumerate(groups):
             if len(group) > 1:
@@ -222,21 +227,28 @@ class _Pool:
 
     def take(self, k: int) -> Block:
         """Take a set out."""
-        taken = Block(
-            self.groups.pop(k), self.given_s[:, k].copy(), float(self.mass[k])
-        )
+        column = self.given_s[:, k].copy()
+        taken = Block(self.groups.pop(k), column, float(self.mass[k]))
         # Shifting in place keeps the order (ties go to the first symbol) and allocates nothing.
         self.given_s[:, k:-1] = self.given_s[:, k + 1 :]
         self.given_s = self.given_s[:, :-1]
-        self.mass, self.risk = np.delete(self.mass, k), np.delete(self.risk, k)
+        self.mass = np.delete(self.mass, k)
+        self.risk = np.delete(self.risk, k)
         return taken
 
     def joined(self, block: Block) -> Block:
         """The block with the set that leaves the smallest risk."""
-        risk = self.lifts.omega(
-            self.given_s + block.given_s[:, None], self.mass + block.mass
-        )
+        given_s = self.given_s + block.given_s[:, None]
+        risk = self.lifts.omega(given_s, self.mass + block.mass)
         return block.joined(self.take(int(np.argmin(risk))))
+
+    def all_joined(self, block: Block) -> Block:
+        """The block with every set that is left."""
+        members = list(block.members)
+        for group in self.groups:
+            members += group
+        self.groups.clear()
+        return self.lifts.block(members)
 
 
 def merge_subsets(
@@ -253,33 +265,33 @@ def merge_subsets(
     """
     kept, risky = _split(lifts, harmless)
     pool = _Pool(lifts, risky)
-    done: list[list[int]] = []
+    subsets: list[list[int]] = []
     within = True
+    # Lines 3 to 11: the riskiest symbol, then whichever leaves the smallest risk, until the set complies.
     while pool.groups:
-        block, within = (
-            pool.take(int(np.argmax(pool.risk))),
-            False,
-        )  # a single risky symbol violates
+        block = pool.take(int(np.argmax(pool.risk)))
+        within = False  # a single risky symbol violates
         while not within and pool.groups:
             if time.perf_counter() > end:
-                block = lifts.block(
-                    [*block.members, *(x for group in pool.groups for x in group)]
-                )
-                pool.groups.clear()
+                block = pool.all_joined(block)
             else:
                 block = pool.joined(block)
             within = lifts.complies(block)
-        done.append(block.members)
+        subsets.append(block.members)
     if within:
-        return _merging(done + kept)
-    last, others = done[-1], done[:-1]
-    joined = None if time.perf_counter() > end else _join(lifts, last, others)
-    if joined is not None:
-        return _merging(joined + kept)
-    everything = [x for g in done for x in g]
+        return _merging(subsets + kept)
+    # Lines 12 to 14: only the last set can violate, for nothing was left to join it.
+    last = subsets[-1]
+    others = subsets[:-1]
+    if time.perf_counter() <= end:
+        joined = _join(lifts, last, others)
+        if joined is not None:
+            return _merging(joined + kept)
+    every_risky = [x for subset in subsets for x in subset]
     if not repair:
-        return _merging([everything, *kept])
-    return _repair(lifts, [(last, others + kept), (everything, kept)], len(kept), end)
+        return _merging([every_risky, *kept])
+    starts = [(last, others + kept), (every_risky, kept)]
+    return _repair(lifts, starts, len(kept), end)
 
 
 def merge_all(
@@ -306,22 +318,32 @@ def _split(
     lifts: MergedSets, harmless: NDArray[np.bool_] | None
 ) -> tuple[list[list[int]], list[list[int]]]:
     """X_L and X_H of the paper, one symbol to a set."""
-    safe = lifts.within(lifts.given_s, lifts.p_x) if harmless is None else harmless
-    return [[int(x)] for x in np.flatnonzero(safe)], [
-        [int(x)] for x in np.flatnonzero(~safe)
-    ]
+    if harmless is None:
+        harmless = lifts.within(lifts.given_s, lifts.p_x)
+    low_risk = [[x] for x in np.flatnonzero(harmless).tolist()]
+    high_risk = [[x] for x in np.flatnonzero(~harmless).tolist()]
+    return low_risk, high_risk
 
 
 def _join(
     lifts: MergedSets, last: list[int], others: list[list[int]]
 ) -> list[list[int]] | None:
     """Lines 12 to 14 of Algorithm 1: join other subsets until the last one complies; None if none is left."""
-    pool, block = _Pool(lifts, others), lifts.block(last)
+    pool = _Pool(lifts, others)
+    block = lifts.block(last)
     while pool.groups:
         block = pool.joined(block)
         if lifts.complies(block):
             return [block.members, *pool.groups]
     return None
+
+
+class _Plan(NamedTuple):
+    """A repaired partition, what it loses (nats, up to a constant), and the harmless symbols that it takes in."""
+
+    loss: float
+    groups: list[list[int]]
+    borrowed: list[int]
 
 
 def _repair(
@@ -334,20 +356,24 @@ def _repair(
 
     Merging everything always complies (its lift is 1), so there is always a plan.
     """
-    plans: list[tuple[float, list[list[int]], list[int]]] = []
+    plans: list[_Plan] = []
     for core, pool in starts:
         for taken in _plans(lifts.block(core), _Pool(lifts, pool), end):
-            merged = core + [x for k in taken for x in pool[k]]
-            groups = [merged, *(g for k, g in enumerate(pool) if k not in set(taken))]
-            # The harmless symbols stand last in the pool, one to a set.
+            merged = list(core)
+            for k in taken:
+                merged += pool[k]
+            left = set(range(len(pool))) - set(taken)
+            groups = [merged, *(pool[k] for k in sorted(left))]
+            # The harmless symbols come last in the pool, one to a set.
             borrowed = [pool[k][0] for k in taken if k >= len(pool) - kept]
-            # With the other terms fixed, H(X) - I(X;Y) grows with this sum.
-            masses = [float(lifts.p_x[g].sum()) for g in groups]
-            plans.append(
-                (sum(mass * math.log(mass) for mass in masses), groups, borrowed)
-            )
-    _, groups, borrowed = min(plans, key=lambda plan: plan[0])
-    return _merging(groups, repaired=True, borrowed=borrowed)
+            # With the other terms fixed, H(X) - I(X;Y) grows with this sum over the groups.
+            loss = 0.0
+            for group in groups:
+                mass = float(lifts.p_x[group].sum())
+                loss += mass * math.log(mass)
+            plans.append(_Plan(loss, groups, borrowed))
+    best = min(plans, key=lambda plan: plan.loss)
+    return _merging(best.groups, repaired=True, borrowed=best.borrowed)
 
 
 def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
@@ -355,21 +381,22 @@ def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
     if not pool.groups:
         return [[]]
     within = pool.lifts.within
-    cheapest_first = np.argsort(
-        pool.mass, kind="stable"
-    )  # the loss grows with the mass that joins
+    core_column = core.given_s[:, None]
+    # The loss grows with the mass that joins.
+    cheapest_first = np.argsort(pool.mass, kind="stable")
     plans: list[list[int]] = []
-    alone = within(pool.given_s + core.given_s[:, None], pool.mass + core.mass)
-    if alone.any():
-        plans.append([next(int(k) for k in cheapest_first if alone[k])])
-    sums = np.cumsum(pool.given_s[:, cheapest_first], axis=1) + core.given_s[:, None]
-    enough = np.flatnonzero(
-        within(sums, np.cumsum(pool.mass[cheapest_first]) + core.mass)
-    )
-    taken = cheapest_first[
-        : enough[0] + 1 if enough.size else len(cheapest_first)
-    ].tolist()
-    return [*plans, _pruned(core, pool, taken, end) if enough.size else taken]
+    alone = within(pool.given_s + core_column, pool.mass + core.mass)
+    sufficient = cheapest_first[alone[cheapest_first]]
+    if sufficient.size:
+        plans.append([int(sufficient[0])])
+    # The shortest run of the cheapest sets that is enough together.
+    sums = np.cumsum(pool.given_s[:, cheapest_first], axis=1) + core_column
+    masses = np.cumsum(pool.mass[cheapest_first]) + core.mass
+    enough = np.flatnonzero(within(sums, masses))
+    if not enough.size:
+        return [*plans, cheapest_first.tolist()]
+    taken = cheapest_first[: enough[0] + 1].tolist()
+    return [*plans, _pruned(core, pool, taken, end)]
 
 
 def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]:
@@ -379,7 +406,8 @@ def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]
         if time.perf_counter() > end:
             break
         rest = [j for j in needed if j != k]
-        given_s, mass = pool.given_s[:, rest].sum(axis=1), float(pool.mass[rest].sum())
+        given_s = pool.given_s[:, rest].sum(axis=1)
+        mass = float(pool.mass[rest].sum())
         if pool.lifts.complies(core.joined(Block([], given_s, mass))):
             needed = rest
     return needed

@@ -28,15 +28,10 @@ from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.partitions import MergedSets, Risk, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound
-from mechdesign.mechanisms.result import (
-    Certificate,
-    Design,
-    Search,
-    Solve,
-    utility_entropy,
-)
+from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.rounding import UNIT, columns_of
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
@@ -46,43 +41,51 @@ from solvers.uncertain import extreme_means
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `rules.MARGINS`."""
 
-TABLE_SHARE, TABLE_SECONDS, TABLE_GAP = 0.1, 10.0, 1e-2
-"""Share of the time limit (or seconds) for a bound from the table's own optimum where the search did not end, and the
-gap of that optimum in units of H(X)."""
+TABLE_SHARE = 0.1
+"""Share of the time limit for a bound from the table's own optimum, where the search did not end."""
+
+TABLE_SECONDS = 10.0
+"""Seconds for that bound where there is no time limit."""
+
+TABLE_GAP = 1e-2
+"""Gap of that optimum, in units of H(X)."""
 
 LITTLE = 0.05
 """A channel that keeps less of H(X) than this is worth a word on how many records would be needed."""
 
-WANTED, MOST_DOUBLINGS = 0.5, 30
-"""Share of what the table alone would allow that the estimate of needed records aims at, and how far it looks: a
-thousand million times the records."""
+GOAL = 0.5
+"""Share of what the table alone would allow that the estimate of needed records aims at."""
 
-ESTIMATE_GAP, ESTIMATE_SECONDS = 0.02, 5.0
-"""Gap, in units of H(X), of the designs behind that estimate, and the time that it may take in all."""
+MOST_DOUBLINGS = 30
+"""Doublings of the records up to which that estimate goes: a thousand million times the records."""
+
+ESTIMATE_GAP = 0.02
+"""Gap, in units of H(X), of the designs behind that estimate."""
+
+ESTIMATE_SECONDS = 5.0
+"""Longest that the estimate may take in all."""
 
 
 def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> UncertainSet:
     """The posteriors of the table that are private for the whole set, all bounds moved outwards by rounding."""
     limits = auditing.lift_limits(notion)
-    # Unseen symbols are released with P(y), which is w = 1 for the posterior: the last column.
-    rest = [(end,) for end in chosen.rest] or [()] * len(chosen.lower)
-    nothing = (0,) * len(rest[0])
-    upper = [(*row, *more) for row, more in zip(chosen.upper, rest, strict=True)]
+    lower = [[_below(end, SCALE) for end in row] for row in chosen.lower]
+    upper = [[quotient_above(end, SCALE) for end in row] for row in chosen.upper]
+    if chosen.rest:
+        # Unseen symbols are released with P(y), which is w = 1 for the posterior: the last column.
+        for low, high, rest in zip(lower, upper, chosen.rest, strict=True):
+            low.append(_below(0, SCALE))
+            high.append(quotient_above(rest, SCALE))
+    share_lower = [_below(*share.as_integer_ratio()) for share in chosen.share_lower]
+    share_upper = [
+        quotient_above(*share.as_integer_ratio()) for share in chosen.share_upper
+    ]
     return UncertainSet(
         joint.p_x,
-        np.array(
-            [[_below(end, SCALE) for end in (*row, *nothing)] for row in chosen.lower]
-        ),
-        np.array([[quotient_above(end, SCALE) for end in row] for row in upper]),
-        np.array(
-            [_below(end.numerator, end.denominator) for end in chosen.share_lower]
-        ),
-        np.array(
-            [
-                quotient_above(end.numerator, end.denominator)
-                for end in chosen.share_upper
-            ]
-        ),
+        np.array(lower),
+        np.array(upper),
+        np.array(share_lower),
+        np.array(share_upper),
         ratio=high_bound(limits.ratio, 0.0),
         most=high_bound(limits.upper, 0.0),
         least=math.exp(-limits.lower) * (1.0 - OUTWARDS),
@@ -110,14 +113,11 @@ class PopulationLifts(MergedSets):
         self._rest = np.array(
             [end / SCALE for end in chosen.rest] or [0.0] * len(lower)
         )[:, None]
-        self._limits, self.slack = (
-            limits,
-            4.0 * rounding_slack((2 * len(lower), len(self.p_x))),
-        )
-        self._shares = (
-            np.array(chosen.share_lower, np.float64),
-            np.array(chosen.share_upper, np.float64),
-        )
+        self._limits = limits
+        self.slack = 4.0 * rounding_slack((2 * len(lower), len(self.p_x)))
+        share_lower = np.array(chosen.share_lower, np.float64)
+        share_upper = np.array(chosen.share_upper, np.float64)
+        self._shares = share_lower, share_upper
 
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
@@ -130,15 +130,20 @@ class PopulationLifts(MergedSets):
 
         Free mass lies on T, then on unseen symbols, whose w is P(T), then elsewhere; for the least the other way.
         """
-        size, limits = len(given_s) // 2, self._limits
+        size = len(given_s) // 2
+        limits = self._limits
+        lower = given_s[:size]
+        width = given_s[size:] - lower
         low, high = self._totals
-        room, own = 1.0 - low, given_s[size:] - given_s[:size]
-        on_set = np.minimum(own, room)
-        on_rest = np.minimum(self._rest, room - on_set)
-        most = (given_s[:size] + on_set + mass * on_rest).T
-        left = np.maximum(room - (high - low - own), 0.0)
+        # Free mass is what the lower ends leave of 1.
+        free = 1.0 - low
+        on_set = np.minimum(width, free)
+        on_rest = np.minimum(self._rest, free - on_set)
+        most = (lower + on_set + mass * on_rest).T
+        # For the least, T gets only what the other symbols cannot take.
+        left = np.maximum(free - (high - low - width), 0.0)
         least_rest = np.minimum(self._rest, left)
-        least = (given_s[:size] + left - least_rest + mass * least_rest).T
+        least = (lower + left - least_rest + mass * least_rest).T
         worst = np.full(len(most), -np.inf)
         with np.errstate(divide="ignore"):
             if math.isfinite(limits.ratio) and size > 1:
@@ -171,19 +176,24 @@ class PopulationRules(Rules):
 
     def within(self, reach: float) -> UncertainSet:
         """The same with at most `reach` nats below and for quotients, and with what larger budgets allow as `slack`."""
-        every, most = self.uncertain, math.exp(reach)
-        factors = {
-            "ratio": min(every.ratio, most) if math.isfinite(every.ratio) else math.inf,
-            "least": max(every.least, 1.0 / most) if every.least else 0.0,
-            # No lift is above 1 / P(s), so beside a lower side an upper one beyond that says nothing.
-            "most": math.inf
-            if every.least and every.most > 1.0 / every.share_lower.min()
-            else every.most,
-        }
-        slack = 2.0 / most if factors["least"] > every.least else 0.0
-        return replace(
-            every, **factors, slack=1.0 if factors["ratio"] < every.ratio else slack
-        )
+        uncertain = self.uncertain
+        factor = math.exp(reach)
+        ratio = uncertain.ratio
+        if math.isfinite(ratio):
+            ratio = min(ratio, factor)
+        least = uncertain.least
+        if least:
+            least = max(least, 1.0 / factor)
+        most = uncertain.most
+        if least and most > 1.0 / uncertain.share_lower.min():
+            # No lift is above 1 / P(s), so beside a lower side an upper one beyond that changes nothing.
+            most = math.inf
+        slack = 0.0
+        if ratio < uncertain.ratio:
+            slack = 1.0
+        elif least > uncertain.least:
+            slack = 2.0 / factor
+        return replace(uncertain, ratio=ratio, least=least, most=most, slack=slack)
 
     @property
     def has_faces(self) -> bool:
@@ -204,21 +214,21 @@ class PopulationRules(Rules):
         Mixing a into a column moves h, g and their means by a, so an inequality that fails by e and has c to spare
         at a constant column holds again from a = e / c on.
         """
-        uncertain, w = self.uncertain, columns_of(rows, failing).T
-        factors = [
-            f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)
-        ]
+        uncertain = self.uncertain
+        w = columns_of(rows, failing).T
+        largest = 1.0
+        for factor in (uncertain.ratio, uncertain.most):
+            if math.isfinite(factor):
+                largest = max(largest, factor)
         masses = w @ uncertain.point
-        excess = (
-            np.maximum(uncertain.excess(w * uncertain.point / masses[:, None]), 0.0)
-            * masses
-        )
-        rounding = UNIT * (1.0 + max(factors)) * (2.0 + 16.0 * w.max(axis=1))
+        posteriors = w * uncertain.point / masses[:, None]
+        excess = np.maximum(uncertain.excess(posteriors), 0.0) * masses
+        rounding = UNIT * (1.0 + largest) * (2.0 + 16.0 * w.max(axis=1))
         return np.maximum(2.0 * UNIT, (excess + rounding) / uncertain.room)
 
     @cached_property
     def reduced(self) -> Classes:
-        """No symbol stands for another one: each has an interval of its own."""
+        """Every symbol is a class of its own, for each has an interval of its own."""
         return Classes.of_symbols(self.joint)
 
     @property
@@ -229,105 +239,106 @@ class PopulationRules(Rules):
     def solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over the set, or on a face of it, until `end`."""
 
-        def solve(members: NDArray[np.intp] | None = None, **more: Any) -> Envelope:
-            uncertain = (
-                self.uncertain if members is None else self.uncertain.face(members)
-            )
-            if (
-                members is not None
-                and not uncertain.excess(uncertain.point)[0] < -margin
-            ):
-                raise OutsidePolytope("the merged set lies in the margin")
-            return robust_envelope(
-                uncertain, margin=margin, **more | search.options(self.joint, end)
-            )
+        def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
+            uncertain = self.uncertain
+            if members is not None:
+                uncertain = uncertain.face(members)
+                if not uncertain.excess(uncertain.point)[0] < -margin:
+                    raise OutsidePolytope("the merged set lies in the margin")
+            options |= search.options(self.joint, end)
+            return robust_envelope(uncertain, margin=margin, **options)
 
         return solve
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
         """The certificate, or the bound of the table's own optimum where that is smaller and the table in the set."""
-        bound, gap = proof.upper_bound_nmi, proof.gap_nmi
-        known = (
-            auditing.lift_limits(self.notion).need_shares
-            and self.chosen.shares_are_known
-        )
-        if gap is None or bound is None or gap <= search.gap or known:
+        bound = proof.upper_bound_nmi
+        gap = proof.gap_nmi
+        if gap is None or bound is None or gap <= search.gap:
             return proof
-        limit = (
-            TABLE_SECONDS
-            if search.time_limit is None
-            else TABLE_SHARE * search.time_limit
-        )
+        needs_shares = auditing.lift_limits(self.notion).need_shares
+        if needs_shares and self.chosen.shares_are_known:
+            # Known shares may differ from those of the table, which then is not in the set.
+            return proof
+        seconds = TABLE_SECONDS
+        if search.time_limit is not None:
+            seconds = TABLE_SHARE * search.time_limit
         search = replace(
             search,
             start=None,
             progress=None,
             gap=max(TABLE_GAP, search.gap),
-            time_limit=limit,
+            time_limit=seconds,
         )
         try:
-            other = optimal(Rules(self.joint, self.notion), search).certificate
+            table = optimal(Rules(self.joint, self.notion), search).certificate
         except SolverFailure:
             return proof
-        if (
-            other.upper_bound_nmi is None
-            or other.scope != proof.scope
-            or other.upper_bound_nmi >= bound
-        ):
+        if table.upper_bound_nmi is None or table.scope != proof.scope:
             return proof
-        return replace(proof, upper_bound_nmi=other.upper_bound_nmi).at(nmi)
+        if table.upper_bound_nmi >= bound:
+            return proof
+        return replace(proof, upper_bound_nmi=table.upper_bound_nmi).at(nmi)
 
     def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
         """Merged sets of symbols; the risk is always that of the worst quotient."""
         return PopulationLifts(joint, auditing.lift_limits(self.notion), self.chosen)
 
 
-def confident(made: Design, rules: PopulationRules, started: float) -> Design:
-    """The design with its set in the record, and with a word on how many records would be needed."""
-    said = made.messages
-    if made.nmi < LITTLE and made.least is None:
-        needed = records_needed(rules.joint, rules.notion, rules.chosen)
-        way_out = "merge symbols, or choose a lower level or a larger budget"
-        if needed is not None:
-            way_out = (
-                f"about {needed} records like these would keep half of what the table alone allows (an estimate), "
-                "merging symbols or a lower level ask for fewer"
-            )
-        said = (
-            *said,
-            f"{rules.joint.total} records say so little of their population that a channel private for all of the set "
-            f"keeps only {made.nmi:.2g} of H(X); {way_out}",
-        )
-    channel = made.channel.with_record(
-        replace(made.channel.record, confidence=rules.chosen.to_record())
-    )
-    seconds = time.perf_counter() - started
+def confident(design: Design, rules: PopulationRules, started: float) -> Design:
+    """The design with its set in the record, and with advice on how many records would be needed."""
+    messages = design.messages
+    if design.nmi < LITTLE and design.least is None:
+        messages = (*messages, _advice(design, rules))
+    record = replace(design.channel.record, confidence=rules.chosen.to_record())
     return replace(
-        made, channel=channel, confidence=rules.chosen, messages=said, seconds=seconds
+        design,
+        channel=design.channel.with_record(record),
+        confidence=rules.chosen,
+        messages=messages,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _advice(design: Design, rules: PopulationRules) -> str:
+    needed = records_needed(rules.joint, rules.notion, rules.chosen)
+    way_out = "merge symbols, or choose a lower level or a larger budget"
+    if needed is not None:
+        way_out = (
+            f"about {needed} records like these would keep half of what the table alone allows (an estimate), "
+            "merging symbols or a lower level ask for fewer"
+        )
+    return (
+        f"{rules.joint.total} records say so little of their population that a channel private for all of the set "
+        f"keeps only {design.nmi:.2g} of H(X); {way_out}"
     )
 
 
 def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int | None:
     """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows; None if unknown."""
     end = time.perf_counter() + ESTIMATE_SECONDS
+    search = Search(gap=ESTIMATE_GAP)
 
     def kept(rules: Rules) -> float:
-        return 1.0 - rules.solver(
-            0.0, Search(gap=ESTIMATE_GAP), end
-        )().value / utility_entropy(joint)
+        envelope = rules.solver(0.0, search, end)()
+        return 1.0 - envelope.value / utility_entropy(joint)
 
-    goal = WANTED * kept(Rules(joint, notion))
-    known = dict(zip(joint.sensitive.symbols, chosen.share_lower, strict=True))
-    how: dict[str, Any] = {"estimate_shares": auditing.lift_limits(notion).need_shares}
-    how["shares"] = known if chosen.shares_are_known else None
+    goal = GOAL * kept(Rules(joint, notion))
+    shares = None
+    if chosen.shares_are_known:
+        shares = dict(zip(joint.sensitive.symbols, chosen.share_lower, strict=True))
     for k in range(1, MOST_DOUBLINGS + 1):
-        larger = replace(
-            joint,
-            counts=tuple(tuple(count << k for count in row) for row in joint.counts),
-        )
+        counts = tuple(tuple(count << k for count in row) for row in joint.counts)
+        larger = replace(joint, counts=counts)
         if time.perf_counter() > end:
             return None
-        likely = confidence_set(larger, chosen.level, unseen=chosen.unseen, **how)
-        if kept(PopulationRules(larger, notion, chosen=likely)) >= goal:
+        populations = confidence_set(
+            larger,
+            chosen.level,
+            shares=shares,
+            estimate_shares=auditing.lift_limits(notion).need_shares,
+            unseen=chosen.unseen,
+        )
+        if kept(PopulationRules(larger, notion, chosen=populations)) >= goal:
             return larger.total
     return None

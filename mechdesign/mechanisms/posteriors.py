@@ -43,9 +43,8 @@ def posteriors(
     if limits.mean is not None:
         check_polytope(notion)
         return _l1(joint, min(limits.upper, reach), margin)  # l1 is 2 at most
-    blocks: list[
-        tuple[float, float, float]
-    ] = []  # bounds of all lifts, and the coefficient of t
+    # Lower and upper bound of all lifts, and the coefficient of the auxiliary variable t of LDP.
+    blocks: list[tuple[float, float, float]] = []
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
         high = high_bound(limits.upper, margin, reach, joint.lift.max())
         blocks.append((low_bound(limits.lower, margin, reach), high, 0.0))
@@ -53,13 +52,17 @@ def posteriors(
         # The two sets must share their rows, so the margin of the quotient is a distance between t and the
         # lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes every quotient smaller by 1 - m.
         least = min(margin, 0.5 * -math.expm1(-limits.ratio))
-        most = joint.lift.max() if limits.ratio > reach and not margin else 0.0
-        blocks += [
-            (least, math.inf, -1.0),
-            (-math.inf, most, -high_bound(min(limits.ratio, reach), 0.0)),
-        ]
+        most = 0.0
+        if limits.ratio > reach and not margin:
+            most = joint.lift.max()
+        factor = high_bound(min(limits.ratio, reach), 0.0)
+        # t + least <= (A v)_s, and (A v)_s <= factor t + most.
+        blocks.append((least, math.inf, -1.0))
+        blocks.append((-math.inf, most, -factor))
     lower, upper, auxiliary = np.repeat(np.array(blocks).T, len(joint.lift), axis=1)
-    column = auxiliary[:, None] if math.isfinite(limits.ratio) else None
+    column = None
+    if math.isfinite(limits.ratio):
+        column = auxiliary[:, None]
     return Polytope(np.vstack([joint.lift] * len(blocks)), lower, upper, column)
 
 
@@ -71,12 +74,13 @@ def low_bound(budget: float, margin: float, reach: float = math.inf) -> float:
         return 0.0
     budget = min(budget, reach)
     bound = math.exp(-budget)
-    moved = margin * bound if math.isinf(reach) else margin
-    return (
-        bound + min(moved, 0.5 * -math.expm1(-budget))
-        if margin > 0.0
-        else bound * (1.0 - OUTWARDS)
-    )
+    if margin <= 0.0:
+        return bound * (1.0 - OUTWARDS)
+    moved = margin
+    if math.isinf(reach):
+        moved = margin * bound
+    # At most half way to 1, the lift of a constant output, which must stay inside.
+    return bound + min(moved, 0.5 * -math.expm1(-budget))
 
 
 def high_bound(
@@ -89,18 +93,18 @@ def high_bound(
         return most
     budget = min(budget, reach)
     bound = math.exp(budget)
-    return (
-        bound - min(margin * bound, 0.5 * math.expm1(budget))
-        if margin > 0.0
-        else bound * (1.0 + OUTWARDS)
-    )
+    if margin <= 0.0:
+        return bound * (1.0 + OUTWARDS)
+    return bound - min(margin * bound, 0.5 * math.expm1(budget))
 
 
 def check_polytope(notion: Notion) -> None:
     """Raise InputError unless the posteriors that the notion allows form a polytope."""
-    why, instead = notion.limits.no_polytope, "use subset-merging or complete-merging"
-    if why:
-        raise InputError(f"{why}, which optimal and subset-response need: {instead}")
+    reason = notion.limits.no_polytope
+    if reason:
+        raise InputError(
+            f"{reason}, which optimal and subset-response need: use subset-merging or complete-merging"
+        )
 
 
 def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
@@ -114,16 +118,19 @@ def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
     rows = given_x - joint.p_s[:, None]
     count = len(rows)
     bound = math.expm1(budget)
-    shrunk = bound - min(margin * (1.0 + bound), 0.5 * bound)
-    half = 0.5 * (shrunk if margin > 0.0 else bound * (1.0 + OUTWARDS))
-    # Entries of the rows are wrong by a few units in the last place of P(s|x) and P(s).
-    error = 0.0 if margin > 0.0 else OUTWARDS
+    if margin > 0.0:
+        half = 0.5 * (bound - min(margin * (1.0 + bound), 0.5 * bound))
+        error = 0.0
+    else:
+        half = 0.5 * (bound * (1.0 + OUTWARDS))
+        # Entries of the rows are wrong by a few units in the last place of P(s|x) and P(s).
+        error = OUTWARDS
     if count <= FEW_SENSITIVE:
+        # The bits of 1, 2, .. are the sets without the last symbol.
         sets = (np.arange(1, 2 ** (count - 1))[:, None] >> np.arange(count - 1)) & 1
         rows = sets.astype(np.float64) @ rows[: count - 1]
-        return Polytope(
-            rows, np.full(len(rows), -half - error), np.full(len(rows), half + error)
-        )
+        ends = np.full(len(rows), half + error)
+        return Polytope(rows, -ends, ends)
     return Polytope(
         np.vstack([rows, np.zeros(joint.p.shape[1])]),
         np.full(count + 1, -np.inf),
@@ -136,36 +143,31 @@ class Rows:
     """L (a row for each symbol of each table) and C (one for each table) in floating point, with their budgets."""
 
     def __init__(self, demands: Sequence[Demand], joint: Joint) -> None:
-        total, useful = joint.total, joint.useful_counts
+        total = joint.total
         lift: list[list[float]] = []
         mass: list[list[float]] = []
         differing: list[bool] = []
-        for each in demands:
-            sums = [sum(column) for column in zip(*each.counts, strict=True)]
+        for demand in demands:
+            # Products of integers, each quotient rounded once: what is equal to 1 comes out as exactly 1.
+            sums = [sum(column) for column in zip(*demand.counts, strict=True)]
             whole = sum(sums)
-            base = [whole * count for count in useful]
-            mass.append(
-                [part * total / below for part, below in zip(sums, base, strict=True)]
-            )
-            differing.append(
-                any(
-                    part * total != below
-                    for part, below in zip(sums, base, strict=True)
-                )
-            )
-            prior = sum(each.sums)
-            for row, share in zip(each.counts, each.sums, strict=True):
+            base = [whole * count for count in joint.useful_counts]
+            scaled = [part * total for part in sums]
+            mass.append([a / b for a, b in zip(scaled, base, strict=True)])
+            differing.append(scaled != base)
+            prior = sum(demand.sums)
+            for row, share in zip(demand.counts, demand.sums, strict=True):
                 cells = zip(row, base, strict=True)
-                lift.append(
-                    [part * total * prior / (below * share) for part, below in cells]
-                )
-        self.lift, self.mass, self.p_x = np.array(lift), np.array(mass), joint.p_x
-        sizes = [len(each.sums) for each in demands]
+                lift.append([n * total * prior / (b * share) for n, b in cells])
+        self.lift = np.array(lift)
+        self.mass = np.array(mass)
+        self.p_x = joint.p_x
+        sizes = [len(demand.sums) for demand in demands]
         self.of = np.repeat(np.arange(len(demands)), sizes)
         self.starts = np.concatenate(([0], np.cumsum(sizes)))
         self.differing = np.array(differing)
-        self.lower = np.array([side for each in demands for side in each.lower])
-        self.upper = np.array([side for each in demands for side in each.upper])
+        self.lower = np.concatenate([np.array(demand.lower) for demand in demands])
+        self.upper = np.concatenate([np.array(demand.upper) for demand in demands])
         self.ratio = demands[0].ratio
 
     @property
@@ -178,30 +180,31 @@ class Rows:
 
         Of `reach` as in `posteriors`.
         """
-        plain = ~self.differing[self.of] & (
-            np.isfinite(self.lower) | np.isfinite(self.upper)
-        )
-        rows, most = [self.lift[plain]], self.lift.max()
-        lower = [
-            np.array([low_bound(side, margin, reach) for side in self.lower[plain]])
-        ]
-        upper = [
-            np.array(
-                [high_bound(side, margin, reach, most) for side in self.upper[plain]]
-            )
+        # Rows with C = 1 are bounds on L v.
+        bounded = np.isfinite(self.lower) | np.isfinite(self.upper)
+        plain = ~self.differing[self.of] & bounded
+        most = self.lift.max()
+        plain_lower = [low_bound(side, margin, reach) for side in self.lower[plain]]
+        plain_upper = [
+            high_bound(side, margin, reach, most) for side in self.upper[plain]
         ]
         # A constant on both sides gives homogeneous rows a scale: sum v = 1.
         positive, negative, far = self.opposed(~plain, reach)
         size = (positive + negative).max(axis=1, initial=0.0)
         kept = (positive > negative).any(axis=1)
-        positive, negative, far = positive[kept], negative[kept], far[kept]
+        # Powers of two, so that adding the constant and its end rounds alike.
         size = np.exp2(np.ceil(np.log2(size[kept])))
-        rows.append((1.0 + margin) * positive - negative + size[:, None])
-        lower.append(np.full(len(size), -np.inf))
-        ends = size if margin > 0.0 else size * (1.0 + OUTWARDS)
-        widest = np.maximum(ends, rows[1].max(axis=1, initial=0.0))
-        upper.append(np.where(far & (margin == 0.0), widest, ends))
-        return Polytope(np.vstack(rows), np.concatenate(lower), np.concatenate(upper))
+        rows = (1.0 + margin) * positive[kept] - negative[kept] + size[:, None]
+        ends = size
+        if margin <= 0.0:
+            ends = size * (1.0 + OUTWARDS)
+            widest = np.maximum(ends, rows.max(axis=1, initial=0.0))
+            ends = np.where(far[kept], widest, ends)
+        return Polytope(
+            np.vstack([self.lift[plain], rows]),
+            np.concatenate([plain_lower, np.full(len(size), -np.inf)]),
+            np.concatenate([plain_upper, ends]),
+        )
 
     def opposed(
         self, chosen: NDArray[np.bool_], reach: float = math.inf

@@ -1,15 +1,11 @@
-"""How hard a design is searched for, and what every mechanism returns: a verified channel with its proof."""
+"""What every mechanism returns: a verified channel, its utility, and the proof of how good it is."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
-
-import numpy as np
 
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
@@ -18,130 +14,12 @@ from mechdesign.auditing.population_promise import PopulationPromise, population
 from mechdesign.auditing.verdict import Achieved, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
-from mechdesign.core.arguments import number
 from mechdesign.core.display import Displayed
-from mechdesign.core.errors import InputError
-from mechdesign.core.progress import Step, Steps
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
-from solvers import Envelope, Progress
-from solvers.enumeration.cdd import exact_available
-
-Solve: TypeAlias = Callable[..., Envelope]
-"""The optimum of all symbols, or of the `members` that it is given, at their P(X | T)."""
-
-METHODS = ("auto", "vertices", "columns")
-
-ENUMERATIONS = {
-    "auto": "auto",
-    "pivot": "pivot",
-    "pycddlib": "cdd",
-    "pycddlib-exact": "cdd-exact",
-}
-"""Who lists vertices, and what `solvers.vertices` calls it."""
-
-GAP_SHARE = 0.95
-"""Share of the gap asked of the envelope; the rest is for rounding the channel to integers."""
-
-LEAST_GAP = 1e-9
-"""Gap in units of H(X) below which double precision proves nothing more."""
-
-
-@dataclass(frozen=True)
-class Search:
-    """How the optimum is searched.
-
-    `gap` is the difference of the proven upper bound and the NMI of the emitted integers at which the search
-    stops, `time_limit` its seconds, `workers` the threads of the branch and bound. `start` is the design of
-    a neighbouring budget, whose columns and prices are reused.
-    """
-
-    method: str = "auto"
-    enumeration: str = "auto"
-    gap: float = 1e-4
-    time_limit: float | None = None
-    workers: int = 1
-    start: Design | None = None
-    progress: Steps | None = None
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(
-                f"method ({self.method!r}) must be one of {', '.join(METHODS)}"
-            )
-        if self.enumeration not in ENUMERATIONS:
-            raise InputError(
-                f"enumerate ({self.enumeration!r}) must be one of {', '.join(ENUMERATIONS)}"
-            )
-        if self.enumeration != "auto" and self.method != "vertices":
-            raise InputError(
-                f"enumerate ({self.enumeration!r}) says who lists the vertices: it needs the method vertices "
-                f"(--method vertices), not {self.method}"
-            )
-        if self.enumeration == "pycddlib-exact" and not exact_available():
-            raise InputError(
-                "enumerate pycddlib-exact needs the full pycddlib with GMP, which is not installed: pip uninstall "
-                "pycddlib-standalone, install libcdd-dev and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
-            )
-        object.__setattr__(self, "gap", number("gap", self.gap, "of at least 0"))
-        if not 0.0 <= self.gap < math.inf:
-            raise InputError(
-                f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)"
-            )
-        if self.time_limit is not None:
-            object.__setattr__(
-                self, "time_limit", number("time_limit", self.time_limit, "of seconds")
-            )
-            if not self.time_limit >= 0.0:
-                raise InputError(
-                    f"time_limit ({self.time_limit!r}) must be a number of seconds, at least 0"
-                )
-        threads = number("workers", self.workers, "of threads")
-        if not (threads >= 1 and threads.is_integer()):
-            raise InputError(
-                f"workers ({self.workers!r}) must be at least 1, and a whole number"
-            )
-        object.__setattr__(self, "workers", int(threads))
-
-    def end(self, started: float, share: float = 1.0) -> float:
-        """When a share of the time is over, on the clock of `time.perf_counter`."""
-        return (
-            math.inf if self.time_limit is None else started + share * self.time_limit
-        )
-
-    def options(self, joint: Joint, end: float) -> dict[str, Any]:
-        """What envelopes of every kind take: the gap in nats, the time that is left, threads."""
-        return {
-            "gap": max(GAP_SHARE * self.gap, LEAST_GAP) * utility_entropy(joint),
-            "time_limit": None
-            if end == math.inf
-            else max(0.0, end - time.perf_counter()),
-            "workers": self.workers,
-        }
-
-    def shown(self, joint: Joint) -> Callable[[Progress], None] | None:
-        """The caller's progress, told in units of H(X)."""
-        report = self.progress
-        if report is None:
-            return None
-        entropy = utility_entropy(joint)
-
-        def show(at: Progress) -> None:
-            low, high = 1.0 - at.value / entropy, min(1.0, 1.0 - at.bound / entropy)
-            figures = {"nmi": low, "upper_bound_nmi": high, "gap_nmi": high - low}
-            said = f"utility {low:.5f}, at most {high:.5f}, gap {high - low:.2g}"
-            said += f" ({at.columns} columns, {at.nodes} nodes)"
-            report(Step(said, {**figures, "columns": at.columns, "nodes": at.nodes}))
-
-        return show
-
-
-def utility_entropy(joint: Joint) -> float:
-    """H(X) in nats."""
-    p = joint.p_x
-    return -math.fsum((p * np.log(p)).tolist())
+from solvers import Envelope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,9 +42,9 @@ class Certificate:
         """The same bound, with the gap of a channel of this NMI."""
         if self.upper_bound_nmi is None:
             return self
-        return replace(
-            self, gap_nmi=max(0.0, math.nextafter(self.upper_bound_nmi - nmi, 2.0))
-        )
+        # The difference is rounded upwards: a gap must never be understated.
+        gap = math.nextafter(self.upper_bound_nmi - nmi, 2.0)
+        return replace(self, gap_nmi=max(0.0, gap))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +83,10 @@ class LeastCost:
     def figures(self) -> dict[str, float]:
         """The figures, by the names that files and rows have for them."""
         return {
-            name: value for name, value in vars(self).items() if name != "objective"
+            "cost": self.cost,
+            "cost_lower_bound": self.cost_lower_bound,
+            "truth": self.truth,
+            "frequency_deviation": self.frequency_deviation,
         }
 
 
@@ -246,9 +127,11 @@ class Design(Displayed):
     least: LeastCost | None = None
 
     def __repr__(self) -> str:
-        kept = f"{math.floor(10_000 * self.nmi) / 100:g} % of the information kept"
-        broken = "" if self.verified else ", NOT private"
-        return f"Design({self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {kept}{broken})"
+        percent = math.floor(10_000 * self.nmi) / 100
+        text = f"{self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {percent:g} % of the information kept"
+        if not self.verified:
+            text += ", NOT private"
+        return f"Design({text})"
 
     @property
     def outputs(self) -> int:
@@ -275,22 +158,35 @@ def finish(
     *,
     worth: Utility | None = None,
     certificate: Certificate | None = None,
-    **known: Any,
+    repaired: bool = False,
+    borrowed: tuple[str, ...] = (),
+    messages: tuple[str, ...] = (),
+    envelope: Envelope | None = None,
 ) -> Design:
-    """The design of a channel that passed the exact audit, utility that of its integers; `known` are other fields."""
+    """The design of a channel that passed the exact audit; its utility is that of the integers.
+
+    `started` is on the clock of `time.perf_counter`; `worth` is the utility where it has been computed already. The
+    other keywords are fields of `Design`.
+    """
     from mechdesign import __version__
 
-    channel, verdict = rounded.channel, rounded.audit
-    worth = utility(channel, joint) if worth is None else worth
-    proof = certificate or Certificate()
+    verdict = rounded.audit
+    if worth is None:
+        worth = utility(rounded.channel, joint)
+    if certificate is None:
+        certificate = Certificate()
+    seconds = 0.0
+    if started is not None:
+        seconds = time.perf_counter() - started
     record = ChannelRecord(
         notion=to_record(verdict.notion),
         budgets=own_budgets(joint, verdict.notion),
         achieved=asdict(verdict.achieved),
         utility=asdict(worth),
         certificate={
-            name: getattr(proof, name)
-            for name in ("upper_bound_nmi", "gap_nmi", "scope")
+            "upper_bound_nmi": certificate.upper_bound_nmi,
+            "gap_nmi": certificate.gap_nmi,
+            "scope": certificate.scope,
         },
         provenance={
             "tool": "mechdesign",
@@ -299,12 +195,20 @@ def finish(
             "method": method,
         },
     )
-    known |= {
-        "mechanism": mechanism,
-        "method": method,
-        "certificate": proof,
-        **asdict(worth),
-    }
-    known |= {name: getattr(verdict, name) for name in ("notion", "achieved", "used")}
-    seconds = 0.0 if started is None else time.perf_counter() - started
-    return Design(channel=channel.with_record(record), seconds=seconds, **known)
+    return Design(
+        channel=rounded.channel.with_record(record),
+        notion=verdict.notion,
+        mechanism=mechanism,
+        method=method,
+        nmi=worth.nmi,
+        mutual_information=worth.mutual_information,
+        entropy=worth.entropy,
+        achieved=verdict.achieved,
+        used=verdict.used,
+        certificate=certificate,
+        repaired=repaired,
+        borrowed=borrowed,
+        messages=messages,
+        seconds=seconds,
+        envelope=envelope,
+    )

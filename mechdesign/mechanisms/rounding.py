@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,8 @@ from mechdesign.channel.labels import output_labels
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import quoted
+from mechdesign.tables.joint import Joint
 from solvers import Array, Points
-
-if TYPE_CHECKING:
-    from mechdesign.mechanisms.rules import Rules
 
 Index = NDArray[np.int64]
 
@@ -67,6 +65,27 @@ UNCOVERED_MASS = 1e-9
 become the distribution of the outputs, which adds P_X-like mass to every posterior."""
 
 
+class Judge(Protocol):
+    """The exact verdict on channels of a table, which rounding asks; `rules.Rules` is one."""
+
+    @property
+    def joint(self) -> Joint:
+        """The table."""
+        ...
+
+    def verdict(self, channel: Channel) -> Audit:
+        """The exact audit."""
+        ...
+
+    def failing(self, channel: Channel) -> tuple[int, ...]:
+        """Outputs that violate the notion, decided exactly."""
+        ...
+
+    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
+        """A weight for each failing output that brings its lifts inside the limits in spite of rounding."""
+        ...
+
+
 class RoundingFailure(SolverFailure):
     """No verified channel within reach of the design."""
 
@@ -90,11 +109,10 @@ class FloatDesign:
     def mixed(self, added: Array) -> FloatDesign:
         """(1 - t) W plus ``added[y]`` on every row of output y, with t the sum of `added`, (k,)."""
         outputs = np.flatnonzero(added)
-        dense = np.repeat(outputs, self.n), np.tile(np.arange(self.n), len(outputs))
-        y, x = np.concatenate((self.y, dense[0])), np.concatenate((self.x, dense[1]))
-        w = np.concatenate(
-            (self.w * (1.0 - added.sum()), np.repeat(added[outputs], self.n))
-        )
+        y = np.concatenate((self.y, np.repeat(outputs, self.n)))
+        x = np.concatenate((self.x, np.tile(np.arange(self.n), len(outputs))))
+        scaled = self.w * (1.0 - added.sum())
+        w = np.concatenate((scaled, np.repeat(added[outputs], self.n)))
         return FloatDesign(self.n, self.k, *_added(x, y, self.k, w), self.merged)
 
 
@@ -102,15 +120,18 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     """Check and clean what a solver returned."""
     n = len(p_x)
     beta = np.array(weights, dtype=np.float64)
-    points = (
-        posteriors if isinstance(posteriors, Points) else Points.from_dense(posteriors)
-    )
+    points = posteriors
+    if not isinstance(points, Points):
+        points = Points.from_dense(posteriors)
     k, width = points.shape
     if width != n:
         raise RoundingFailure(
             f"the solver's posteriors have shape {points.shape}, not (outputs, {n})"
         )
-    y, x, v = points.owner, points.indices.astype(np.int64), points.data
+    # Entry by entry: output y has probability v of symbol x.
+    y = points.owner
+    x = points.indices.astype(np.int64)
+    v = points.data
     if beta.shape != (k,):
         raise RoundingFailure(
             f"the solver returned {beta.size} weights for {k} posteriors"
@@ -122,20 +143,24 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
             "the solver's design has a negative weight or probability"
         )
     keep = (v > TINY_LIFT * p_x[x]) & (beta[y] > 0.0)
-    y, x, v = y[keep], x[keep], v[keep]
+    y = y[keep]
+    x = x[keep]
+    v = v[keep]
     sums = _totals(y, v, k)
     used = np.flatnonzero(sums > 0.0)
     if not used.size:
         raise RoundingFailure("the solver's design has no output of positive weight")
     if np.abs(sums[used] - 1.0).max() > LARGEST_NOISE * n:
         raise RoundingFailure("the solver's posteriors do not sum to 1")
-    # Number the used outputs by the first input that they stand for, the heavier one first.
+    # Number the used outputs by the first input that gives them, the heavier one first.
     first = np.full(k, n)
     np.minimum.at(first, y, x)
     ranked = used[np.lexsort((-beta[used], first[used]))]
     rank = np.empty(k, dtype=np.int64)
     rank[ranked] = np.arange(len(ranked))
-    v, y, beta = v / sums[y], rank[y], beta[ranked]
+    v = v / sums[y]
+    y = rank[y]
+    beta = beta[ranked]
     beta = _refined(beta, y, x, v, p_x)
     q = beta[y] * v
     miss = 0.5 * np.abs(_totals(x, q, n) - p_x).sum()
@@ -149,7 +174,8 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
 
 def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
     """The weights corrected by least squares where they miss P_X, if that makes them better."""
-    n, k = len(p_x), len(beta)
+    n = len(p_x)
+    k = len(beta)
 
     def miss(candidate: Array) -> Array:
         return 1.0 - _totals(x, candidate[y] * v, n) / p_x
@@ -160,8 +186,11 @@ def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
     system = np.zeros((n, k))
     system[x, y] = v / p_x[x]
     better = beta + np.linalg.lstsq(system, left, rcond=None)[0]
-    improved = better.min() > 0.0 and np.abs(miss(better)).max() < np.abs(left).max()
-    return better if improved else beta
+    if better.min() <= 0.0:
+        return beta
+    if np.abs(miss(better)).max() >= np.abs(left).max():
+        return beta
+    return better
 
 
 def _without_twins(
@@ -175,13 +204,12 @@ def _without_twins(
     if not close.size:
         return y, x, q, k
     into = np.arange(k)
-    for one, other in zip(
-        order[close].tolist(), order[close + 1].tolist(), strict=True
-    ):
-        difference = _totals(x[y == one], v[y == one], len(line))
-        difference -= _totals(x[y == other], v[y == other], len(line))
+    neighbours = zip(order[close].tolist(), order[close + 1].tolist(), strict=True)
+    for first, second in neighbours:
+        difference = _totals(x[y == first], v[y == first], len(line))
+        difference -= _totals(x[y == second], v[y == second], len(line))
         if np.abs(difference).max() <= SAME_POSTERIOR:
-            into[other] = into[one]
+            into[second] = into[first]
     return _renumbered(into[y], x, q)
 
 
@@ -198,10 +226,8 @@ def _renormalised(
                 f"no output of the solver's design covers the useful symbol number {bare[0] + 1}"
             )
         mass = _totals(y, q, k)
-        y, x = (
-            np.concatenate((y, np.tile(np.arange(k), bare.size))),
-            np.concatenate((x, np.repeat(bare, k))),
-        )
+        y = np.concatenate((y, np.tile(np.arange(k), bare.size)))
+        x = np.concatenate((x, np.repeat(bare, k)))
         q = np.concatenate((q, np.outer(p_x[bare], mass).ravel()))
         covered = _totals(x, q, n)
     while True:
@@ -212,8 +238,9 @@ def _renormalised(
         if most[negligible] > NEGLIGIBLE_WEIGHT or k == 1:
             return FloatDesign(n, k, *_added(x, y, k, w), before - k)
         # Its heaviest symbol comes out nearly always elsewhere; the output that has most of it is the host.
-        own = np.flatnonzero(y == negligible)
-        others = np.flatnonzero((x == x[own[np.argmax(q[own])]]) & (y != negligible))
+        entries = np.flatnonzero(y == negligible)
+        heaviest = x[entries[np.argmax(q[entries])]]
+        others = np.flatnonzero((x == heaviest) & (y != negligible))
         into = np.arange(k)
         into[negligible] = y[others[np.argmax(q[others])]]
         y, x, q, k = _renumbered(into[y], x, q)
@@ -278,7 +305,7 @@ def columns_of(rows: IntegerRows, chosen: Sequence[int]) -> Array:
 def round_channel(
     weights: Any,
     posteriors: Any,
-    rules: Rules,
+    rules: Judge,
     *,
     largest_mixing: float = LARGEST_MIXING,
 ) -> Rounded:
@@ -318,7 +345,7 @@ def round_channel(
 
 def partition_channel(
     groups: Sequence[Sequence[int]],
-    rules: Rules,
+    rules: Judge,
     *,
     shares: Mapping[int, Sequence[int]] | None = None,
     must_satisfy: bool = True,

@@ -19,9 +19,9 @@ import numpy as np
 from mechdesign.auditing.demands import Demand, allowed_sides
 from mechdesign.core.errors import MechdesignError
 from mechdesign.mechanisms.optimal import optimal
-from mechdesign.mechanisms.result import Search
 from mechdesign.mechanisms.row_budgets import RELATIVE, Stratum, limits_of
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records

@@ -16,9 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import Demand, columns_on, demands_of, extreme_lifts
-from mechdesign.auditing.verdict import Audit, audit, failing_outputs, verdict_of
+from mechdesign.auditing.verdict import (
+    Audit,
+    audit,
+    failing_outputs,
+    is_stacked,
+    verdict_of,
+)
 from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.partitions import (
     ZERO_LIFT_RISK,
@@ -28,7 +36,7 @@ from mechdesign.mechanisms.partitions import (
     rounding_slack,
 )
 from mechdesign.mechanisms.posteriors import Rows, posteriors
-from mechdesign.mechanisms.result import ENUMERATIONS, Certificate, Search, Solve
+from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (
     LARGEST_MIXING,
     UNIT,
@@ -36,6 +44,7 @@ from mechdesign.mechanisms.rounding import (
     columns_of,
     round_channel,
 )
+from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns
@@ -82,8 +91,8 @@ class Rules:
         """The exact audit."""
         if self.demands is None:
             return audit(channel, self.joint, self.notion)
-        found = extreme_lifts(columns_on(channel, self.joint), self.demands)
-        return verdict_of(found, channel.outputs, self.notion)
+        lifts = extreme_lifts(columns_on(channel, self.joint), self.demands)
+        return verdict_of(lifts, channel.outputs, self.notion)
 
     def failing(self, channel: Channel) -> tuple[int, ...]:
         """Outputs that violate the notion, decided exactly."""
@@ -94,18 +103,20 @@ class Rules:
         if self.notion.limits.mean is not None:
             # Averages grow less simply; the next rounds ask for more.
             return np.full(len(failing), MEANS_FIRST)
-        every = Rows(self.demands or demands_of(self.joint, self.notion), self.joint)
-        return every.needed(columns_of(rows, failing), UNIT)
+        demands = self.demands or demands_of(self.joint, self.notion)
+        return Rows(demands, self.joint).needed(columns_of(rows, failing), UNIT)
 
     @cached_property
     def reduced(self) -> Classes:
         """Symbols that the promise cannot tell apart: with proportional columns in all tables."""
         if self.by_symbol:
             return Classes.of_symbols(self.joint)
-        stacked = [row for each in self.demands or () for row in each.counts]
-        return classes(
-            self.joint, [self.joint.useful_counts, *stacked] if stacked else ()
-        )
+        if not self.demands:
+            return classes(self.joint, ())
+        tables: list[Sequence[int]] = [self.joint.useful_counts]
+        for demand in self.demands:
+            tables += demand.counts
+        return classes(self.joint, tables)
 
     @cached_property
     def rows(self) -> Rows | None:
@@ -113,10 +124,10 @@ class Rules:
         if self.demands is None:
             return None
         group = self.reduced.group.tolist()
-        merged = [
-            replace(each, counts=added_columns(each.counts, group))
-            for each in self.demands
-        ]
+        merged: list[Demand] = []
+        for demand in self.demands:
+            counts = added_columns(demand.counts, group)
+            merged.append(replace(demand, counts=counts))
         return Rows(merged, self.reduced.joint)
 
     @property
@@ -127,9 +138,13 @@ class Rules:
     @property
     def margins(self) -> tuple[float, ...]:
         """How far inside the polytope of the notion the columns lie, to be tried in turn."""
-        least = SPLITTING * len(self.joint.useful) if self.reduced.is_reduced else 0.0
-        margins = (0.0,) if self.is_homogeneous else MARGINS
-        return tuple(margin for margin in margins if margin >= min(least, margins[-1]))
+        if self.is_homogeneous:
+            return (0.0,)
+        if not self.reduced.is_reduced:
+            return MARGINS
+        # The last margin stays in any case.
+        least = min(SPLITTING * len(self.joint.useful), MARGINS[-1])
+        return tuple(margin for margin in MARGINS if margin >= least)
 
     def polytope(self, margin: float = 0.0, reach: float = math.inf) -> Polytope:
         """Posteriors of the classes; see `posteriors`."""
@@ -144,30 +159,26 @@ class Rules:
 
     def solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over posteriors of the classes, or on a face of them, until `end`."""
-        outer, inner, p_x = (
-            self.relaxation,
-            self.polytope(margin),
-            self.reduced.joint.p_x,
-        )
-        # Homogeneous rows meet in far more than n at a vertex, and pivoting ties.
-        method = (
-            "columns"
-            if search.method == "auto" and self.is_homogeneous
-            else search.method
-        )
-        how = {"method": method, "enumeration": ENUMERATIONS[search.enumeration]}
+        # Columns lie in the polytope shrunk by the margin; the bound is for the one that is not (theory.md 3).
+        outer = self.relaxation
+        inner = self.polytope(margin)
+        p_x = self.reduced.joint.p_x
+        method = search.method
+        if method == "auto" and self.is_homogeneous:
+            # Homogeneous rows meet in far more than n at a vertex, and pivoting ties.
+            method = "columns"
 
-        def solve(members: NDArray[np.intp] | None = None, **more: Any) -> Envelope:
-            more |= how | search.options(self.joint, end)
+        def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
+            options |= search.options(self.joint, end)
+            options["method"] = method
+            options["enumeration"] = ENUMERATIONS[search.enumeration]
             if members is None:
-                return lower_envelope(inner, p_x, relaxation=outer, **more)
+                return lower_envelope(inner, p_x, relaxation=outer, **options)
+            # The face on which only the members have mass, at P(X | T): eq. (25).
             point = p_x[members] / p_x[members].sum()
-            return lower_envelope(
-                inner.restrict(members),
-                point,
-                relaxation=outer.restrict(members),
-                **more,
-            )
+            face = inner.restrict(members)
+            relaxed_face = outer.restrict(members)
+            return lower_envelope(face, point, relaxation=relaxed_face, **options)
 
         return solve
 
@@ -179,10 +190,9 @@ class Rules:
         """Merged sets of the symbols of the whole table, or of that of the classes."""
         if self.demands is None or self.rows is None:
             return merged_sets(joint.p, self.notion.limits, risk)
-        return StackedSets(
-            self.rows if joint is self.reduced.joint else Rows(self.demands, joint),
-            joint,
-        )
+        if joint is self.reduced.joint:
+            return StackedSets(self.rows, joint)
+        return StackedSets(Rows(self.demands, joint), joint)
 
     def rounded(self, weights: Array, points: Points) -> Rounded:
         """The channel of integers of a float design, verified."""
@@ -190,11 +200,39 @@ class Rules:
         return round_channel(weights, points, self, largest_mixing=mixing)
 
 
+def check_sensitive(joint: Joint) -> None:
+    """Refuse a table whose sensitive column has a single symbol."""
+    if len(joint.sensitive) > 1:
+        return
+    raise InputError(
+        f"the sensitive column {quoted(','.join(joint.sensitive.columns))} has a single symbol "
+        f"({quoted(joint.sensitive.names[0])}): there is nothing to protect"
+    )
+
+
+def table_rules(
+    joint: Joint,
+    notion: Notion,
+    *,
+    whole: Joint | None = None,
+    after: Sequence[Channel] = (),
+) -> Rules:
+    """The rules of a promise about a table itself, not about a population.
+
+    `whole` is the table with the useful columns of the earlier channels too, where `after` names some.
+    """
+    table = joint if whole is None else whole
+    if not is_stacked(table, notion, after):
+        return Rules(joint, notion)
+    return Rules(joint, notion, demands_of(table, notion, after, joint))
+
+
 class StackedSets(MergedSets):
     """Merged sets of symbols judged by all rows; `given_s` has L and C of a set, which add up over its members."""
 
     def __init__(self, rows: Rows, joint: Joint) -> None:
-        self._rows, self.p_x = rows, joint.p_x
+        self._rows = rows
+        self.p_x = joint.p_x
         self.given_s = np.vstack([rows.lift, rows.mass]) * joint.p_x
         self.slack = 2.0 * rounding_slack((len(self.given_s), len(joint.p_x)))
 
@@ -213,7 +251,9 @@ class StackedSets(MergedSets):
     def _used(self, given_s: Array) -> tuple[Array, NDArray[np.intp]]:
         """The largest log lift minus its budget, (k,), and how many lifts are zero that must not be."""
         rows = self._rows
-        lift, mass = given_s[: len(rows.of)], given_s[len(rows.of) :][rows.of]
+        # The rows of L come first, then those of C, one for each table; `rows.of` is the table of each row of L.
+        lift = given_s[: len(rows.of)]
+        mass = given_s[len(rows.of) :][rows.of]
         occurs = mass > 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(occurs, np.log(lift / mass), 0.0)
@@ -221,14 +261,12 @@ class StackedSets(MergedSets):
         zero = np.isinf(logs)
         zeros = (zero & bounded).sum(axis=0)
         logs = np.where(zero, 0.0, logs)
-        used = np.maximum(
-            (logs - rows.upper[:, None]).max(axis=0),
-            (-logs - rows.lower[:, None]).max(axis=0),
-        )
+        above = (logs - rows.upper[:, None]).max(axis=0)
+        below = (-logs - rows.lower[:, None]).max(axis=0)
+        used = np.maximum(above, below)
         if math.isfinite(rows.ratio):
-            high, low = (
-                each.reduceat(logs, rows.starts[:-1])
-                for each in (np.maximum, np.minimum)
-            )
+            # LDP compares the lifts of one table with each other, not those of different tables.
+            high = np.maximum.reduceat(logs, rows.starts[:-1])
+            low = np.minimum.reduceat(logs, rows.starts[:-1])
             used = np.maximum(used, (high - low).max(axis=0) - rows.ratio)
         return used, zeros

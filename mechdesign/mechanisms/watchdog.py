@@ -33,10 +33,13 @@ from mechdesign.mechanisms import partitions
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design, Search, finish
+from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
-from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.rules import Rules, check_sensitive, table_rules
+from mechdesign.mechanisms.search import Search
+from mechdesign.notions import Notion
 from mechdesign.release.policies import apportioned
+from mechdesign.tables.joint import Joint
 
 Randomisation: TypeAlias = str | Sequence[float]
 """`merge`, `uniform`, or the probabilities of the outputs, one for each risky symbol in the table's order."""
@@ -79,7 +82,7 @@ COMPLETE, SUBSETS, RESPONSE = "complete-merging", "subset-merging", "subset-resp
 
 UNWRITABLE = (
     "a channel made as published, without repair, is for study and is not written; "
-    "design it without as_published"
+    "design it with its repair"
 )
 VIOLATES = (
     "this is the procedure as published, without repair: its channel VIOLATES the notion, is for study only and "
@@ -93,7 +96,18 @@ AS_PUBLISHED = (
 
 @dataclass(frozen=True, kw_only=True)
 class HeuristicOptions:
-    """What the heuristics leave open; the arguments of `mechanisms.design` of the same names."""
+    """What the heuristics leave open, for figures of the paper and for study; designs take the standard.
+
+    Parameters
+    ----------
+    risk : {"auto", "log-max", "log-ratio", "sum"}
+        How subset merging and subset response order sets; "sum" is what the paper prints for ALIP.
+    randomisation : {"merge", "uniform"} or sequence of float
+        The R(y) of complete merging.
+    as_published : bool
+        Leave out the repair. Where the channel violates the notion, `verified` is False; it cannot be saved in
+        any case.
+    """
 
     risk: Risk = "auto"
     randomisation: Randomisation = MERGE
@@ -121,6 +135,33 @@ class HeuristicOptions:
             )
 
 
+STANDARD = HeuristicOptions()
+
+
+def heuristic(
+    joint: Joint,
+    notion: Notion,
+    mechanism: str,
+    options: HeuristicOptions = STANDARD,
+    search: Search | None = None,
+) -> Design:
+    """Run a heuristic as figures of the paper and studies of it need: with another risk or R(y), or without repair.
+
+    Raises
+    ------
+    InputError
+        If the mechanism is no heuristic, or an option does not belong to it.
+    """
+    options.check(mechanism)
+    if mechanism not in HEURISTICS:
+        raise InputError(
+            f"mechanism ({mechanism!r}) must be one of {', '.join(HEURISTICS)}"
+        )
+    check_sensitive(joint)
+    rules = table_rules(joint, notion)
+    return HEURISTICS[mechanism](rules, search or Search(), options)
+
+
 def merging(
     mechanism: str,
     rules: Rules,
@@ -135,37 +176,57 @@ def merging(
     """
     started = time.perf_counter()
     end = max(search.end(started, share), started + partitions.LEAST_SECONDS)
-    joint, names = rules.joint, rules.joint.useful.names
+    joint = rules.joint
+    names = joint.useful.names
     lifts = rules.sets(joint, options.risk)
     harmless = _harmless(rules, lifts)
     risky = np.flatnonzero(~harmless).tolist()
-    shares = (
-        shares_of(options.randomisation, [names[x] for x in risky]) if risky else []
-    )
-    merge = partitions.merge_all if mechanism == COMPLETE else partitions.merge_subsets
-    found = merge(lifts, harmless, repair=not options.as_published, end=end)
-    drawn = {
-        k: shares
-        for k, group in enumerate(found.groups)
-        if len(shares) > 1 and risky[0] in group
-    }
+    merge = partitions.merge_subsets
+    if mechanism == COMPLETE:
+        merge = partitions.merge_all
+    partition = merge(lifts, harmless, repair=not options.as_published, end=end)
     try:
         rounded = partition_channel(
-            found.groups, rules, shares=drawn, must_satisfy=not options.as_published
+            partition.groups,
+            rules,
+            shares=_randomised(partition, options.randomisation, risky, names),
+            must_satisfy=not options.as_published,
         )
     except RoundingFailure:
         # Cannot happen while the partitions err on the safe side; a constant is private whatever happens.
         borrowed = tuple(np.flatnonzero(harmless).tolist())
-        found = Merging((tuple(range(len(names))),), repaired=True, borrowed=borrowed)
-        rounded = partition_channel(found.groups, rules)
-    repair = {
-        "repaired": found.repaired,
-        "borrowed": tuple(names[x] for x in found.borrowed),
-    }
-    made = finish(rounded, joint, mechanism, "partition", started, **repair)
-    return found, marked(
-        made, satisfied=rounded.audit.satisfied
-    ) if options.as_published else made
+        everything = tuple(range(len(names)))
+        partition = Merging((everything,), repaired=True, borrowed=borrowed)
+        rounded = partition_channel(partition.groups, rules)
+    design = finish(
+        rounded,
+        joint,
+        mechanism,
+        "partition",
+        started,
+        repaired=partition.repaired,
+        borrowed=tuple(names[x] for x in partition.borrowed),
+    )
+    if options.as_published:
+        design = marked(design, satisfied=rounded.audit.satisfied)
+    return partition, design
+
+
+def _randomised(
+    partition: Merging,
+    randomisation: Randomisation,
+    risky: Sequence[int],
+    names: Sequence[str],
+) -> dict[int, list[int]]:
+    """R(y) of the group of risky symbols, by its place in the partition; empty where one output is enough."""
+    if not risky:
+        return {}
+    shares = shares_of(randomisation, [names[x] for x in risky])
+    if len(shares) == 1:
+        return {}
+    # Complete merging has a single group of risky symbols; no other mechanism has more than one share.
+    places = [k for k, group in enumerate(partition.groups) if risky[0] in group]
+    return dict.fromkeys(places, shares)
 
 
 def marked(design: Design, *, satisfied: bool) -> Design:
@@ -189,9 +250,8 @@ def _harmless(rules: Rules, lifts: MergedSets) -> NDArray[np.bool_]:
     Floating point decides all but those within its rounding error of a limit.
     """
     joint = rules.joint
-    surely, perhaps = (
-        lifts.within(lifts.given_s, lifts.p_x, safety) for safety in (1.0, -1.0)
-    )
+    surely = lifts.within(lifts.given_s, lifts.p_x, 1.0)
+    perhaps = lifts.within(lifts.given_s, lifts.p_x, -1.0)
     if not (perhaps & ~surely).any():
         return surely
     identity = IntegerRows.from_array(np.eye(len(joint.useful), dtype=np.int64))
@@ -203,7 +263,9 @@ def _harmless(rules: Rules, lifts: MergedSets) -> NDArray[np.bool_]:
     return harmless
 
 
-def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+def subset_response(
+    rules: Rules, search: Search, options: HeuristicOptions = STANDARD
+) -> Design:
     """Respond at random within the sets of subset merging; verified, and never worse than these.
 
     Within each set the problem of the optimal channel is solved, and the sets' channels are put together. The printed
@@ -219,38 +281,51 @@ def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> 
             "these, too, so that sets cannot be looked at one by one; use another mechanism"
         )
     rules = replace(rules, by_symbol=True)
-    groups, merged = merging(RESPONSE, rules, search, options, share=MERGING_SHARE)
-    if not merged.verified or all(len(group) == 1 for group in groups.groups):
+    partition, merged = merging(RESPONSE, rules, search, options, share=MERGING_SHARE)
+    groups = partition.groups
+    if not merged.verified or all(len(group) == 1 for group in groups):
         return merged
 
     def show(done: int) -> None:
         if search.progress is not None:
-            total = len(groups.groups)
+            total = len(groups)
             search.progress(Step(f"{done} of {total} sets", done=done, total=total))
 
     end = search.end(started)
     for margin in rules.margins:
         solve = rules.solver(margin, search, end)
         try:
-            rounded = rules.rounded(
-                *respond(solve, rules.joint.p_x, groups.groups, end, show)[:2]
-            )
+            weights, points, _ = respond(solve, rules.joint.p_x, groups, end, show)
+            rounded = rules.rounded(weights, points)
         except RoundingFailure:
             continue
-        repair = {"repaired": merged.repaired, "borrowed": merged.borrowed}
-        made = finish(rounded, rules.joint, RESPONSE, "subsets", started, **repair)
-        if made.nmi >= merged.nmi:
-            return marked(made, satisfied=True) if options.as_published else made
-        break  # rounding may cost 1e-7 of H(X), more than the sets gained
+        design = finish(
+            rounded,
+            rules.joint,
+            RESPONSE,
+            "subsets",
+            started,
+            repaired=merged.repaired,
+            borrowed=merged.borrowed,
+        )
+        if design.nmi < merged.nmi:
+            break  # rounding may cost 1e-7 of H(X), more than the sets gained
+        if options.as_published:
+            design = marked(design, satisfied=True)
+        return design
     return replace(merged, seconds=time.perf_counter() - started)
 
 
-def subset_merging(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+def subset_merging(
+    rules: Rules, search: Search, options: HeuristicOptions = STANDARD
+) -> Design:
     """Algorithm 1, repaired."""
     return merging(SUBSETS, rules, search, options)[1]
 
 
-def complete_merging(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+def complete_merging(
+    rules: Rules, search: Search, options: HeuristicOptions = STANDARD
+) -> Design:
     """All risky symbols as one, randomised alike, repaired."""
     return merging(COMPLETE, rules, search, options)[1]
 

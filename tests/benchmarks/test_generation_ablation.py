@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms import design, rules
+from mechdesign.mechanisms import rules
+from mechdesign.mechanisms.designing import design
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, generation, lower_envelope

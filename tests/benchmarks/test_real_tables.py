@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms import design
 from mechdesign.mechanisms.classes import classes
+from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint

@@ -7,7 +7,7 @@ import pytest
 
 from mechdesign.formats import _rowhash
 from mechdesign.formats.arrow_arrays import arrow_offsets, arrow_texts
-from mechdesign.mechanisms import design
+from mechdesign.mechanisms.designing import design
 from mechdesign.notions import ALIP
 from mechdesign.release.draws import Identifiers, Key, RowNumbers
 from mechdesign.release.sampling import Sampler

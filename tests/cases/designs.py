@@ -8,8 +8,10 @@ from functools import partial
 import numpy as np
 
 from mechdesign.channel.channel import DENOMINATOR
-from mechdesign.mechanisms import design
+from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.watchdog import HeuristicOptions, heuristic
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift, Notion
 from mechdesign.tables.joint import Joint
 from tests.oracles import lifts as exact_oracle
@@ -19,6 +21,16 @@ METHODS = ("auto", "vertices", "columns")
 
 subset_merging = partial(design, mechanism="subset-merging")
 complete_merging = partial(design, mechanism="complete-merging")
+
+
+def as_published(joint: Joint, notion: Notion, mechanism: str) -> Design:
+    """A heuristic without its repair."""
+    return heuristic(joint, notion, mechanism, HeuristicOptions(as_published=True))
+
+
+def merged_by_risk(joint: Joint, notion: Notion, mechanism: str, risk: Risk) -> Design:
+    """A heuristic that orders sets by a risk of its own."""
+    return heuristic(joint, notion, mechanism, HeuristicOptions(risk=risk))
 
 
 def uniform_table(n: int, m: int = 5, seed: int = 0) -> Joint:

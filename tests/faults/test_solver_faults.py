@@ -18,7 +18,8 @@ from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms import design, rules
+from mechdesign.mechanisms import rules
+from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP, LDP, LIP, MinLift
 from mechdesign.tables.joint import Joint

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms import design
+from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import ALIP, to_record
 from tests.cases.designs import (

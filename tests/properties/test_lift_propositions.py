@@ -25,7 +25,7 @@ from mechdesign.mechanisms.rounding import partition_channel
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.joint import Joint
-from tests.cases.designs import complete_merging
+from tests.cases.designs import as_published, complete_merging
 from tests.oracles import measures as m
 
 ROUNDING = 1.0 + 1e-9
@@ -200,8 +200,8 @@ def test_proposition_2_before_repair_ldp_keeps_at_least_what_alip_keeps(
 ):
     """X_H of eps-LDP is within that of every ALIP(lam eps, (1 - lam) eps); equality happens; repair can reverse it."""
     joint = Joint.from_counts(np.random.default_rng(seed).integers(1, 60, (4, 8)))
-    ldp = complete_merging(joint, LDP(epsilon), as_published=True)
-    alip = complete_merging(joint, ALIP.from_epsilon(epsilon, lam), as_published=True)
+    ldp = as_published(joint, LDP(epsilon), "complete-merging")
+    alip = as_published(joint, ALIP.from_epsilon(epsilon, lam), "complete-merging")
     assert ldp.nmi >= alip.nmi - 1e-12
 
 

@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from mechdesign.mechanisms import MECHANISMS
+from mechdesign.mechanisms.request import MECHANISMS
 
 MICRO = ("records.csv", "--sensitive", "group", "--useful", "job")
 WIDE = ("counts.csv", "--contingency")
@@ -178,18 +178,18 @@ def test_an_optimum_that_misses_its_gap_is_noted(folder, run):
 
 def test_ctrl_c_keeps_the_rows_so_far(folder, run, monkeypatch):
     from mechdesign.comparison import run as comparison
-    from mechdesign.comparison import run as comparison_tasks
-    from mechdesign.mechanisms import design
+    from mechdesign.comparison import settings as comparison_settings
+    from mechdesign.mechanisms.designing import design_requested
 
     calls = []
 
-    def stops(*arguments, **options):
+    def stops(request):
         calls.append(1)
         if len(calls) > comparison.CHUNK:
             raise KeyboardInterrupt
-        return design(*arguments, **options)
+        return design_requested(request)
 
-    monkeypatch.setattr(comparison_tasks, "design", stops)
+    monkeypatch.setattr(comparison_settings, "design_requested", stops)
     done = run(
         "compare",
         *WIDE,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.cli.design import DesignOptions, OutputOptions, StudyOptions
+from mechdesign.cli.design import DesignOptions, OutputOptions
 from mechdesign.cli.line import command_line, recorded_line
 from mechdesign.cli.options import BudgetOptions, InputTable
 
@@ -28,16 +28,18 @@ def lines(folder, name):
     COLUMN,
     st.booleans(),
     st.sampled_from(["refuse", "drop"]),
-    st.integers(0, 9),
+    st.sampled_from([None, "3", "0.5"]),
 )
 def test_a_line_holds_what_differs_from_its_default_and_nothing_else(
-    useful, weight, wide, missing, seed
+    useful, weight, wide, missing, seconds
 ):
     """Whatever was typed: shlex.split(command_line(options)) lists each option once, with its value."""
     table = InputTable(
         table="a b.csv", useful=useful, weight=weight, contingency=wide, missing=missing
     )
-    words = shlex.split(command_line("design", table, DesignOptions(seed=seed)))
+    words = shlex.split(
+        command_line("design", table, DesignOptions(time_limit=seconds))
+    )
     expected = [
         "mechdesign",
         "design",
@@ -50,7 +52,7 @@ def test_a_line_holds_what_differs_from_its_default_and_nothing_else(
     expected += ["--contingency"] * wide + ["--missing", missing] * (
         missing != "refuse"
     )
-    assert words == expected + ["--seed", str(seed)] * (seed != 0)
+    assert words == expected + ["--time-limit", seconds] * (seconds is not None)
 
 
 def test_a_public_line_names_no_file_of_its_maker():
@@ -67,10 +69,7 @@ def test_a_public_line_names_no_file_of_its_maker():
 
 
 def test_groups_of_defaults_make_no_words():
-    assert (
-        command_line("x", BudgetOptions(), DesignOptions(), StudyOptions())
-        == "mechdesign x"
-    )
+    assert command_line("x", BudgetOptions(), DesignOptions()) == "mechdesign x"
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_notices_of_a_given_table_are_said_by_audit_and_measure(folder, run, cha
         (("desing",), 2, "usage_error", "desing"),
         (("--frobnicate",), 2, "usage_error", "--frobnicate"),
         (("design",), 2, "usage_error", "TABLE"),
-        (("design", "records.csv", "--seed", "x"), 2, "usage_error", "--seed"),
+        (("design", "records.csv", "--sneed", "x"), 2, "usage_error", "--sneed"),
         (("design", "records.csv", "--output"), 2, "usage_error", "--output"),
         (("nonstochastic", "measure", "a", "b"), 2, "usage_error", "b"),
         (
@@ -254,7 +254,7 @@ def test_every_kind_of_failure_has_an_event(
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("mechdesign.mechanisms.design", fail)
+    monkeypatch.setattr("mechdesign.mechanisms.design_requested", fail)
     result = run(*DESIGN, "--log-json", *(["--debug"] if debug else []))
     assert (result.code, result.out) == (code, "")
     (record,) = log_of(result.err)
@@ -281,7 +281,7 @@ def test_what_libraries_say_is_an_event_too(folder, run, monkeypatch):
         logging.getLogger("library").info("nobody asked")
         raise SolverFailure("seen")
 
-    monkeypatch.setattr("mechdesign.mechanisms.design", talkative)
+    monkeypatch.setattr("mechdesign.mechanisms.design_requested", talkative)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         logged, plain, quiet = (

@@ -83,7 +83,7 @@ def raising(error):
 def test_errors_become_one_line_and_an_exit_code(
     folder, run, monkeypatch, error, code, words
 ):
-    monkeypatch.setattr("mechdesign.mechanisms.design", raising(error))
+    monkeypatch.setattr("mechdesign.mechanisms.design_requested", raising(error))
     result = run("design", "records.csv", *MICRO, "--output", "c.json")
     assert result.code == code
     assert result.out == ""
@@ -105,7 +105,7 @@ def test_errors_become_one_line_and_an_exit_code(
 def test_debug_shows_the_traceback_and_keeps_the_exit_code(
     folder, run, monkeypatch, error, code
 ):
-    monkeypatch.setattr("mechdesign.mechanisms.design", raising(error))
+    monkeypatch.setattr("mechdesign.mechanisms.design_requested", raising(error))
     result = run("design", "records.csv", *MICRO, "--debug")
     assert result.code == code
     assert result.err.startswith("Traceback")
@@ -117,15 +117,15 @@ def test_a_fallback_is_said_on_standard_error(folder, run, monkeypatch):
 
     from tests.cases.designs import subset_merging
 
-    def fallback(joint, notion, **_):
-        design = subset_merging(joint, notion)
+    def fallback(request):
+        design = subset_merging(request.joint, request.notion)
         return dataclasses.replace(
             design,
             fallback_from="optimal",
             messages=("the time limit ended the search",),
         )
 
-    monkeypatch.setattr("mechdesign.mechanisms.design", fallback)
+    monkeypatch.setattr("mechdesign.mechanisms.design_requested", fallback)
     result = run("design", "records.csv", *MICRO, "--json")
     assert result.code == 0
     assert result.record["fallback_from"] == "optimal"
@@ -133,24 +133,18 @@ def test_a_fallback_is_said_on_standard_error(folder, run, monkeypatch):
 
 
 def test_options_reach_the_design(folder, run, monkeypatch):
-    seen = {}
+    requests = []
 
-    def spy(joint, notion, **options):
-        seen.update(options)
+    def spy(request):
+        requests.append(request)
         raise SolverFailure("seen")
 
-    monkeypatch.setattr("mechdesign.mechanisms.design", spy)
-    run("design", "records.csv", *MICRO, "--mechanism", "m", "--method", "columns", "--gap", "0", "--time-limit", "2.5",
-        "--no-fallback", "--seed", "9")  # fmt: skip
-    expected = {
-        "mechanism": "m",
-        "method": "columns",
-        "gap": 0.0,
-        "time_limit": 2.5,
-        "seed": 9,
-        "fallback": False,
-    }
-    assert {name: seen[name] for name in expected} == expected
+    monkeypatch.setattr("mechdesign.mechanisms.design_requested", spy)
+    run("design", "records.csv", *MICRO, "--mechanism", "subset-merging", "--method", "columns", "--gap", "0",
+        "--time-limit", "2.5", "--no-fallback")  # fmt: skip
+    (request,) = requests
+    assert (request.mechanism, request.method) == ("subset-merging", "columns")
+    assert (request.gap, request.time_limit, request.fallback) == (0.0, 2.5, False)
 
 
 def test_python_m_and_a_closed_pipe():

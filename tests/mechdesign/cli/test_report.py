@@ -190,8 +190,6 @@ def test_the_command_that_is_shown_makes_the_channel_again(folder, run):
         *typed,
         "--mechanism",
         "subset-merging",
-        "--risk",
-        "log-ratio",
         "--output",
         "c.json",
         "--report",
@@ -200,7 +198,7 @@ def test_the_command_that_is_shown_makes_the_channel_again(folder, run):
     line = commands(folder, "r.json")[0]
     assert line == (
         "mechdesign design counts.csv --useful 'my job' --contingency --notion ldp --epsilon 0.7 --mechanism "
-        "subset-merging --risk log-ratio --output c.json"
+        "subset-merging --output c.json"
     )
     first = json.loads((folder / "c.json").read_text())
     (folder / "c.json").unlink()
@@ -349,17 +347,6 @@ def test_refusals_before_any_work(folder, run, channel, monkeypatch):
     refused(
         run, 2, "no report is asked for: give --report FILE", "report", "channel.json"
     )
-    words = "--as-published is for study: nothing is promised that a report could state"
-    published = (
-        "design",
-        "records.csv",
-        *MICRO,
-        "--mechanism",
-        "subset-merging",
-        "--as-published",
-    )
-    refused(run, 2, words, *published, "--report", "r.md")
-    refused(run, 2, words, *published, "--public-report", "r.md")
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     words = "an HTML report needs matplotlib, which is not installed: pip install 'mechdesign[report]'"
     refused(run, 2, words, "report", "channel.json", "--report", "r.html")

@@ -18,11 +18,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison import run as comparison_tasks
+from mechdesign.comparison import settings as comparison_settings
 from mechdesign.comparison.rows import COLUMNS, read_rows, with_bounds
 from mechdesign.comparison.run import Comparison, compare
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms import MECHANISMS
+from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.request import MECHANISMS
 
 EPSILONS = (0.5, 1.0, 2.0)
 MERGING = ("subset-merging", "complete-merging")
@@ -153,11 +154,11 @@ def test_neighbouring_budgets_start_from_each_other(monkeypatch):
     joint = md.Joint.from_probabilities(p / p.sum())
     starts = []
 
-    def spy(joint, notion, **options):
-        starts.append(options["start"])
-        return md.design(joint, notion, **options)
+    def spy(request):
+        starts.append(request.start)
+        return design_requested(request)
 
-    monkeypatch.setattr(comparison_tasks, "design", spy)
+    monkeypatch.setattr(comparison_settings, "design_requested", spy)
     epsilons = [2.0 + k / 8 for k in range(9)]
     rows = compare(
         joint, epsilons=epsilons, mechanisms=["optimal"], method="columns"
@@ -250,14 +251,14 @@ def test_what_is_not_begun_is_cancelled_unless_its_executor_ends_it(small, error
 def test_an_interrupted_search_is_no_row(small, monkeypatch):
     """The solver answers Ctrl-C with its best channel so far; a comparison stops instead."""
 
-    def stopped(*arguments, **options):
-        made = md.design(*arguments, **options)
+    def stopped(request):
+        made = design_requested(request)
         return replace(
             made,
             certificate=replace(made.certificate, details={"status": "interrupted"}),
         )
 
-    monkeypatch.setattr(comparison_tasks, "design", stopped)
+    monkeypatch.setattr(comparison_settings, "design_requested", stopped)
     with pytest.raises(KeyboardInterrupt):
         compare(small, epsilons=[1.0])
 

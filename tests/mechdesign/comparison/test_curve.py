@@ -208,13 +208,3 @@ def test_infinite_losses_are_mentioned():
     found, _ = through(md.MaxLift(5.0), joint=Joint.from_counts([[5, 0, 3], [0, 5, 3]]))
     assert any(math.isinf(row.min_log_lift) for row in found.rows)
     assert "Where a lift is 0 the loss of belief is infinite" in found.remarks[-1]
-
-
-def test_a_heuristic_s_line_says_which_options_it_has():
-    drawn, _ = through(md.LIP(0.5), "subset-merging")
-    assert any(
-        "drawn with its default options (--risk, --randomisation)" in text
-        for text in drawn.remarks
-    )
-    optimal, _ = through(md.LIP(0.5))
-    assert not any("default options" in text for text in optimal.remarks)

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison import run as comparison_tasks
+from mechdesign.comparison import settings as comparison_settings
 from mechdesign.comparison.rows import read_rows
 from mechdesign.comparison.run import compare
 from mechdesign.core.errors import InputError
+from mechdesign.mechanisms.designing import design_requested
 
 MERGING = ("subset-merging", "complete-merging")
 
@@ -37,11 +38,11 @@ def saved(small, tmp_path):
 def count_designs(monkeypatch):
     calls = []
 
-    def counted(joint, notion, **options):
-        calls.append((options["mechanism"], notion))
-        return md.design(joint, notion, **options)
+    def counted(request):
+        calls.append((request.mechanism, request.notion))
+        return design_requested(request)
 
-    monkeypatch.setattr(comparison_tasks, "design", counted)
+    monkeypatch.setattr(comparison_settings, "design_requested", counted)
     return calls
 
 
@@ -77,13 +78,13 @@ def test_a_run_that_died_goes_on_where_it_was(small, tmp_path, monkeypatch):
     epsilons = [k / 4 for k in range(1, 17)]
     whole = compare(small, epsilons=epsilons, mechanisms=["subset-merging"])
 
-    def dies(joint, notion, **options):
-        if notion == md.ALIP.from_epsilon(3.0):
+    def dies(request):
+        if request.notion == md.ALIP.from_epsilon(3.0):
             raise KeyboardInterrupt
-        return md.design(joint, notion, **options)
+        return design_requested(request)
 
     with monkeypatch.context() as patched:
-        patched.setattr(comparison_tasks, "design", dies)
+        patched.setattr(comparison_settings, "design_requested", dies)
         with pytest.raises(KeyboardInterrupt):
             compare(
                 small, epsilons=epsilons, mechanisms=["subset-merging"], output=path

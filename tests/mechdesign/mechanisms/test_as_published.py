@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from mechdesign.auditing.verdict import audit
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import design
+from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.watchdog import RESPONSE as NAME
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.joint import Joint
+from tests.cases.designs import as_published
 
 HEURISTICS = (NAME, "subset-merging", "complete-merging")
 
@@ -27,7 +26,7 @@ def failing_table():
 @pytest.mark.parametrize("mechanism", HEURISTICS)
 def test_where_merging_fails_the_channel_violates_and_says_so(mechanism):
     joint = failing_table()
-    found = design(joint, LDP(1.0), mechanism=mechanism, as_published=True)
+    found = as_published(joint, LDP(1.0), mechanism)
     assert not audit(found.channel, joint, LDP(1.0)).satisfied
     assert (found.verified, found.as_published, found.repaired, found.borrowed) == (
         False,
@@ -49,9 +48,7 @@ def test_where_merging_fails_the_channel_violates_and_says_so(mechanism):
 def test_it_cannot_be_saved_even_where_it_satisfies(
     adult, tmp_path, mechanism, epsilon
 ):
-    found = design(
-        adult, ALIP.from_epsilon(epsilon, 0.65), mechanism=mechanism, as_published=True
-    )
+    found = as_published(adult, ALIP.from_epsilon(epsilon, 0.65), mechanism)
     assert found.verified == audit(found.channel, adult, found.notion).satisfied
     with pytest.raises(
         InputError,
@@ -66,7 +63,7 @@ def test_where_nothing_fails_it_is_the_same_channel(adult, mechanism):
     notion = ALIP.from_epsilon(1.0)
     one, other = (
         design(adult, notion, mechanism=mechanism),
-        design(adult, notion, mechanism=mechanism, as_published=True),
+        as_published(adult, notion, mechanism),
     )
     assert not one.repaired
     assert other.verified
@@ -81,12 +78,7 @@ def test_how_often_merging_fails_on_random_tables():
         p = rng.random((5, 17))
         joint = Joint.from_probabilities(p / p.sum())
         for epsilon in failures:
-            found = design(
-                joint,
-                ALIP.from_epsilon(epsilon),
-                mechanism="complete-merging",
-                as_published=True,
-            )
+            found = as_published(joint, ALIP.from_epsilon(epsilon), "complete-merging")
             failures[epsilon] += not found.verified
     # 0, 17 and 81 of 200 in the rebuild; three standard errors either way.
     assert failures[2.0] == 0
@@ -98,29 +90,4 @@ def test_the_optimum_has_no_published_variant(adult):
     with pytest.raises(
         InputError, match="as_published belongs to the heuristics, not to optimal"
     ):
-        design(adult, LDP(1.0), as_published=True)
-
-
-def test_the_command_line_marks_it_and_exits_1(tmp_path, capsys):
-    from mechdesign.cli import main
-
-    table = tmp_path / "t.csv"
-    table.write_text("s,a,b,c,d\n0,90,80,300,50\n1,10,120,300,50\n", encoding="utf-8")
-    base = ["design", str(table), "--contingency", "--notion", "ldp", "--epsilon", "1"]
-    assert (
-        main([*base, "--mechanism", "subset-merging", "--as-published", "--json"]) == 1
-    )
-    captured = capsys.readouterr()
-    record = json.loads(captured.out)
-    assert (record["verified"], record["as_published"], record["output"]) == (
-        False,
-        True,
-        None,
-    )
-    assert "VIOLATES" in captured.err
-    assert main([*base, "--mechanism", "subset-merging", "--as-published"]) == 1
-    text = capsys.readouterr().out
-    assert "VIOLATED" in text
-    assert "Verified" not in text
-    assert "Nothing was written" in text
-    assert main([*base, "--mechanism", "subset-merging", "--json"]) == 0
+        as_published(adult, LDP(1.0), "optimal")

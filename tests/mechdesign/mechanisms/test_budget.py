@@ -134,7 +134,9 @@ def test_keep_finds_the_smallest_budget_of_four_digits(notion, share):
 
 
 def test_keeping_says_what_is_proven():
-    kept = keeping(JOINT, md.ALIP.from_epsilon, 0.75)
+    kept = keeping(
+        md.DesignRequest(JOINT, md.ALIP.from_epsilon(1.0)), md.ALIP.from_epsilon, 0.75
+    )
     details = kept.certificate.details
     below = epsilon_of(step_of(details["kept_at"]) - 1)
     assert details["kept_less_at"] == below
@@ -144,7 +146,9 @@ def test_keeping_says_what_is_proven():
 
 def test_a_column_that_tells_nothing_is_kept_at_the_smallest_budget():
     joint = md.Joint.from_counts([[1, 2], [2, 4]])
-    kept = keeping(joint, md.ALIP.from_epsilon, 0.9)
+    kept = keeping(
+        md.DesignRequest(joint, md.ALIP.from_epsilon(1.0)), md.ALIP.from_epsilon, 0.9
+    )
     assert kept.certificate.details["kept_at"] == epsilon_of(0)
     assert "kept_less_at" not in kept.certificate.details
     assert "none is tried below" in kept.messages[-1]

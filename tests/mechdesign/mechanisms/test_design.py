@@ -16,7 +16,8 @@ import pytest
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import MECHANISMS, design
+from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.notions import ALIP, LDP, LIP
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import is_private, uniform_table
@@ -116,7 +117,7 @@ def test_a_design_carries_what_was_asked_for_and_found(adult, method, tmp_path):
 def test_the_same_call_gives_the_same_integers(method):
     joint = uniform_table(20)
     notion = ALIP.from_epsilon(0.7, 0.65)
-    one, other = (design(joint, notion, method=method, seed=s) for s in (0, 1))
+    one, other = (design(joint, notion, method=method) for _ in range(2))
     assert one.channel.rows == other.channel.rows
     assert one.channel.outputs == other.channel.outputs
     assert one.certificate.upper_bound_nmi == other.certificate.upper_bound_nmi

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms import design, rules
-from mechdesign.mechanisms.result import Search
+from mechdesign.mechanisms import rules
+from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.rounding import RoundingFailure
+from mechdesign.mechanisms.search import Search
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, TooManyVertices

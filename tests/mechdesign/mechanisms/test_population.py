@@ -19,8 +19,8 @@ from mechdesign.mechanisms.population import (
     records_needed,
     uncertain_set,
 )
-from mechdesign.mechanisms.result import Search
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.confidence import confidence_set, set_of_record
 
@@ -297,12 +297,6 @@ def test_a_solver_that_looks_at_the_table_alone_is_not_believed(
             LDP(1.0),
             {"confidence": 0.95, "mechanism": "subset-response", "unseen": 2},
             "subset-response with symbols of no record is not built",
-        ),
-        (
-            JOINT,
-            LDP(1.0),
-            {"confidence": 0.95, "risk": "sum", "mechanism": "subset-merging"},
-            "do not go with",
         ),
         (
             JOINT,

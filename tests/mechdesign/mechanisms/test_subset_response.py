@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms import design, rules
+from mechdesign.mechanisms import rules
+from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.watchdog import RESPONSE as NAME
 from mechdesign.notions import (
@@ -26,7 +27,7 @@ from mechdesign.notions import (
 )
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, OutsidePolytope, TooManyVertices
-from tests.cases.designs import is_private, uniform_table
+from tests.cases.designs import is_private, merged_by_risk, uniform_table
 from tests.mechdesign.mechanisms.test_watchdog import joints
 from tests.oracles import means as mean_oracle
 
@@ -220,16 +221,14 @@ def test_a_response_that_cannot_be_rounded_gives_way_to_subset_merging(
 
 
 def test_the_printed_risk_can_be_asked_for(adult):
-    printed = design(adult, ALIP.from_epsilon(1.0), mechanism=NAME, risk="sum")
-    merged = design(
-        adult, ALIP.from_epsilon(1.0), mechanism="subset-merging", risk="sum"
-    )
+    printed = merged_by_risk(adult, ALIP.from_epsilon(1.0), NAME, "sum")
+    merged = merged_by_risk(adult, ALIP.from_epsilon(1.0), "subset-merging", "sum")
     assert merged.nmi == pytest.approx(0.2868, abs=1e-4)
     assert printed.nmi > merged.nmi
     with pytest.raises(
         InputError, match="risk belongs to subset-merging and subset-response"
     ):
-        design(adult, LDP(1.0), mechanism="complete-merging", risk="sum")
+        merged_by_risk(adult, LDP(1.0), "complete-merging", "sum")
 
 
 @settings(max_examples=80)

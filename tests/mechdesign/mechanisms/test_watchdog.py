@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import watchdog
 from mechdesign.mechanisms.partitions import Merging
-from mechdesign.mechanisms.result import Search
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
-from tests.cases.designs import complete_merging, subset_merging
+from tests.cases.designs import complete_merging, merged_by_risk, subset_merging
 
 NOTIONS = {
     "alip": lambda e: ALIP.from_epsilon(e),
@@ -133,9 +133,9 @@ def test_published_figures_on_adult(adult, mechanism, epsilon, nmi):
 
 def test_the_printed_risk_of_algorithm_1_merges_everything_risky_on_adult(adult):
     """Lambda + Psi, as the paper prints it, gives 0.2868 where its Figure 7a shows 0.73."""
-    printed = subset_merging(adult, ALIP.from_epsilon(1.0), risk="sum")
+    printed = merged_by_risk(adult, ALIP.from_epsilon(1.0), "subset-merging", "sum")
     assert printed.nmi == pytest.approx(0.2868, abs=5e-5)
-    ratio = subset_merging(adult, ALIP.from_epsilon(1.0), risk="log-ratio")
+    ratio = merged_by_risk(adult, ALIP.from_epsilon(1.0), "subset-merging", "log-ratio")
     assert ratio.nmi == pytest.approx(0.7344, abs=5e-5)
 
 
@@ -143,7 +143,7 @@ def test_an_unknown_risk_is_refused(adult):
     with pytest.raises(
         InputError, match=r"risk \('psi'\) must be one of auto, log-max, log-ratio, sum"
     ):
-        subset_merging(adult, LDP(1.0), risk="psi")
+        merged_by_risk(adult, LDP(1.0), "subset-merging", "psi")
 
 
 def test_a_design_says_what_it_is(adult):

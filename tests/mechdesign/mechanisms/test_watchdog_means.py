@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mechdesign.mechanisms.partitions import merged_sets
 from mechdesign.notions import ALIP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
-from tests.cases.designs import complete_merging, subset_merging
+from tests.cases.designs import complete_merging, merged_by_risk, subset_merging
 from tests.mechdesign.mechanisms.test_watchdog import joints
 from tests.oracles import means as mean_oracle
 
@@ -50,7 +50,7 @@ def test_every_risk_splits_the_merged_set(adult, name, risk):
     """With inverse measures in the place of Psi even the printed sum works: it grows with the risk."""
     notion = NOTIONS[name](0.3, 0.5)
     fine, coarse = (
-        subset_merging(adult, notion, risk=risk),
+        merged_by_risk(adult, notion, "subset-merging", risk),
         complete_merging(adult, notion),
     )
     assert fine.nmi > coarse.nmi + 0.05

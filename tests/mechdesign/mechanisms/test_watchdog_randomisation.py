@@ -9,11 +9,21 @@ from hypothesis import strategies as st
 
 from mechdesign.channel.channel import DENOMINATOR
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import design
-from mechdesign.mechanisms.watchdog import shares_of
+from mechdesign.mechanisms.watchdog import (
+    COMPLETE,
+    SUBSETS,
+    HeuristicOptions,
+    heuristic,
+    shares_of,
+)
 from mechdesign.notions import ALIP, LDP, L1Lift
 from tests.cases.designs import complete_merging
 from tests.mechdesign.mechanisms.test_watchdog import joints, violations
+
+
+def randomised(joint, notion, randomisation):
+    options = HeuristicOptions(randomisation=randomisation)
+    return heuristic(joint, notion, COMPLETE, options)
 
 
 @given(joints(), st.floats(0.1, 6.0))
@@ -21,7 +31,7 @@ def test_a_uniform_response_keeps_and_leaks_what_complete_merging_does(joint, ep
     """The lifts of every output are those of the merged set, so utility and achieved budgets are the same."""
     notion = LDP(epsilon)
     merged = complete_merging(joint, notion)
-    uniform = complete_merging(joint, notion, randomisation="uniform")
+    uniform = randomised(joint, notion, "uniform")
     assert violations(uniform.channel, joint, notion.limits) == []
     assert uniform.achieved == merged.achieved
     assert uniform.nmi == pytest.approx(merged.nmi, abs=1e-12)
@@ -37,7 +47,7 @@ def test_a_given_response_is_what_every_risky_symbol_draws_from(adult):
         if (risky.channel.matrix == row).all(axis=1).sum() > 1
     ]
     r = np.arange(1, len(members) + 1) / sum(range(1, len(members) + 1))
-    given_r = complete_merging(adult, notion, randomisation=r.tolist())
+    given_r = randomised(adult, notion, r.tolist())
     matrix = given_r.channel.matrix
     assert len(given_r.channel.outputs) == 15 - len(members) + len(members)
     drawn = matrix[members[0]]
@@ -52,14 +62,14 @@ def test_zeros_in_r_are_no_outputs_and_one_certain_output_is_complete_merging(ad
     certain = [0.0] * 12
     certain[3] = 1.0
     assert (
-        complete_merging(adult, notion, randomisation=certain).channel.rows
+        randomised(adult, notion, certain).channel.rows
         == complete_merging(adult, notion).channel.rows
     )
 
 
 def test_it_works_for_averages_too(adult):
     merged = complete_merging(adult, L1Lift(0.3, 0.3))
-    uniform = complete_merging(adult, L1Lift(0.3, 0.3), randomisation="uniform")
+    uniform = randomised(adult, L1Lift(0.3, 0.3), "uniform")
     assert uniform.used == merged.used
     assert uniform.outputs > merged.outputs
 
@@ -76,15 +86,15 @@ def test_it_works_for_averages_too(adult):
 )
 def test_bad_responses_are_refused(adult, randomisation, message):
     with pytest.raises(InputError, match=message):
-        complete_merging(adult, ALIP.from_epsilon(1.0), randomisation=randomisation)
+        randomised(adult, ALIP.from_epsilon(1.0), randomisation)
 
 
 def test_a_response_belongs_to_complete_merging(adult):
     with pytest.raises(
         InputError, match=r"R\(y\) belongs to complete-merging, not to subset-merging"
     ):
-        design(
-            adult, ALIP(1.0, 1.0), mechanism="subset-merging", randomisation="uniform"
+        heuristic(
+            adult, ALIP(1.0, 1.0), SUBSETS, HeuristicOptions(randomisation="uniform")
         )
 
 

@@ -1,0 +1,171 @@
+"""From a request to a verified design: bins, rules, mechanism, fallback, and what other releases or the population ask.
+
+`design` is the one entry. What it decides is in this order: the table (bins, several secrets, released columns), the
+rules of the promise (`rules`, `population`), the mechanism or the objective, and what has to be added to the result.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ParamSpec
+
+from mechdesign.auditing.population import NOT_STACKED, lift_limits
+from mechdesign.auditing.verdict import is_stacked
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.mechanisms.after import check_room, spending
+from mechdesign.mechanisms.binning import binned_for, refuse_identifier
+from mechdesign.mechanisms.least_cost import least_cost
+from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
+from mechdesign.mechanisms.population import PopulationRules, confident
+from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms.request import DesignRequest
+from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.rules import Rules, table_rules
+from mechdesign.mechanisms.watchdog import HEURISTICS, STANDARD, subset_merging
+from mechdesign.notions import Notion
+from mechdesign.tables.confidence import confidence_set
+from mechdesign.tables.joint import Joint
+
+Arguments = ParamSpec("Arguments")
+
+
+def design_requested(request: DesignRequest) -> Design:
+    """Compute the channel that a request asks for, proven private in exact arithmetic.
+
+    Raises
+    ------
+    InputError
+        If an option does not fit the table.
+    NotPrivate
+        If the releases `after` which this one is made break the promise already, or leave nothing to spend.
+    SolverFailure
+        If no channel was verified and no fallback is allowed.
+    """
+    started = time.perf_counter()
+    if request.bins is not None:
+        return _in_bins(request, started)
+    if not request.allow_identifier:
+        refuse_identifier(request.joint)
+    whole = request.joint
+    if request.protect_each:
+        whole = whole.protecting_each()
+    notion = request.notion
+    if request.budgets:
+        notion = notion.with_budgets(request.budgets)
+    joint = whole
+    if request.release is not None:
+        joint = whole.releasing(request.release)
+    if request.confidence is not None:
+        population = _population_rules(request, whole, joint, notion)
+        return confident(_by_rules(population, request, started), population, started)
+    rules = table_rules(joint, notion, whole=whole, after=request.after)
+    if not request.after:
+        return _by_rules(rules, request, started)
+    check_room(rules, request.after)
+    result = _by_rules(rules, request, started)
+    return spending(result, rules, whole, request.after, request.time_limit)
+
+
+def _with_fields_as_keywords(
+    request: Callable[Arguments, DesignRequest],
+) -> Callable[Arguments, Design]:
+    """`design`, whose parameters are the fields of `DesignRequest`: for type checkers, editors and `help`."""
+
+    def design(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Design:
+        return design_requested(request(*args, **kwargs))
+
+    vars(design)["__signature__"] = inspect.signature(DesignRequest)
+    _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
+    design.__doc__ = (
+        "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"
+        f"    The parameters are the fields of `DesignRequest`.\n\n{parameters}"
+    )
+    return design
+
+
+design = _with_fields_as_keywords(DesignRequest)
+
+
+def _in_bins(request: DesignRequest, started: float) -> Design:
+    """The design of the table in bins, whose number may have to be searched for."""
+    binned, messages = binned_for(request, design_requested)
+    time_limit = request.time_limit
+    if time_limit is not None:
+        # Half of the time is for the channel itself, whatever the search for bins has taken.
+        remaining = request.search.end(started) - time.perf_counter()
+        time_limit = max(time_limit / 2, remaining)
+    result = design_requested(
+        replace(request, joint=binned, bins=None, time_limit=time_limit)
+    )
+    return replace(
+        result,
+        messages=(*messages, *result.messages),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _population_rules(
+    request: DesignRequest, whole: Joint, joint: Joint, notion: Notion
+) -> PopulationRules:
+    if is_stacked(whole, notion, request.after):
+        raise InputError(NOT_STACKED)
+    assert request.confidence is not None
+    populations = confidence_set(
+        joint,
+        request.confidence,
+        shares=request.known_shares,
+        estimate_shares=lift_limits(notion).need_shares,
+        unseen=request.unseen,
+    )
+    return PopulationRules(joint, notion, chosen=populations)
+
+
+def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
+    """Run the objective or the mechanism of a request."""
+    if not request.has_free_outputs:
+        return least_cost(rules, request.least_cost, request.search)
+    if request.mechanism in HEURISTICS:
+        return HEURISTICS[request.mechanism](rules, request.search, STANDARD)
+    check_polytope(rules.notion)
+    if request.fallback:
+        return _optimal_or_merging(rules, request, started)
+    return optimal(rules, request.search)
+
+
+def _optimal_or_merging(rules: Rules, request: DesignRequest, started: float) -> Design:
+    """The optimum; subset merging where the search failed, or ended early with a channel that keeps less."""
+    search = request.search
+    try:
+        best = optimal(rules, search)
+    except SolverFailure as error:
+        merged = subset_merging(rules, replace(search, time_limit=None))
+        message = f"the optimum failed ({error}); this is {merged.mechanism}, verified"
+        if isinstance(error, NotRounded):
+            # The bound of the float optimum holds although no channel came of it.
+            proof = proven(error.envelope, merged.entropy, merged.nmi)
+            merged = replace(merged, certificate=proof)
+        return _fallen_back(merged, message, started)
+    gap = best.certificate.gap_nmi
+    if gap is None or gap <= search.gap:
+        return best
+    remaining = None
+    if search.time_limit is not None:
+        remaining = max(0.0, search.end(started) - time.perf_counter())
+    merged = subset_merging(rules, replace(search, time_limit=remaining))
+    if merged.nmi <= best.nmi:
+        return best
+    merged = replace(merged, certificate=best.certificate.at(merged.nmi))
+    message = f"the search ended below {merged.mechanism}, which is emitted, verified"
+    return _fallen_back(merged, message, started)
+
+
+def _fallen_back(merged: Design, message: str, started: float) -> Design:
+    return replace(
+        merged,
+        fallback_from=OPTIMAL,
+        messages=(*merged.messages, message),
+        seconds=time.perf_counter() - started,
+    )

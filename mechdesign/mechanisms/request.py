@@ -1,0 +1,229 @@
+"""What is asked of a design: one frozen `DesignRequest`, behind Python, the command line, job files and comparisons.
+
+A new option is a field here with its line in the docstring, and its use in `designing`. The keywords of
+`mechdesign.design` are these fields; `cli/design.py` fills them in from the options of the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from mechdesign.channel.channel import Channel
+from mechdesign.core.arguments import several
+from mechdesign.core.errors import InputError, expected
+from mechdesign.core.progress import Steps
+from mechdesign.mechanisms.least_cost import (
+    DISTANCE,
+    INFORMATION,
+    TRUTH,
+    Wanted,
+)
+from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.rules import check_sensitive
+from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.watchdog import HEURISTICS
+from mechdesign.notions import Notion
+from mechdesign.tables.confidence import check_level
+from mechdesign.tables.joint import Joint
+
+MECHANISMS = (OPTIMAL, *HEURISTICS)
+
+OBJECTIVES = (TRUTH, DISTANCE)
+"""Objectives with names, beside information, which is what mechanisms are for."""
+
+
+@dataclass(frozen=True, eq=False)
+class DesignRequest:
+    """A table, a promise, and everything else that decides which channel is designed.
+
+    Parameters
+    ----------
+    joint : Joint
+        The table P_SX; without `confidence` the guarantee is about this table, not about a population it was
+        drawn from.
+    notion : Notion
+    mechanism : {"optimal", "subset-response", "subset-merging", "complete-merging"}
+    method : {"auto", "vertices", "columns"}
+        How the optimum is searched, of the whole table or of the sets of subset-response.
+    enumerate : {"auto", "pivot", "pycddlib", "pycddlib-exact"}
+        The vertex enumeration back end, where the method is "vertices"; "auto" is the fastest. The exact one needs
+        the full pycddlib, with GMP.
+    gap : float
+        Stop when the proven upper bound minus the NMI of the emitted integers is at most this.
+    time_limit : float, optional
+        Seconds; the best verified channel so far is returned with its proven gap.
+    fallback : bool
+        Emit subset merging where the optimum fails, or is worse when its time is over; the result says so
+        in `fallback_from`. Without it SolverFailure is raised.
+    workers : int
+        Threads of the branch and bound.
+    start : Design, optional
+        The design of a neighbouring budget on the same table, for a warm start.
+    progress : callable, optional
+        Called with each `mechdesign.core.progress.Step` of the search: its `str` is a line to show, its
+        `figures` are the utility so far, the proven bound and their gap.
+    confidence : float, optional
+        Level in [0.5, 1) at which the promise holds for the population that the counts are a sample of: for
+        every one in the Clopper-Pearson set of the counts (`tables.confidence`). Independent records of one
+        population and symbols that were fixed without looking at them; ALIP, LIP, LDP, max-lift and min-lift.
+    known_shares : mapping, optional
+        P(s) of every sensitive symbol where it is known (a register, a census) and need not be estimated.
+    unseen : int
+        With `confidence`: symbols of X that were on the list beforehand but occur in no record. They are protected
+        too if their records are released with the policy ``unknown="marginal"``.
+    bins : optional
+        As in `Joint.binned`, or "auto" for a column: as many bins as move the released medians least at this budget.
+    allow_identifier : bool
+        Whether the useful column may have nearly as many symbols as there are records.
+    protect_each : bool
+        Several sensitive columns are each protected for themselves, not their combinations.
+    budgets : mapping, optional
+        Sensitive symbols with an eps_l and an eps_u of their own, in place of those of the notion; where each of
+        several columns is protected and two have a symbol of one name, it is called ``column=symbol``.
+    after : sequence of Channel
+        Earlier releases of the same records, drawn independently: all together keep the promise.
+    release : str or sequence of str, optional
+        The useful columns of the table that this channel releases, by default all; with `after` the table has those
+        of the earlier channels as well.
+    objective : {"information", "truth", "distance"}, matrix or callable
+        Most information with free outputs; or least expected cost on the column's own symbols: most records as they
+        are, numbers moved least, or costs d(x, y) as an array in the order of the symbols, or a pandas frame or a
+        mapping of mappings with the symbols as labels. A callable takes the cvxpy variable W (|X|, |X|) and the joint
+        and returns a convex cost to minimise.
+    distance : {"absolute", "squared"}, optional
+        How numbers are compared, with objective "distance".
+    keep_frequencies : bool
+        The expected share of every symbol stays (invariant PRAM), to within 1e-12.
+    stay : number or mapping of symbol to number, optional
+        Least probability that a symbol is released as it is.
+    forbid : pairs (from, to)
+        Symbols that are never released one for the other.
+    constraints : callable, optional
+        Takes the cvxpy variable W and the joint and returns further convex constraints.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range, the mechanism is not known, options contradict each other, or there is a
+        single sensitive symbol.
+    """
+
+    joint: Joint
+    notion: Notion
+    _: KW_ONLY
+    mechanism: str = OPTIMAL
+    method: str = "auto"
+    enumerate: str = "auto"
+    gap: float = 1e-4
+    time_limit: float | None = None
+    fallback: bool = True
+    workers: int = 1
+    start: Design | None = None
+    progress: Steps | None = None
+    confidence: float | None = None
+    known_shares: Mapping[Any, Any] | None = None
+    unseen: int = 0
+    bins: Any = None
+    allow_identifier: bool = False
+    protect_each: bool = False
+    budgets: Mapping[str, tuple[float, float]] | None = None
+    after: Sequence[Channel] = ()
+    release: str | Sequence[str] | None = None
+    objective: Any = INFORMATION
+    distance: str | None = None
+    keep_frequencies: bool = False
+    stay: Any = None
+    forbid: Iterable[tuple[str, str]] = ()
+    constraints: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        expected(
+            "joint",
+            self.joint,
+            Joint,
+            "; Joint.from_table and Joint.from_counts make one",
+        )
+        expected(
+            "notion",
+            self.notion,
+            Notion,
+            "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)",
+        )
+        check_sensitive(self.joint)
+        # Iterables are read once, here: a generator would be empty for the second reader.
+        after = several("after", self.after, "channels")
+        for channel in after:
+            expected("each of after", channel, Channel)
+        object.__setattr__(self, "after", after)
+        forbid = several("forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]")
+        object.__setattr__(self, "forbid", forbid)
+        search = self.search  # Search checks its own fields.
+        object.__setattr__(self, "gap", search.gap)
+        object.__setattr__(self, "time_limit", search.time_limit)
+        if self.mechanism not in MECHANISMS:
+            raise InputError(
+                f"mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}"
+            )
+        self._check_objective()
+        self._check_population()
+
+    @property
+    def search(self) -> Search:
+        """How the optimum is searched."""
+        return Search(
+            method=self.method,
+            enumeration=self.enumerate,
+            gap=self.gap,
+            time_limit=self.time_limit,
+            workers=self.workers,
+            start=None if self.start is None else self.start.envelope,
+            progress=self.progress,
+        )
+
+    @property
+    def least_cost(self) -> Wanted:
+        """The objective with the restrictions on the column's own symbols."""
+        return Wanted(
+            objective=self.objective,
+            distance=self.distance,
+            keep_frequencies=self.keep_frequencies,
+            stay=self.stay,
+            forbid=self.forbid,
+            constraints=self.constraints,
+        )
+
+    @property
+    def has_free_outputs(self) -> bool:
+        """Whether the objective is information, for which the outputs need not be the column's own symbols."""
+        return self.least_cost.name == INFORMATION
+
+    def _check_objective(self) -> None:
+        objective = self.least_cost
+        if not self.has_free_outputs:
+            if self.mechanism != OPTIMAL:
+                raise InputError(
+                    f"objective {objective.name} is a mechanism of its own: leave {self.mechanism} out"
+                )
+            return
+        if objective != Wanted():
+            raise InputError(
+                "distance, keep_frequencies, stay, forbid and constraints are for channels on the column's own "
+                "symbols: say what these should cost with objective (--objective truth, distance or COSTS.csv)"
+            )
+
+    def _check_population(self) -> None:
+        if self.confidence is not None:
+            check_level(self.confidence)
+            return
+        if self.unseen:
+            option = "unseen symbols"
+        elif self.known_shares is not None:
+            option = "known shares"
+        else:
+            return
+        raise InputError(
+            f"{option} need a confidence level: without one the table itself is the population"
+        )

@@ -1,0 +1,150 @@
+"""How hard a design is searched for: method, gap, time and threads, and what envelopes are asked for in consequence.
+
+Lengths of time are seconds, moments those of `time.perf_counter`. Gaps are shares of H(X) here and nats in `solvers`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mechdesign.core.arguments import number
+from mechdesign.core.errors import InputError
+from mechdesign.core.progress import Step, Steps
+from mechdesign.tables.joint import Joint
+from solvers import Envelope, Progress
+from solvers.enumeration.cdd import exact_available
+
+Solve: TypeAlias = Callable[..., Envelope]
+"""The optimum of all symbols, or of the `members` that it is given, at their P(X | T)."""
+
+METHODS = ("auto", "vertices", "columns")
+
+ENUMERATIONS = {
+    "auto": "auto",
+    "pivot": "pivot",
+    "pycddlib": "cdd",
+    "pycddlib-exact": "cdd-exact",
+}
+"""Vertex enumeration back ends: their names for users, and what `solvers.vertices` calls them."""
+
+GAP_SHARE = 0.95
+"""Share of the gap asked of the envelope; the rest is for rounding the channel to integers."""
+
+LEAST_GAP = 1e-9
+"""Gap in units of H(X) below which double precision proves nothing more."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the optimum is searched.
+
+    `gap` is the difference of the proven upper bound and the NMI of the emitted integers at which the search
+    stops, `time_limit` its seconds, `workers` the threads of the branch and bound. `start` is the envelope of
+    a neighbouring budget, whose columns and prices are reused.
+    """
+
+    method: str = "auto"
+    enumeration: str = "auto"
+    gap: float = 1e-4
+    time_limit: float | None = None
+    workers: int = 1
+    start: Envelope | None = None
+    progress: Steps | None = None
+
+    def __post_init__(self) -> None:
+        self._check_method()
+        gap = number("gap", self.gap, "of at least 0")
+        if not 0.0 <= gap < math.inf:
+            raise InputError(
+                f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)"
+            )
+        object.__setattr__(self, "gap", gap)
+        if self.time_limit is not None:
+            seconds = number("time_limit", self.time_limit, "of seconds")
+            if not seconds >= 0.0:
+                raise InputError(
+                    f"time_limit ({seconds!r}) must be a number of seconds, at least 0"
+                )
+            object.__setattr__(self, "time_limit", seconds)
+        threads = number("workers", self.workers, "of threads")
+        if not (threads >= 1 and threads.is_integer()):
+            raise InputError(
+                f"workers ({self.workers!r}) must be at least 1, and a whole number"
+            )
+        object.__setattr__(self, "workers", int(threads))
+
+    def _check_method(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(
+                f"method ({self.method!r}) must be one of {', '.join(METHODS)}"
+            )
+        if self.enumeration not in ENUMERATIONS:
+            raise InputError(
+                f"enumerate ({self.enumeration!r}) must be one of {', '.join(ENUMERATIONS)}"
+            )
+        if self.enumeration != "auto" and self.method != "vertices":
+            raise InputError(
+                f"enumerate ({self.enumeration!r}) says who lists the vertices: it needs the method vertices "
+                f"(--method vertices), not {self.method}"
+            )
+        if self.enumeration == "pycddlib-exact" and not exact_available():
+            raise InputError(
+                "enumerate pycddlib-exact needs the full pycddlib with GMP, which is not installed: pip uninstall "
+                "pycddlib-standalone, install libcdd-dev and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
+            )
+
+    def end(self, started: float, share: float = 1.0) -> float:
+        """When a share of the time is over, on the clock of `time.perf_counter`."""
+        if self.time_limit is None:
+            return math.inf
+        return started + share * self.time_limit
+
+    def options(self, joint: Joint, end: float) -> dict[str, Any]:
+        """Keywords that envelopes of every kind take: the gap in nats, the time that is left, threads."""
+        seconds = None
+        if end < math.inf:
+            seconds = max(0.0, end - time.perf_counter())
+        return {
+            "gap": max(GAP_SHARE * self.gap, LEAST_GAP) * utility_entropy(joint),
+            "time_limit": seconds,
+            "workers": self.workers,
+        }
+
+    def shown(self, joint: Joint) -> Callable[[Progress], None] | None:
+        """The caller's progress, in units of H(X)."""
+        report = self.progress
+        if report is None:
+            return None
+        entropy = utility_entropy(joint)
+
+        def show(progress: Progress) -> None:
+            # The solver minimises H(X|Y), so its value and its bound change places here.
+            nmi = 1.0 - progress.value / entropy
+            bound = min(1.0, 1.0 - progress.bound / entropy)
+            gap = bound - nmi
+            line = (
+                f"utility {nmi:.5f}, at most {bound:.5f}, gap {gap:.2g} "
+                f"({progress.columns} columns, {progress.nodes} nodes)"
+            )
+            figures = {
+                "nmi": nmi,
+                "upper_bound_nmi": bound,
+                "gap_nmi": gap,
+                "columns": progress.columns,
+                "nodes": progress.nodes,
+            }
+            report(Step(line, figures))
+
+        return show
+
+
+def utility_entropy(joint: Joint) -> float:
+    """H(X) in nats."""
+    p = joint.p_x
+    return -math.fsum((p * np.log(p)).tolist())
