@@ -9,6 +9,13 @@ import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli import parsing
 from mechdesign.cli.console import Interrupted, Reporter
+from mechdesign.cli.design_rows import (
+    TRUTH,
+    RowOptions,
+    answer_rows,
+    designed,
+    read_rows,
+)
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.report import ReportOptions
 from mechdesign.core.arguments import share_of
@@ -124,11 +131,11 @@ class DesignOptions(o.SearchOptions):
 class ObjectiveOptions(o.KeptOptions):
     """What is kept"""
 
-    objective: str = option(
+    objective: str | None = option(
         "NAME|FILE",
         "information (free outputs), or symbols of the column itself: truth (most records as they are), distance "
-        "(numbers moved least), or a CSV of costs with the symbols in header and first column.",
-        "information",
+        "(numbers moved least), or a CSV of costs with the symbols in header and first column. Default: information; "
+        "with --release truth.",
     )
     stay: list[str] | None = option(
         "[SYMBOL=]SHARE",
@@ -141,7 +148,12 @@ class ObjectiveOptions(o.KeptOptions):
     @property
     def named(self) -> bool:
         """Whether the objective has a name and is no file."""
-        return self.objective in ("information", "truth", "distance")
+        return self.name in ("information", "truth", "distance")
+
+    @property
+    def name(self) -> str:
+        """The objective of a release of one column."""
+        return self.objective or "information"
 
     def shown(self) -> ObjectiveOptions:
         """As a line that everybody may read has them: without the place of a file."""
@@ -152,9 +164,9 @@ class ObjectiveOptions(o.KeptOptions):
         from mechdesign.mechanisms.least_cost import read_costs
 
         symbols = request.joint.useful.names
-        objective = self.objective
+        objective = self.name
         if not self.named:
-            objective = read_costs(self.objective, text)
+            objective = read_costs(self.name, text)
         return replace(
             request,
             objective=objective,
@@ -198,13 +210,14 @@ def design(
     budget: DesignBudget,
     confidence: o.ConfidenceOptions,
     after: o.AfterOptions,
+    rows: RowOptions,
     search: DesignOptions,
     objective: ObjectiveOptions,
     output: OutputOptions,
     reports: ReportOptions,
     common: o.CommonOptions,
     force: o.Force = False,
-) -> None:
+) -> int:
     """Compute the best private channel for a table, verify it exactly, and say what it guarantees.
 
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish which
@@ -215,6 +228,12 @@ def design(
     population = confidence.read()
     output.check((table.table,), force=force)
     reports.check((table.table,), {"--output": output.output}, force=force)
+    rows.refuse_alone()
+    if rows.asked:
+        _refuse_with_rows(budget, confidence, after, search, reports)
+        return _design_rows(
+            reporter, table, budget, rows, search, objective, output, common, force
+        )
     from mechdesign.mechanisms.binning import many_numbers
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -272,6 +291,72 @@ def design(
         lambda: (
             f"{design_text(result, joint, all_measures=output.all_measures)}\n{end}"
         ),
+    )
+    return 0
+
+
+def _refuse_with_rows(
+    budget: DesignBudget,
+    confidence: o.ConfidenceOptions,
+    after: o.AfterOptions,
+    search: DesignOptions,
+    reports: ReportOptions,
+) -> None:
+    """Refuse options that a release of rows does not have."""
+    refused: list[str] = []
+    if budget.keep is not None:
+        refused.append("--keep")
+    if budget.max_posterior is not None:
+        refused.append("--max-posterior")
+    if confidence != o.ConfidenceOptions():
+        refused.append("--confidence")
+    if after.after:
+        refused.append("--after")
+    if search.mechanism != "optimal":
+        refused.append("--mechanism")
+    if reports.asked:
+        refused.append("--report")
+    if refused:
+        raise InputError(
+            f"{refused[0]} is not built for a release of rows (--release): leave it out"
+        )
+
+
+def _design_rows(
+    reporter: Reporter,
+    table: o.InputTable,
+    budget: DesignBudget,
+    rows: RowOptions,
+    search: DesignOptions,
+    objective: ObjectiveOptions,
+    output: OutputOptions,
+    common: o.CommonOptions,
+    force: bool,
+) -> int:
+    """Design a channel for whole rows, write it and print its promise."""
+    with reporter.work("reading the table"):
+        joint = read_rows(table, rows)
+    with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
+        design = designed(
+            joint,
+            rows,
+            budget.notion_or("alip"),
+            objective=objective.objective or TRUTH,
+            bins=parsing.bins_of(table.bins),
+            time_limit=search.seconds,
+            progress=work.step,
+        )
+    reporter.notices(joint.notices)
+    written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
+    groups = (table, budget, rows, search, objective.shown(), written)
+    return answer_rows(
+        reporter,
+        design,
+        common,
+        output=output.output,
+        public=output.public,
+        force=force,
+        groups=groups,
     )
 
 
