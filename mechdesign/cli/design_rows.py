@@ -164,7 +164,10 @@ def answer_rows(
     end = "Nothing was written; --output channel.json keeps this channel."
     if output is not None:
         channel.save(output, overwrite=force, public=public)
-        end = f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"
+        end = (
+            f"Written to {output}. To release a data frame, in Python:  "
+            f"mechdesign.RowChannel.load({output!r}).apply(frame)"
+        )
     reporter.done("designed", end)
     common.answer(
         lambda: row_design_record(design, output),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
@@ -91,8 +92,8 @@ class ColumnAssessment:
         return self.disclosure.columns[0]
 
 
-@dataclass(frozen=True)
-class Assessment:
+@dataclass(frozen=True, repr=False)
+class Assessment(Displayed):
     """What a table says about S; columns and pairs come worst first.
 
     Attributes
@@ -134,12 +135,6 @@ class Assessment:
             f"Assessment({len(self.columns)} columns about {','.join(self.sensitive)}, "
             f"{self.records:,} records)"
         )
-
-    def summary(self) -> str:
-        """The text of ``mechdesign assess``."""
-        from mechdesign.report.assessment import assessment_text
-
-        return assessment_text(self)
 
 
 def assess(

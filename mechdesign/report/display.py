@@ -17,8 +17,10 @@ from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, percent_of
+from mechdesign.leaks.assessment import Assessment
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import comparing, plots, releases, terminal
+from mechdesign.report.assessment import assessment_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import count, label, percent, title
@@ -56,6 +58,7 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
     Frequencies: lambda shown: releases.estimate_text(shown, "symbol"),
     JointFrequencies: lambda shown: releases.estimate_text(shown, "symbol", "other"),
+    Assessment: assessment_text,
     ReleaseCheck: lambda shown: releases.check_text(shown, "the file"),
 }
 
@@ -92,6 +95,8 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             return _composition_columns(shown)
         case Comparison():
             return shown.columns()
+        case Assessment():
+            return _assessment_columns(shown)
         case Frequencies() | JointFrequencies():
             rows = shown.rows()
             return {name: [row[name] for row in rows] for name in rows[0]}
@@ -101,6 +106,20 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
                 name: [vars(finding)[name] for finding in shown.findings]
                 for name in names
             }
+
+
+def _assessment_columns(assessment: Assessment) -> Mapping[str, Sequence[Any]]:
+    disclosures = [column.disclosure for column in assessment.columns]
+    return {
+        "column": [column.name for column in assessment.columns],
+        "values": [disclosure.values for disclosure in disclosures],
+        "tells": [disclosure.information for disclosure in disclosures],
+        "largest lift": [disclosure.largest_lift for disclosure in disclosures],
+        "smallest lift": [disclosure.smallest_lift for disclosure in disclosures],
+        "pinned down": [disclosure.pinned for disclosure in disclosures],
+        "rare values": [column.rare_values for column in assessment.columns],
+        "identifier": [column.identifier for column in assessment.columns],
+    }
 
 
 def _joint_columns(joint: Joint) -> Mapping[str, Sequence[Any]]:

@@ -34,7 +34,7 @@ IDENTITY = (
     "It hides {sensitive}, not who somebody is: a released row may still be unusual."
 )
 
-BEYOND = "Any other column released beside these ends the promise; `apply` writes none."
+BEYOND = "Any other column released beside these ends the promise."
 
 
 def row_design_text(design: RowDesign) -> str:

@@ -15,6 +15,7 @@ from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 ROOT = Path(__file__).parents[3]
 COMMANDS = [
     *(
+        "assess",
         "design",
         "audit",
         "compose",
