@@ -25,12 +25,6 @@ from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.dividing import divided
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, interval
-from mechdesign.nonstochastic.levels import (
-    allowance,
-    epsilon_for,
-    outputs_allowed,
-    share_of,
-)
 from mechdesign.nonstochastic.mechanism_file import (
     DIVIDED,
     OUTSIDE,
@@ -47,6 +41,12 @@ from mechdesign.nonstochastic.mechanism_jobs import (
     release_table,
 )
 from mechdesign.nonstochastic.noiseless import LAYOUTS
+from mechdesign.nonstochastic.output_budgets import (
+    allowance,
+    epsilon_for,
+    outputs_allowed,
+    share_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from mechdesign.nonstochastic.claims import VerifiedMechanism, guarantee_record
-from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
+from mechdesign.nonstochastic.output_budgets import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
 from mechdesign.nonstochastic.mechanism_jobs import Quantised
 from mechdesign.nonstochastic.sizes import released_number

@@ -11,7 +11,7 @@ from typing import Any
 
 from mechdesign.core.files import PathLike
 from mechdesign.nonstochastic.claims import VerifiedMechanism
-from mechdesign.nonstochastic.levels import ASSUMPTIONS, epsilon_for
+from mechdesign.nonstochastic.output_budgets import ASSUMPTIONS, epsilon_for
 from mechdesign.nonstochastic.mechanism_file import TOLD
 from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.nonstochastic.sizes import sized_quantizer

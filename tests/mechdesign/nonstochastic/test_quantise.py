@@ -27,7 +27,7 @@ ROWS = "house,day,kwh\n" + "".join(
 @given(st.fractions(0, 60, max_denominator=8), st.integers(1, 60))
 def test_a_share_is_the_largest_that_keeps_the_total(total, answers):
     """K^T <= floor(2^total) < (K + 1)^T, in integers."""
-    from mechdesign.nonstochastic.levels import outputs_allowed
+    from mechdesign.nonstochastic.output_budgets import outputs_allowed
 
     share = share_of(total, answers)
     assert share**answers <= outputs_allowed(total) < (share + 1) ** answers
