@@ -47,7 +47,7 @@ for _ in range(RELEASES):
         level=LEVEL,
     )
     hits += ((result.lower <= truth) & (truth <= result.upper)).mean() / RELEASES
-    errors += (result.estimates - truth) / RELEASES
+    errors += (result.unbiased - truth) / RELEASES
 print(
     f"\n{RELEASES} releases: {100 * hits:.1f} % of the {100 * LEVEL:g} % intervals hold the true frequency,"
 )

@@ -9,10 +9,13 @@ from .analysis.weights import (
     posterior_table,
     record_weights,
 )
+from .auditing.either import audit
 from .auditing.joint_leakage import Composition, compose
-from .auditing.population import audit
+from .auditing.rows import RowAudit
 from .auditing.verdict import Audit
 from .channel.channel import Channel
+from .channel.loading import load
+from .channel.row_channel import RowChannel
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
@@ -30,6 +33,7 @@ from .leaks.assessment import Assessment, assess
 from .mechanisms import design
 from .mechanisms.budget import budget_for
 from .mechanisms.result import Certificate, Design
+from .mechanisms.rows import RowDesign, design_rows
 from .nonstochastic.group_answers import answer_groups
 from .notions import (
     ALIP,
@@ -85,6 +89,9 @@ __all__ = [
     "Notion",
     "Policy",
     "ReleaseTransformer",
+    "RowAudit",
+    "RowChannel",
+    "RowDesign",
     "SolverFailure",
     "__version__",
     "answer_groups",
@@ -97,11 +104,13 @@ __all__ = [
     "corrected_regression",
     "create_key",
     "design",
+    "design_rows",
     "engine_errors",
     "estimate_frequencies",
     "estimate_joint",
     "expand_records",
     "identifiability",
+    "load",
     "posterior_table",
     "read_key",
     "record_weights",

@@ -42,6 +42,9 @@ PUBLIC = [
     "Notion",
     "Policy",
     "ReleaseTransformer",
+    "RowAudit",
+    "RowChannel",
+    "RowDesign",
     "SolverFailure",
     "__version__",
     "answer_groups",
@@ -54,11 +57,13 @@ PUBLIC = [
     "corrected_regression",
     "create_key",
     "design",
+    "design_rows",
     "engine_errors",
     "estimate_frequencies",
     "estimate_joint",
     "expand_records",
     "identifiability",
+    "load",
     "posterior_table",
     "read_key",
     "record_weights",
@@ -100,7 +105,7 @@ def test_every_public_name_resolves_and_is_listed(name):
 
 def test_public_names_are_the_objects_of_their_modules():
     assert md.design is import_module("mechdesign.mechanisms").design
-    assert md.audit is import_module("mechdesign.auditing.population").audit
+    assert md.audit is import_module("mechdesign.auditing.either").audit
     assert md.Channel is import_module("mechdesign.channel.channel").Channel
 
 

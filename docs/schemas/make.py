@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.channel.file import ChannelDocument
+from mechdesign.channel.row_file import RowChannelDocument
 from mechdesign.cli.run import job_model
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
@@ -21,6 +22,7 @@ FOLDER = Path(__file__).parent
 
 KINDS: tuple[type[FileDocument], ...] = (
     ChannelDocument,
+    RowChannelDocument,
     MechanismDocument,
     PublicManifest,
     InternalManifest,

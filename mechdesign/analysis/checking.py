@@ -57,7 +57,8 @@ def multinomial_test(counts: Counts, probabilities: Array) -> Part:
     apart into a tree of conditional binomials, whose exact p-values are valid given all above them, so that Fisher's
     sum of their logarithms is valid, too; and each label is tested alone (Bonferroni), which sees a single odd one.
     """
-    n, k = int(counts.sum()), len(counts)
+    n = int(counts.sum())
+    k = len(counts)
     if n == 0 or k == 1:
         return Part(1.0, np.empty(0), "exact multinomial")
     if math.comb(n + k - 1, k - 1) <= MOST_OUTCOMES:
@@ -72,8 +73,10 @@ def fisher(pieces: Array) -> float:
     """The p-value of independent p-values together, by the sum of their logarithms; 1 of none."""
     from scipy.special import chdtrc
 
+    if not pieces.size:
+        return 1.0
     statistic = float(-2.0 * np.log(np.maximum(pieces, SMALLEST)).sum())
-    return float(chdtrc(2 * len(pieces), statistic)) if pieces.size else 1.0
+    return float(chdtrc(2 * len(pieces), statistic))
 
 
 def enumerated_test(counts: Counts, probabilities: Array) -> float:
@@ -86,9 +89,9 @@ def enumerated_test(counts: Counts, probabilities: Array) -> float:
     ratio = rel_entr(outcomes, n * probabilities).sum(axis=1)
     observed = float(rel_entr(counts, n * probabilities).sum())
     logs: Any = multinomial.logpmf(outcomes, n, probabilities)
-    return min(
-        1.0, float(np.exp(logs[ratio >= observed - TIE * (1.0 + abs(observed))]).sum())
-    )
+    # Ties count as extreme, which makes the p-value larger rather than smaller.
+    is_extreme = ratio >= observed - TIE * (1.0 + abs(observed))
+    return min(1.0, float(np.exp(logs[is_extreme]).sum()))
 
 
 def _compositions(n: int, k: int) -> Array:
@@ -120,8 +123,11 @@ def tree_p_values(counts: Counts, probabilities: Array) -> Array:
     order = np.argsort(-probabilities, kind="stable")
     below = np.concatenate([[0], np.cumsum(counts[order])])
     mass = np.concatenate([[0.0], np.cumsum(probabilities[order])])
-    hits, trials, chances = list[int](), list[int](), list[float]()
-    spans, records = [(0, len(counts))], int(below[-1])
+    hits = list[int]()
+    trials = list[int]()
+    chances = list[float]()
+    spans = [(0, len(counts))]
+    records = int(below[-1])
     while spans:
         low, high = spans.pop()
         middle = int(np.searchsorted(mass, (mass[low] + mass[high]) / 2.0))
@@ -138,7 +144,8 @@ def tree_p_values(counts: Counts, probabilities: Array) -> Array:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values (Holm 1979): rejecting those at most a keeps the chance of any false rejection at most a."""
     values = np.asarray(p_values)
-    order, left = np.argsort(values, kind="stable"), np.arange(len(values), 0, -1)
+    order = np.argsort(values, kind="stable")
+    left = np.arange(len(values), 0, -1)
     adjusted = np.empty(len(values))
     adjusted[order] = np.maximum.accumulate(np.minimum(1.0, left * values[order]))
     return adjusted.tolist()
@@ -258,28 +265,34 @@ def check_pairs(
     logarithms over all of them (small deviations everywhere) and by Holm's correction (a large one somewhere).
     """
     methods: dict[str, int] = {}
-    parts: list[tuple[str, int, Part]] = []
+    tested: list[tuple[str, int]] = []
+    parts: list[Part] = []
     impossible = False
-    for name, row, seen in zip(symbols, matrix, counts, strict=True):
-        records, possible = int(seen.sum()), row > 0.0
+    for name, row, of_symbol in zip(symbols, matrix, counts, strict=True):
+        records = int(of_symbol.sum())
         if records == 0:
             continue
-        impossible = impossible or bool(seen[~possible].any())
-        if seen[possible].any() and possible.sum() > 1:
-            part = multinomial_test(seen[possible], row[possible] / row[possible].sum())
-            parts.append((name, records, part))
+        possible = row > 0.0
+        if of_symbol[~possible].any():
+            impossible = True
+        if of_symbol[possible].any() and possible.sum() > 1:
+            chances = row[possible] / row[possible].sum()
+            part = multinomial_test(of_symbol[possible], chances)
+            tested.append((name, records))
+            parts.append(part)
             methods[part.method] = methods.get(part.method, 0) + 1
-    together = fisher(
-        np.concatenate([np.empty(0), *(part.pieces for *_, part in parts)])
-    )
-    adjusted = holm([2.0 * part.p_value for *_, part in parts])
-    overall = min(1.0, 2.0 * together, *adjusted) if parts else 1.0
+    together = fisher(np.concatenate([np.empty(0), *(part.pieces for part in parts)]))
+    adjusted = holm([2.0 * part.p_value for part in parts])
+    overall = 1.0
+    if impossible:
+        overall = 0.0
+    elif parts:
+        overall = min(1.0, 2.0 * together, *adjusted)
     suspects = [
-        Suspect(name, n, p) for (name, n, _), p in zip(parts, adjusted, strict=True)
+        Suspect(name, records, p)
+        for (name, records), p in zip(tested, adjusted, strict=True)
     ]
-    return _verdict(
-        "originals", 0.0 if impossible else overall, level, suspects, counts, methods
-    )
+    return _verdict("originals", overall, level, suspects, counts, methods)
 
 
 def _verdict(
@@ -292,11 +305,15 @@ def _verdict(
 ) -> FrequencyTest:
     """The test, with those of the suspects that are implausible on their own."""
     level = check_chance(level)
-    found = sorted(
-        (s for s in suspects if s.p_value <= level), key=lambda suspect: suspect.p_value
-    )
+    implausible = [suspect for suspect in suspects if suspect.p_value <= level]
+    implausible.sort(key=lambda suspect: suspect.p_value)
     return FrequencyTest(
-        against, max(p, SMALLEST), level, tuple(found), int(counts.sum()), methods
+        against=against,
+        p_value=max(p, SMALLEST),
+        level=level,
+        suspects=tuple(implausible),
+        records=int(counts.sum()),
+        methods=methods,
     )
 
 
@@ -333,10 +350,9 @@ def check_any_data(
     divergence = 0.0
     if counts.any():
         fit = maximum_likelihood(matrix, counts)
-        divergence = max(
-            0.0, _divergence(counts, fit.frequencies @ matrix) - fit.deficit
-        )
-    ends = matrix.min(axis=0), matrix.max(axis=0)
+        nearest = _divergence(counts, fit.frequencies @ matrix)
+        divergence = max(0.0, nearest - fit.deficit)
+    ends = (matrix.min(axis=0), matrix.max(axis=0))
     return _shares("any data", labels, counts, ends, divergence, level)
 
 
@@ -356,17 +372,19 @@ def _shares(
     level: float,
 ) -> FrequencyTest:
     """Whether the shares of the labels lie between their ends, and are no more than so many nats from any expected."""
-    n = int(counts.sum())
-    shares = zip(counts.tolist(), *(end.tolist() for end in ends), strict=True)
-    adjusted = holm(
-        [2.0 * share_p_value(count, n, low, high) for count, low, high in shares]
-    )
+    records = int(counts.sum())
+    least, most = ends
+    p_values: list[float] = []
+    for count, low, high in zip(
+        counts.tolist(), least.tolist(), most.tolist(), strict=True
+    ):
+        p_values.append(2.0 * share_p_value(count, records, low, high))
+    adjusted = holm(p_values)
     together = 2.0 * divergence_p_value(nats, len(labels))
     suspects = [
-        Suspect(label, int(n), p)
-        for label, n, p in zip(labels, counts, adjusted, strict=True)
+        Suspect(label, int(count), p)
+        for label, count, p in zip(labels, counts, adjusted, strict=True)
     ]
     methods = {"Hoeffding bounds": len(labels), "relative entropy bound": 1}
-    return _verdict(
-        against, min(1.0, together, *adjusted), level, suspects, counts, methods
-    )
+    overall = min(1.0, together, *adjusted)
+    return _verdict(against, overall, level, suspects, counts, methods)

@@ -1,6 +1,6 @@
-"""Counting a released file, alone or beside its original, in one pass and bounded memory.
+"""Counts of a released file, alone or beside its original, in one pass and bounded memory.
 
-Only the table of counts (symbols by labels) is kept, and the first place where something is wrong.
+Only the table of counts (symbols by labels) is kept, and the first place of each kind of error.
 """
 
 # pyarrow and narwhals tell too little of their types for the strict mode.
@@ -103,12 +103,23 @@ def cells_of(batch: Any, names: Sequence[str]) -> list[Encoded]:
 
 def pairs(before: Iterator[Any], after: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
     """Records of both, equally many at a time, in order; None where the other file has more."""
-    old, new = next(before, None), next(after, None)
+    old = next(before, None)
+    new = next(after, None)
     while old or new:
         size = min(len(part) for part in (old, new) if part)
-        yield old and old.slice(0, size), new and new.slice(0, size)
-        old, new = (part and part.slice(size) for part in (old, new))
-        old, new = old or next(before, None), new or next(after, None)
+        yield _first(old, size), _first(new, size)
+        old = _rest(old, size) or next(before, None)
+        new = _rest(new, size) or next(after, None)
+
+
+def _first(batch: Any, size: int) -> Any:
+    """The first records of a batch; None of none."""
+    return batch.slice(0, size) if batch else None
+
+
+def _rest(batch: Any, size: int) -> Any:
+    """The records behind the first ones; None where there are none."""
+    return batch.slice(size) if batch and len(batch) > size else None
 
 
 _HASHER = RowHasher(secrets.token_bytes(32))
@@ -118,7 +129,9 @@ class Counting:
     """Records of a released file counted by their symbols and labels, and the first offender of each kind."""
 
     def __init__(self, file: Released, table: Source, symbols: int) -> None:
-        self.file, self.table, self.labels = file, table, file.written(table)
+        self.file = file
+        self.table = table
+        self.labels = file.written(table)
         self.counts = np.zeros((symbols, len(self.labels)), dtype=np.int64)
         self.records = 0
         self._identities = Seen(sys.maxsize)
@@ -134,51 +147,56 @@ class Counting:
         self.offenders[kind] = replace(first, records=first.records + times)
 
     def label_codes(self, batch: Any) -> Counts:
-        """Positions of the labels; what is none has a negative one."""
+        """Positions of the labels; a cell that is no label has a negative one, and is an offender."""
         cells = cells_of(batch, self.file.columns)
         codes = positions_of(cells, self.labels)
-        if codes.size and codes.min() < 0:
-            at = np.flatnonzero(codes < 0)
-            text = ", ".join(
-                [*column.texts, ""][column.codes[at[0]]] for column in cells
-            )
-            what = f"{quoted(text)} is nothing that the channel can give"
-            self.offend(
-                "label",
-                int(at[0]),
-                what if text else "an empty cell, as no channel gives",
-                len(at),
-            )
+        wrong = np.flatnonzero(codes < 0)
+        if wrong.size:
+            first = int(wrong[0])
+            text = _text_at(cells, first)
+            problem = "an empty cell, as no channel gives"
+            if text:
+                problem = f"{quoted(text)} is nothing that the channel can give"
+            self.offend("label", first, problem, len(wrong))
         return codes
 
     def add(self, batch: Any, xs: Counts, ys: Counts) -> None:
         """Count the records with a label, each identifier once."""
-        known = np.flatnonzero(ys >= 0)
-        codes = xs[known] * len(self.labels) + ys[known]
-        if identity := self.file.identity:
-            cells = [
-                Encoded(c.codes[known], c.texts, c.is_float)
-                for c in cells_of(batch, identity)
-            ]
-            first, own = self._identities.look(_HASHER.identifiers(cells), codes)
-            other = np.flatnonzero(own != codes)
-            if other.size:
-                at = int(other[0])
-                name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)
-                what = (
-                    f"the identifier {quoted(name)} had another symbol or label before"
-                )
-                self.offend(
-                    "identity",
-                    int(known[at]),
-                    f"{what}; the same record gets one draw",
-                    len(other),
-                )
-            codes = codes[first]
+        labelled = np.flatnonzero(ys >= 0)
+        codes = xs[labelled] * len(self.labels) + ys[labelled]
+        if self.file.identity:
+            is_first = self._first_of_identity(batch, labelled, codes)
+            codes = codes[is_first]
         np.add.at(self.counts.reshape(-1), codes, 1)
         self.records += len(ys)
         if self.file.advance is not None:
             self.file.advance(len(ys))
+
+    def _first_of_identity(
+        self, batch: Any, labelled: Counts, codes: Counts
+    ) -> NDArray[np.bool_]:
+        """Which records are the first of their identifier; another symbol or label than the first is an offence."""
+        cells: list[Encoded] = []
+        for column in cells_of(batch, self.file.identity):
+            part = Encoded(column.codes[labelled], column.texts, column.is_float)
+            cells.append(part)
+        is_first, first_codes = self._identities.look(_HASHER.identifiers(cells), codes)
+        other = np.flatnonzero(first_codes != codes)
+        if other.size:
+            at = int(other[0])
+            self.offend(
+                "identity",
+                int(labelled[at]),
+                f"the identifier {quoted(_text_at(cells, at))} had another symbol or label before; the same record "
+                "gets one draw",
+                len(other),
+            )
+        return is_first
+
+
+def _text_at(cells: Sequence[Encoded], position: int) -> str:
+    """The cells of one record as text; code -1 is an empty cell."""
+    return ", ".join([*column.texts, ""][column.codes[position]] for column in cells)
 
 
 def count_release(file: Released) -> CountedFile:
@@ -218,10 +236,12 @@ def count_pairs(
         ]
         olds = slices(before, file.useful, common)
         news = slices(after, file.columns, [*common, *file.identity])
-        gone, come = 0, 0
+        gone = 0
+        come = 0
         for old, new in pairs(olds, news):
             if old is None or new is None:
-                gone, come = gone + len(old or ()), come + len(new or ())
+                gone = gone + len(old or ())
+                come = come + len(new or ())
                 continue
             ys = counting.label_codes(new)
             cells = [
@@ -284,63 +304,67 @@ def first_difference(
     original: Any, released: Any, names: Sequence[str], loose: bool, escaped: bool
 ) -> tuple[int, str, str, str] | None:
     """The first cell that differs: position, column, original, release; a CSV holds only texts."""
-    found: list[tuple[int, str, str, str]] = []
+    differences: list[tuple[int, str, str, str]] = []
     for name in names:
-        was, now = original.column(name), released.column(name)
+        was = original.column(name)
+        now = released.column(name)
         if escaped:
             cells = encode(was, name)
             was = replace(cells, texts=tuple(map(as_text, cells.texts))).expanded()
         at = _first_unequal(was, now, name, loose)
         if at is not None:
-            found.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
-    return min(found, default=None)
+            differences.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
+    return min(differences, default=None)
 
 
 def _first_unequal(was: Any, now: Any, name: str, loose: bool) -> int | None:
     """Position of the first cell that differs, if any: NaN equals NaN, and among texts 1.50 equals 1.5."""
+    was = _comparable(was, name, loose)
+    now = _comparable(now, name, loose)
+    if was.type == now.type and was.equals(now):
+        return None
+    for i, (a, b) in enumerate(zip(was.to_pylist(), now.to_pylist(), strict=True)):
+        if a != b and not _same_value(a, b, loose):
+            return i
+    return None
+
+
+def _comparable(column: Any, name: str, loose: bool) -> Any:
+    """The column as texts, or without a dictionary."""
     import pyarrow as pa
 
     if loose:
-        was, now = (
-            encode(column, name).expanded().fill_null("") for column in (was, now)
-        )
-    else:
-        was, now = (
-            c.dictionary_decode() if pa.types.is_dictionary(c.type) else c
-            for c in (was, now)
-        )
-    if was.type == now.type and was.equals(now):
-        return None
-    pairs = enumerate(zip(was.to_pylist(), now.to_pylist(), strict=True))
-    return next(
-        (i for i, (a, b) in pairs if a != b and not _same_value(a, b, loose)), None
-    )
+        return encode(column, name).expanded().fill_null("")
+    if pa.types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    return column
 
 
 def _same_value(one: Any, other: Any, loose: bool) -> bool:
+    if not loose:
+        return repr(one) == repr(other)
     try:
-        return float(one) == float(other) if loose else repr(one) == repr(other)
+        return float(one) == float(other)
     except ValueError:
         return False
 
 
 def private_columns(table: Source, file: Released) -> list[Finding]:
-    """Columns that a release has no more."""
+    """Columns that a release must not have: sensitive and useful ones, and those that look like a sensitive one."""
     allowed = {*file.columns, *file.ignored}
-    found = [
-        f"the {what} column {quoted(name)}"
-        for what, names in (("sensitive", file.private), ("useful", file.useful))
-        for name in names
-        if name in table.header and name not in allowed
-    ]
-    known = allowed | {*file.private, *file.useful}
-    found += [
-        f"the column {quoted(name)}, which looks like the sensitive column {quoted(like)},"
-        for name, like in lookalikes(table.header, file.private, known)
-    ]
+    problems: list[str] = []
+    for role, names in (("sensitive", file.private), ("useful", file.useful)):
+        for name in names:
+            if name in table.header and name not in allowed:
+                problems.append(f"the {role} column {quoted(name)}")
+    expected_names = allowed | {*file.private, *file.useful}
+    for name, like in lookalikes(table.header, file.private, expected_names):
+        problems.append(
+            f"the column {quoted(name)}, which looks like the sensitive column {quoted(like)},"
+        )
     return [
-        Finding("private column", f"{table.name}: {what} is in the released file")
-        for what in found
+        Finding("private column", f"{table.name}: {problem} is in the released file")
+        for problem in problems
     ]
 
 
@@ -349,25 +373,23 @@ def header_changes(
 ) -> list[Finding]:
     """Columns that have gone, come, moved, or have another type (a CSV has none to compare)."""
     special = {*file.useful, *file.columns, *file.private, *file.ignored}
-    old, new = (
-        [name for name in table.header if name not in special]
-        for table in (before, after)
-    )
-    gone, come = (
-        [n for n in one if n not in other] for one, other in ((old, new), (new, old))
-    )
-    wrong: list[str] = []
+    old = [name for name in before.header if name not in special]
+    new = [name for name in after.header if name not in special]
+    gone = [name for name in old if name not in new]
+    come = [name for name in new if name not in old]
+    problems: list[str] = []
     if gone:
-        wrong.append(f"the column {listed(gone)} of the original is not there")
+        problems.append(f"the column {listed(gone)} of the original is not there")
     if come:
-        wrong.append(f"the column {listed(come)} is not in the original")
-    if not wrong and old != new:
-        wrong.append("the columns are in another order than in the original")
+        problems.append(f"the column {listed(come)} is not in the original")
+    if not problems and old != new:
+        problems.append("the columns are in another order than in the original")
     if not isinstance(before, CsvSource) and not isinstance(after, CsvSource):
         for name in common:
-            was, now = (str(table.schema.field(name).type) for table in (before, after))
+            was = str(before.schema.field(name).type)
+            now = str(after.schema.field(name).type)
             if was != now:
-                wrong.append(
+                problems.append(
                     f"the column {quoted(name)} has the type {now}, but {was} in the original"
                 )
-    return [Finding("columns", f"{after.name}: {what}") for what in wrong]
+    return [Finding("columns", f"{after.name}: {problem}") for problem in problems]

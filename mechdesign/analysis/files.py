@@ -88,7 +88,8 @@ def check_release(
         If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
     """
     channel, released = _in_order(channel, released)
-    level, policy = checking.check_chance(level), policy or counting.STRICT
+    level = checking.check_chance(level)
+    policy = policy or counting.STRICT
     hidden = None if keep_sensitive else correlated
     own: dict[str, Any] = {
         "ignored": tuple(ignored),
@@ -106,7 +107,8 @@ def check_release(
     )
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
     if original is not None and _is_shuffled(released):
-        original, any_data = None, True
+        original = None
+        any_data = True
         notices.append(_SHUFFLED)
     if original is None:
         counted = counting.count_release(file)
@@ -119,7 +121,8 @@ def check_release(
             file, original, channel.useful, rows > 0.0, policy
         )
         names = (*model.symbols, "(missing)", "(unknown)")
-        test, also = checking.check_pairs(names, rows, counted.counts, level), None
+        test = checking.check_pairs(names, rows, counted.counts, level)
+        also = None
         told = (
             [_NOT_PAIRED]
             if any(found.kind == "rows" for found in counted.findings)
@@ -133,14 +136,18 @@ def check_release(
 def _is_shuffled(released: PathLike) -> bool:
     """Whether the manifest beside a release says that its records are in random order."""
     with suppress(InputError):
-        told = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
-        return told.shuffled and holds(released, told.output)
+        manifest = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
+        return manifest.shuffled and holds(released, manifest.output)
     return False
 
 
 def _in_order(first: object, second: object) -> tuple[Channel, PathLike]:
     """The channel and the path, which older versions took in the other order."""
-    channel, path = (second, first) if isinstance(second, Channel) else (first, second)
+    channel = first
+    path = second
+    if isinstance(second, Channel):
+        channel = second
+        path = first
     expected("channel", channel, Channel)
     if not isinstance(path, str | os.PathLike):
         raise InputError(
@@ -189,15 +196,15 @@ def released_file(
 
 
 def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
-    """Chances of the labels for a missing or an unknown symbol; none where it is refused."""
-    masses = (
-        [0] * len(channel.outputs)
-        if rule == REFUSE
-        else policy_row(channel, rule, name)
-    )
-    total = sum(masses) or 1
-    row = np.array([mass / total for mass in masses])
-    return row if form == LABEL else row @ by_output(channel, form)
+    """Chances of the labels for a missing or an unknown symbol; zeros where it is refused."""
+    row = np.zeros(len(channel.outputs))
+    if rule != REFUSE:
+        masses = policy_row(channel, rule, name)
+        total = sum(masses)
+        row = np.array([mass / total for mass in masses])
+    if form == LABEL:
+        return row
+    return row @ by_output(channel, form)
 
 
 def _tested_labels(
@@ -208,19 +215,18 @@ def _tested_labels(
     fixed: bool,
     any_data: bool,
 ) -> tuple[checking.FrequencyTest, checking.FrequencyTest | None, list[str]]:
-    """The test of labels without their symbols, a second one that holds for any data, and what is said of them."""
+    """The test of labels without their symbols, a second one that holds for any data, and notices about them."""
     anything = checking.check_any_data(
         model.labels, rows[rows.any(axis=1)], counts, level
     )
     if any_data:
         return anything, None, [_ANY_DATA]
-    if model.prior is None or fixed:
-        return anything, None, [_PUBLIC if model.prior is None else _FIXED, _ANY_DATA]
-    return (
-        checking.check_table(model.labels, model.reference, counts, level),
-        anything,
-        [_TABLE],
-    )
+    if model.prior is None:
+        return anything, None, [_PUBLIC, _ANY_DATA]
+    if fixed:
+        return anything, None, [_FIXED, _ANY_DATA]
+    test = checking.check_table(model.labels, model.reference, counts, level)
+    return test, anything, [_TABLE]
 
 
 _NO_SENSITIVE = (
@@ -283,21 +289,21 @@ def estimate_file(
 def _crossed(file: counting.Released, by: str) -> dict[tuple[str, str], int]:
     """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
+    records = 0
     with open_source(file.path, file.text) as table:
-        records, written = 0, file.written(table)
+        written = file.written(table)
         for batch in counting.slices(table, [*file.columns, by]):
-            codes = counting.symbol_codes(
-                table, counting.cells_of(batch, file.columns), written, records
-            )
+            cells = counting.cells_of(batch, file.columns)
+            codes = counting.symbol_codes(table, cells, written, records)
             (kept,) = counting.cells_of(batch, (by,))
             texts = [*kept.texts, ""]
-            flat = codes * len(texts) + np.where(
-                kept.codes < 0, len(texts) - 1, kept.codes
-            )
-            seen, times = np.unique(flat, return_counts=True)
-            for pair, n in zip(seen.tolist(), times.tolist(), strict=True):
-                key = file.labels.names[pair // len(texts)], texts[pair % len(texts)]
-                total[key] = total.get(key, 0) + n
+            values = np.where(kept.codes < 0, len(texts) - 1, kept.codes)
+            # One number for each pair of a label and a value.
+            pairs, times = np.unique(codes * len(texts) + values, return_counts=True)
+            for pair, count in zip(pairs.tolist(), times.tolist(), strict=True):
+                label, value = divmod(pair, len(texts))
+                key = (file.labels.names[label], texts[value])
+                total[key] = total.get(key, 0) + count
             records += len(codes)
             if file.advance is not None:
                 file.advance(len(codes))

@@ -1,7 +1,10 @@
-"""Frequencies of X jointly with another column, which was kept as it was.
+"""Frequencies of X jointly with another column that was kept as it was.
 
-Beyond what `frequencies` assumes: given the symbol of X, the label does not depend on the other column. A channel that
-was applied to X alone guarantees that.
+The assumptions are those of `frequencies` and one more: given the symbol of X, the label does not depend on the other
+column. A channel that was applied to X alone guarantees that.
+
+The share of a cell (x, z) is the mean over records of b(label) where the other column has z, and of 0 elsewhere: an
+unbiased estimate with the weights b of `frequencies`, and with their score intervals.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from mechdesign.analysis import frequencies as f
 from mechdesign.analysis.frequencies import Estimated
 from mechdesign.analysis.likelihood import information_covariance, maximum_likelihood
 from mechdesign.analysis.model import Estimator, crossed_counts, release_model
+from mechdesign.analysis.score_intervals import Spread, score_interval, spread_of
 from mechdesign.channel.channel import Array, Channel
 
 
@@ -23,12 +27,12 @@ from mechdesign.channel.channel import Array, Channel
 class JointFrequencies(Estimated):
     """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other column.
 
-    All entries of `estimates` sum to 1 if the names cover every symbol; the rest as in `frequencies.Estimated`.
+    All entries of `unbiased` sum to 1 if the names cover every symbol; the rest as in `frequencies.Estimated`.
 
     Parameters
     ----------
     names : tuple of str
-        A symbol of X, or symbols that only their sum is known of.
+        A symbol of X, or symbols whose sum alone is identified.
     others : tuple of str
         Values of the kept column.
     """
@@ -37,7 +41,7 @@ class JointFrequencies(Estimated):
     others: tuple[str, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One record a cell: name, other, estimate, standard_error, lower, upper."""
+        """One record a cell: name, other, estimate, standard_error, lower, upper, unbiased."""
         return self._rows(
             {"name": name, "other": other}
             for name in self.names
@@ -73,57 +77,75 @@ def estimate_joint(
     InputError
         On labels that are not the channel's, columns of different lengths, or functionals that cannot be told.
     """
-    asked = f.check_estimate(method, level, target)
-    first = Estimator.of(release_model(channel, form), functionals)
-    counts, values = crossed_counts(first.model.labels, released, other)
+    settings = f.check_estimate(method, level, target)
+    estimator = Estimator.of(release_model(channel, form), functionals)
+    counts, values = crossed_counts(estimator.model.labels, released, other)
     records = f.record_count(counts)
-    fitted = (
-        _likely_joint(first, counts)
-        if method == "ml"
-        else _unbiased_joint(first, counts / records)
-    )
-    estimates, variances = (
-        fitted.estimates,
-        (fitted.second - fitted.estimates**2) / (records - 1),
-    )
+    unbiased: Array = estimator.weights.T @ (counts / records)
+    if method == "ml":
+        fitted = _likely_joint(estimator, counts)
+    else:
+        fitted = _unbiased_joint(estimator, counts / records)
     if target == "records":
         variances = (fitted.second - fitted.products) / records
-    lower, upper = _joint_interval(first, fitted, counts, target, asked["level"])
+    else:
+        variances = (fitted.second - fitted.estimates**2) / (records - 1)
+    estimates = np.clip(fitted.estimates, *_possible(estimator))
+    lower, upper = _joint_interval(estimator, fitted, counts, target, settings["level"])
     return JointFrequencies(
-        names=first.cells.names,
+        names=estimator.cells.names,
         others=values,
         estimates=estimates,
+        unbiased=unbiased,
         standard_errors=np.sqrt(np.maximum(variances, 0.0)),
-        lower=lower,
-        upper=upper,
+        lower=np.minimum(lower, estimates),
+        upper=np.maximum(upper, estimates),
         records=records,
-        notices=first.cells.notices,
-        **asked,
+        notices=(
+            *estimator.cells.notices,
+            *f.impossible_notice(fitted.estimates, estimates),
+        ),
+        **settings,
     )
 
 
 def _joint_interval(
-    first: Estimator,
+    estimator: Estimator,
     fitted: _Fitted,
     counts: NDArray[np.int64],
     target: str,
     level: float,
 ) -> tuple[Array, Array]:
     """Score intervals of the cells; weights are those of the label, or 0 for records of another value."""
-    one, records = f.spread_of(first, counts.sum(axis=1), target)[0], int(counts.sum())
-    every = np.zeros_like(fitted.estimates)
-    least, top = (end[:, None] + every for end in _with_zero(*first.cells.bounds))
-    # One record more, as if the columns were unrelated: what did not occur can occur all the same.
-    expected: Array = one.squares[1][:, None] * counts.sum(axis=0) / records
-    square = (records * fitted.second + expected) / (records + 1)
-    squares = (square, square, np.maximum(one.squares[2][:, None], square))
-    fixed = (every, fitted.products, top**2) if target == "records" else None
-    spread = f.Spread(least, np.clip(fitted.estimates, least, top), top, squares, fixed)
-    low, high = _with_zero(first.weights.min(axis=0), first.weights.max(axis=0))
-    lower, upper = f.score_interval(
-        fitted.estimates, spread, (high - low)[:, None], records, level
+    records = int(counts.sum())
+    of_symbols, _ = spread_of(estimator, counts.sum(axis=1), target)
+    zeros = np.zeros_like(fitted.estimates)
+    least, most = (end + zeros for end in _possible(estimator))
+    # One record more, as if the columns were unrelated: a cell that did not occur can occur all the same.
+    unrelated: Array = of_symbols.squares[1][:, None] * counts.sum(axis=0) / records
+    square = (records * fitted.second + unrelated) / (records + 1)
+    at_most = np.maximum(of_symbols.squares[2][:, None], square)
+    fixed = None
+    if target == "records":
+        fixed = (zeros, fitted.products, most**2)
+    spread = Spread(
+        least,
+        np.clip(fitted.estimates, least, most),
+        most,
+        (square, square, at_most),
+        fixed,
     )
-    return np.minimum(lower, fitted.estimates), np.maximum(upper, fitted.estimates)
+    smallest, largest = _with_zero(
+        estimator.weights.min(axis=0), estimator.weights.max(axis=0)
+    )
+    step = (largest - smallest)[:, None]
+    return score_interval(fitted.estimates, spread, step, records, level)
+
+
+def _possible(estimator: Estimator) -> tuple[Array, Array]:
+    """(m, 1) smallest and largest values that a cell can have: a value of the kept column may have no record."""
+    least, most = _with_zero(*estimator.cells.bounds)
+    return least[:, None], most[:, None]
 
 
 def _with_zero(low: Array, high: Array) -> tuple[Array, Array]:
@@ -132,44 +154,54 @@ def _with_zero(low: Array, high: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """Estimates; E b(Y)^2; and sum_x P(x) c(x)^2, cell by cell."""
+    """Cell by cell: the estimates, E b(Y)^2 (`second`), and sum_x P(x) c(x)^2 (`products`)."""
 
     estimates: Array
     second: Array
     products: Array
 
 
-def _unbiased_joint(first: Estimator, shares: Array) -> _Fitted:
+def _unbiased_joint(estimator: Estimator, shares: Array) -> _Fitted:
     """The weights of a label, for the records of each value."""
-    estimates: Array = first.weights.T @ shares
-    squares: Array = (first.weights**2).T @ shares
-    if first.cells.disjoint:  # squares of 0 and 1
-        return _Fitted(estimates, squares, estimates)
-    squared = first.cells.functionals**2
-    # The smallest that a square can be on average, so that variances are too large rather than too small.
-    values: Array = first.weights_for(squared).T @ shares
-    products = np.where(first.known.identifies(squared)[:, None], values, estimates**2)
-    return _Fitted(estimates, squares, products)
-
-
-def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:
-    """Each value z by itself: P(x, z) = P(z) P(x|z), the share of z being that of the file."""
-    matrix, c = first.model.matrix, first.cells.functionals
-    records = int(counts.sum())
-    parts: list[tuple[Array, Array, Array]] = []
-    for column in counts.T:
-        n = int(column.sum())
-        if n == 0:
-            none = np.zeros(c.shape[1])
-            parts.append((none, none, none))
-            continue
-        fit = maximum_likelihood(matrix, column).frequencies
-        inside = c.T @ fit
-        variance = np.diag(information_covariance(matrix, c, fit, n, first.known.rank))
-        share = n / records
-        second = share * (n * variance + inside**2)
-        parts.append((share * inside, second, share * ((c**2).T @ fit)))
-    estimates, second, products = (
-        np.column_stack(part) for part in zip(*parts, strict=True)
-    )
+    estimates: Array = estimator.weights.T @ shares
+    second: Array = (estimator.weights**2).T @ shares
+    if estimator.cells.disjoint:
+        # The coefficients are 0 and 1, which are their own squares.
+        return _Fitted(estimates, second, estimates)
+    squared = estimator.cells.functionals**2
+    unbiased: Array = estimator.weights_for(squared).T @ shares
+    identified = estimator.known.identifies(squared)[:, None]
+    # Where a square is not identified, the smallest value that its mean can have: variances are then too large
+    # rather than too small.
+    products = np.where(identified, unbiased, estimates**2)
     return _Fitted(estimates, second, products)
+
+
+def _likely_joint(estimator: Estimator, counts: NDArray[np.int64]) -> _Fitted:
+    """Each value z by itself: P(x, z) = P(z) P(x|z), the share of z being that of the file."""
+    records = int(counts.sum())
+    fits = [_likely_column(estimator, column, records) for column in counts.T]
+    return _Fitted(
+        np.column_stack([fit.estimates for fit in fits]),
+        np.column_stack([fit.second for fit in fits]),
+        np.column_stack([fit.products for fit in fits]),
+    )
+
+
+def _likely_column(
+    estimator: Estimator, column: NDArray[np.int64], records: int
+) -> _Fitted:
+    """The cells of one value z, from the counts of its labels among all the records."""
+    matrix = estimator.model.matrix
+    c = estimator.cells.functionals
+    n = int(column.sum())
+    if n == 0:
+        zeros = np.zeros(c.shape[1])
+        return _Fitted(zeros, zeros, zeros)
+    fit = maximum_likelihood(matrix, column).frequencies
+    inside = c.T @ fit
+    covariance = information_covariance(matrix, c, fit, n, estimator.known.rank)
+    # n Var is the variance of one record's weight given z; the mean square over all records follows.
+    share = n / records
+    second = share * (n * np.diag(covariance) + inside**2)
+    return _Fitted(share * inside, second, share * ((c**2).T @ fit))

@@ -90,21 +90,29 @@ def maximum_likelihood(
             "a label occurs that no symbol can give: the data are not of this channel"
         )
     problem = _Likelihood(matrix, numbers)
-    p = np.full(len(matrix), 1.0 / len(matrix))
     goal = max(DEFICIT / problem.records, ROUNDING)
-    best, gap, best_cycle = p, _gap(problem, p), 0
+    p = np.full(len(matrix), 1.0 / len(matrix))
+    best = p
+    best_gap = _gap(problem, p)
+    best_cycle = 0
     cycle = 0
-    while gap > goal and cycle < iterations and cycle - best_cycle < PATIENCE:
+    while best_gap > goal and cycle < iterations and cycle - best_cycle < PATIENCE:
         cycle += 1
         for _ in range(UPDATES):
             p = p * problem.gradient(p)
             p /= p.sum()
         p = _newton(problem, p)
-        if (new := _gap(problem, p)) < gap:
-            best, gap, best_cycle = p, new, cycle
-    n = problem.records
+        gap = _gap(problem, p)
+        if gap < best_gap:
+            best = p
+            best_gap = gap
+            best_cycle = cycle
     return MaximumLikelihood(
-        best, n * problem.value(best), n * (gap + SLACK), cycle, gap <= goal
+        frequencies=best,
+        log_likelihood=problem.records * problem.value(best),
+        deficit=problem.records * (best_gap + SLACK),
+        iterations=cycle,
+        converged=best_gap <= goal,
     )
 
 
@@ -117,15 +125,15 @@ def smoothed_fit(matrix: Array, counts: NDArray[np.int64]) -> Array:
     shares: Array = counts / counts.sum(axis=-1, keepdims=True)
     p = np.full((*counts.shape[:-1], len(matrix)), 1.0 / len(matrix))
     for _ in range(SMOOTH):
-        p = p * (
-            np.divide(shares, p @ matrix, out=shares * 0.0, where=shares > 0.0)
-            @ matrix.T
-        )
+        # f(y) / (pW)(y), and 0 for labels that do not occur.
+        ratios = np.divide(shares, p @ matrix, out=shares * 0.0, where=shares > 0.0)
+        p = p * (ratios @ matrix.T)
         p /= p.sum(axis=-1, keepdims=True)
     return p
 
 
 def _gap(problem: _Likelihood, p: Array) -> float:
+    """log max_x g(x), which bounds the deficit of each record (module docstring)."""
     return max(0.0, math.log(float(problem.gradient(p).max())))
 
 
@@ -148,14 +156,16 @@ def _newton(problem: _Likelihood, p: Array) -> Array:
     if target.sum() <= 0.0:
         return p
     target = _polished(rows, 2.0 * root, target / target.sum())
-    here, step = problem.value(p), 1.0
+    before = problem.value(p)
+    step = 1.0
     while step >= SHORTEST_STEP:
         new = p + step * (target - p)
         new /= new.sum()
-        there = problem.value(new)
-        if there > here or (
-            there > here - EQUAL and _gap(problem, new) < _gap(problem, p)
-        ):
+        after = problem.value(new)
+        if after > before:
+            return new
+        # Doubles cannot tell the likelihoods apart: the certificate decides.
+        if after > before - EQUAL and _gap(problem, new) < _gap(problem, p):
             return new
         step *= STEP_FACTOR
     return p
@@ -164,7 +174,8 @@ def _newton(problem: _Likelihood, p: Array) -> Array:
 def _polished(rows: Array, wanted: Array, target: Array) -> Array:
     """The same minimiser to full accuracy: its support is known, and there the sum is 1 exactly, not by a weight."""
     inside = np.flatnonzero(target)
-    part, ones = rows[:, inside], np.ones((1, len(inside)))
+    part = rows[:, inside]
+    ones = np.ones((1, len(inside)))
     system = np.block([[part.T @ part, ones.T], [ones, np.zeros((1, 1))]])
     right = np.append(part.T @ (wanted - part @ target[inside]), 0.0)
     shift = np.linalg.lstsq(system, right, rcond=None)[0][:-1]

@@ -154,7 +154,8 @@ def label_counts(
     times: list[int] | None = None
     if isinstance(released, Mapping):
         times = [_whole(label, value) for label, value in released.items()]
-        released, bins = [str(label) for label in released], None
+        released = [str(label) for label in released]
+        bins = None
     return np.bincount(label_codes(labels, released, bins), times, len(labels)).astype(
         np.int64
     )
@@ -165,7 +166,8 @@ def _whole(label: object, value: Any) -> int:
         number = int(value)
         whole = number == value
     except (TypeError, ValueError, OverflowError):
-        number, whole = 0, False
+        number = 0
+        whole = False
     if not whole or not 0 <= number <= LARGEST_COUNT:
         raise InputError(
             f"the count of {quoted(label)} ({quoted(value)}) must be a whole number of records"

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.frequencies import check_level
 from mechdesign.analysis.model import (
     Codes,
     Estimator,
@@ -25,6 +24,7 @@ from mechdesign.analysis.model import (
     prior_of,
     release_model,
 )
+from mechdesign.analysis.score_intervals import check_level
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
@@ -245,20 +245,23 @@ def corrected_regression(
     model = release_model(channel, form)
     estimator = Estimator.of(model, features, "refuse")
     codes = label_codes(model.labels, released, bins=model.bins)
-    size, kept = len(codes), covariates or {}
+    size = len(codes)
+    kept = covariates or {}
     target = _numbers("the outcome", outcome, size)
     columns = {
         name: _numbers(f"the covariate {quoted(name)}", v, size)
         for name, v in kept.items()
     }
-    first, second = estimator.weights, _products(estimator)
+    first = estimator.weights
+    second = _products(estimator)
     others = np.column_stack([*columns.values(), np.zeros((size, 0))])
     normal, right = _sums(first, second, codes, others, target)
     _check_normal(normal, size)
     beta = np.linalg.solve(normal, right).astype(np.float64)
     # What every record adds to the normal equations at beta; these scores sum to 0.
     k = first.shape[1]
-    rest, fitted = target - others @ beta[k:], (first @ beta[:k])[codes]
+    rest = target - others @ beta[k:]
+    fitted = (first @ beta[:k])[codes]
     top = first[codes] * rest[:, None] - (second @ beta[:k])[codes]
     scores = np.column_stack([top, others * (rest - fitted)[:, None]])
     bread = np.linalg.inv(normal)

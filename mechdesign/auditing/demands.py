@@ -1,9 +1,17 @@
-"""What is demanded of lifts, as ratios of integers, and the extreme ones of a channel; no floating point.
+"""Limits on lifts as comparisons of integers, and the extreme lifts of a channel; no floating point decides anything.
 
-A promise is about more than one table where several secrets are protected each for itself, and where earlier
-releases were made of the same record: given their outputs, the table ``sum P(s, x) u(x)`` is what is left, with
-u the product of their columns, and its lifts are still measured against P(s). A symbol may have budgets of its own.
-Only the direction of a product matters for lifts, so tuples of outputs with proportional columns count once.
+For every output y and all sensitive symbols s, t a notion limits
+
+    l(s, y) <= e^eps_u,   1 / l(s, y) <= e^eps_l,   l(s, y) / l(t, y) <= e^eps_ldp,   l(s, y) = P(s, y) / (P(s) P(y)).
+
+Every left side is a quotient of integers, because P(s, y) is a sum of counts times entries of the channel. The largest
+quotient of each kind is found by exact comparison and its logarithm is rounded up to a double (`log_upper`): the limit
+holds exactly if and only if that double is at most the budget.
+
+A promise is about more than one table if several secrets are protected each for itself, or if there were earlier
+releases of the same record: given their outputs, the table ``sum P(s, x) u(x)`` is what is left, with u the product
+of their columns, and its lifts are still measured against P(s). A symbol may have budgets of its own. Only the
+direction of a product matters for lifts, so tuples of outputs with proportional columns count once.
 """
 
 from __future__ import annotations
@@ -40,8 +48,20 @@ MOST_TUPLES = 100_000
 class Demand:
     """One table with its limits.
 
-    `counts` has a row for each sensitive symbol and a column for each useful one, `sums` are total * P(s), `lower`
-    and `upper` the budgets of each symbol in nats, `ratio` that of their quotients, `before` the earlier outputs.
+    Parameters
+    ----------
+    counts : integers by sensitive symbol and by useful symbol
+        In proportion to P(s, x), after earlier releases times u(x).
+    sums : integers by sensitive symbol
+        In proportion to P(s), before all releases.
+    names : tuple of str
+        Of the sensitive symbols.
+    lower, upper : floats by sensitive symbol
+        Budgets eps_l and eps_u in nats, possibly infinite.
+    ratio : float
+        Budget of the quotients of lifts, in nats.
+    before : tuple of str
+        The earlier outputs that left this table.
     """
 
     counts: Sequence[Sequence[int]]
@@ -59,24 +79,37 @@ class Demand:
 
     @cached_property
     def groups(self) -> list[tuple[str, float, list[int]]]:
-        """Symbols with the same budget, by side; all of them have one for their quotients."""
-        found: dict[tuple[str, float], list[int]] = {}
-        ratios = [self.ratio] * len(self.sums)
-        for side, budgets in (
-            ("eps_l", self.lower),
-            ("eps_u", self.upper),
-            ("eps_ldp", ratios),
-        ):
-            for s, budget in enumerate(budgets):
-                found.setdefault((side, budget), []).append(s)
-        return [(*key, rows) for key, rows in found.items()]
+        """(side, budget, symbols with this budget on this side); all symbols share that of their quotients."""
+        members: dict[tuple[str, float], list[int]] = {}
+        for s, budget in enumerate(self.lower):
+            members.setdefault(("eps_l", budget), []).append(s)
+        for s, budget in enumerate(self.upper):
+            members.setdefault(("eps_u", budget), []).append(s)
+        for s in range(len(self.sums)):
+            members.setdefault(("eps_ldp", self.ratio), []).append(s)
+        return [(side, budget, symbols) for (side, budget), symbols in members.items()]
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """The largest quotient `over` of one side, with the budget whose exp must bound it; a zero below is infinity.
+    """The largest quotient of one side, with the budget whose exp must bound it.
 
-    `side` is what of `verdict.Achieved` it tells; `lift` is that of `sensitive` on output `y`.
+    Parameters
+    ----------
+    side : 'eps_l', 'eps_u' or 'eps_ldp'
+        The field of `verdict.Achieved` that it belongs to.
+    budget : float
+        In nats.
+    over : (numerator, denominator)
+        The quotient; a denominator of zero is infinity.
+    lift : (numerator, denominator)
+        The lift of `sensitive` on output `y`.
+    sensitive : str
+    y : int
+    against : str, optional
+        The other sensitive symbol of a quotient of two lifts.
+    before : tuple of str
+        The earlier outputs.
     """
 
     side: str
@@ -90,12 +123,12 @@ class Extreme:
 
     @cached_property
     def used(self) -> float:
-        """The smallest double that bounds its logarithm."""
+        """The smallest double (nats) that bounds the logarithm of the quotient."""
         return log_upper(*self.over)
 
     @property
     def kept(self) -> bool:
-        """Whether it keeps to its budget, decided exactly (`log_upper`); an infinite one is no limit."""
+        """Whether quotient <= e^budget, decided exactly (`log_upper`); an infinite budget is no limit."""
         return self.used <= self.budget
 
 
@@ -106,41 +139,69 @@ def extreme_lifts(
 
     Found by exact comparison of every cell; of equal ones the first. Outputs that never occur demand nothing.
     """
-    most: dict[tuple[str, float], Extreme] = {}
-    for y, (at, values) in enumerate(columns):
+    largest: dict[tuple[str, float], Extreme] = {}
+    for y, (inputs, values) in enumerate(columns):
         for demand in demands:
-            sums, names = demand.sums, demand.names
             masses = [
-                sum(map(mul, [row[x] for x in at], values)) for row in demand.counts
+                sum(map(mul, [row[x] for x in inputs], values)) for row in demand.counts
             ]
             output = sum(masses)
             if not output:
                 continue
-            for side, budget, rows in demand.groups:
-                s, against = _extreme(rows, masses, sums, largest=side != "eps_l"), None
-                over = lift = masses[s] * demand.total, sums[s] * output
-                if side == "eps_l":
-                    over = lift[1], lift[0]
-                elif side == "eps_ldp":
-                    t = _extreme(rows, masses, sums, largest=False)
-                    over, against = (masses[s] * sums[t], masses[t] * sums[s]), names[t]
-                key = side, budget
-                best = most.get(key)
-                if best is None or over[0] * best.over[1] > best.over[0] * over[1]:
-                    most[key] = Extreme(
-                        *key, over, lift, names[s], y, against, demand.before
-                    )
-    return list(most.values())
+            for side, budget, symbols in demand.groups:
+                extreme = _extreme_of(demand, side, budget, symbols, masses, output, y)
+                best = largest.get((side, budget))
+                # a / b > c / d for denominators that may be zero: a zero denominator is infinity.
+                if (
+                    best is None
+                    or extreme.over[0] * best.over[1] > best.over[0] * extreme.over[1]
+                ):
+                    largest[side, budget] = extreme
+    return list(largest.values())
 
 
-def _extreme(
-    rows: Sequence[int], masses: Sequence[int], sums: Sequence[int], *, largest: bool
+def _extreme_of(
+    demand: Demand,
+    side: str,
+    budget: float,
+    symbols: Sequence[int],
+    masses: Sequence[int],
+    output: int,
+    y: int,
+) -> Extreme:
+    """The largest quotient of one side among some symbols on one output.
+
+    With masses m_s proportional to P(s, y) and sums r_s proportional to P(s), l(s, y) = m_s total / (r_s output).
+    """
+    sums = demand.sums
+    names = demand.names
+    s = _extreme_symbol(symbols, masses, sums, largest=side != "eps_l")
+    lift = (masses[s] * demand.total, sums[s] * output)
+    over = lift
+    against = None
+    if side == "eps_l":
+        over = (lift[1], lift[0])
+    elif side == "eps_ldp":
+        t = _extreme_symbol(symbols, masses, sums, largest=False)
+        over = (masses[s] * sums[t], masses[t] * sums[s])
+        against = names[t]
+    return Extreme(side, budget, over, lift, names[s], y, against, demand.before)
+
+
+def _extreme_symbol(
+    symbols: Sequence[int],
+    masses: Sequence[int],
+    sums: Sequence[int],
+    *,
+    largest: bool,
 ) -> int:
-    """The symbol with the largest or the smallest lift among some."""
-    best = rows[0]
-    for s in rows[1:]:
+    """The first of the symbols with the largest or the smallest lift, by products of integers."""
+    best = symbols[0]
+    for s in symbols[1:]:
         difference = masses[s] * sums[best] - masses[best] * sums[s]
-        if difference > 0 if largest else difference < 0:
+        if not largest:
+            difference = -difference
+        if difference > 0:
             best = s
     return best
 
@@ -153,97 +214,102 @@ def log_upper(numerator: int, denominator: int) -> float:
     """
     if numerator <= denominator:
         return 0.0
-    return (
-        double_above(lambda: arb(fmpq(numerator, denominator)).log())
-        if denominator
-        else math.inf
-    )
+    if not denominator:
+        return math.inf
+    return double_above(lambda: arb(fmpq(numerator, denominator)).log())
 
 
 def rows_on(useful: Variable, joint: Joint) -> list[int]:
-    """Which row of a channel on `useful` each useful symbol of the table has; its columns may be some of those."""
-    columns, whole = useful.columns, joint.useful
+    """The row of a channel on `useful` for each useful symbol of the table, which may have further columns."""
+    columns = useful.columns
+    whole = joint.useful
     if set(columns) <= set(whole.columns):
-        at = [whole.columns.index(column) for column in columns]
-    elif len(columns) == len(
-        whole.columns
-    ):  # a wide table need not say how its column is called
-        at = list(range(len(columns)))
+        positions = [whole.columns.index(column) for column in columns]
+    elif len(columns) == len(whole.columns):
+        # A wide table does not name the column that its header holds the symbols of.
+        positions = list(range(len(columns)))
     else:
         missing = [column for column in columns if column not in whole.columns]
         raise InputError(
             f"the table has no useful column {listed(missing)}, which the channel releases"
         )
-    symbols = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
-    present, named = {*symbols}, zip(useful.names, useful.symbols, strict=True)
-    if unknown := [name for name, symbol in named if symbol not in present]:
+    symbols = [tuple(symbol[i] for i in positions) for symbol in whole.symbols]
+    present = set(symbols)
+    unknown: list[str] = []
+    for name, symbol in zip(useful.names, useful.symbols, strict=True):
+        if symbol not in present:
+            unknown.append(name)
+    if unknown:
         raise InputError(
             f"the table has no useful symbol {listed(unknown)}, which the channel has"
         )
-    if missing := [
-        ", ".join(symbol)
-        for symbol in dict.fromkeys(symbols)
-        if symbol not in useful.index
-    ]:
+    without_row: list[str] = []
+    for symbol in dict.fromkeys(symbols):
+        if symbol not in useful.index:
+            without_row.append(", ".join(symbol))
+    if without_row:
         raise InputError(
-            f"the channel has no row for the useful symbol {listed(missing)} of the table"
+            f"the channel has no row for the useful symbol {listed(without_row)} of the table"
         )
     return [useful.index[symbol] for symbol in symbols]
 
 
 def released_part(channel: Channel, joint: Joint) -> Joint:
-    """The table of the useful columns that a channel releases, of one that may have more."""
+    """The table of the useful columns that a channel releases, from a table that may have more."""
     columns = channel.useful.columns
-    return (
-        joint.releasing(columns) if set(columns) < set(joint.useful.columns) else joint
-    )
+    if set(columns) < set(joint.useful.columns):
+        return joint.releasing(columns)
+    return joint
 
 
 def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
     """The column of every output over the useful symbols of the table."""
     if channel.useful is joint.useful:
         return list(channel.integers.columns)
-    places: list[list[int]] = [[] for _ in channel.useful.symbols]
+    # Several symbols of the table can share a row: those that differ in columns that are not released.
+    sharing: list[list[int]] = [[] for _ in channel.useful.symbols]
     for x, row in enumerate(rows_on(channel.useful, joint)):
-        places[row].append(x)
+        sharing[row].append(x)
     columns: list[Entries] = []
     for rows, values in channel.integers.columns:
-        pairs = sorted(
-            (x, value)
-            for row, value in zip(rows, values, strict=True)
-            for x in places[row]
-        )
+        pairs: list[tuple[int, int]] = []
+        for row, value in zip(rows, values, strict=True):
+            pairs += [(x, value) for x in sharing[row]]
+        pairs.sort()
         columns.append(([x for x, _ in pairs], [value for _, value in pairs]))
     return columns
 
 
 def everything(joint: Joint) -> list[Direction]:
-    """The direction of no release at all."""
+    """The direction of no release at all: the column of ones, after no outputs."""
     n = len(joint.useful)
     return [((range(n), [1] * n), ())]
 
 
 def directions(
-    found: Iterable[Direction], columns: Sequence[Entries]
+    earlier: Iterable[Direction], columns: Sequence[Entries]
 ) -> list[Direction]:
     """Products of every direction and column, each direction once; tuples that never occur are left out."""
-    seen: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
-    lookup = [dict(zip(*column, strict=True)) for column in columns]
-    for (at, values), outputs in found:
-        for y, column in enumerate(lookup):
-            pairs = [
-                (x, value * column[x])
-                for x, value in zip(at, values, strict=True)
-                if x in column
-            ]
-            if pairs:
-                divisor = math.gcd(*(value for _, value in pairs))
-                key = (
-                    tuple(x for x, _ in pairs),
-                    tuple(value // divisor for _, value in pairs),
-                )
-                seen.setdefault(key, (*outputs, y))
-    return [((at, values), outputs) for (at, values), outputs in seen.items()]
+    first_tuples: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
+    entries = [dict(zip(*column, strict=True)) for column in columns]
+    for (inputs, values), outputs in earlier:
+        for y, entry_of in enumerate(entries):
+            support: list[int] = []
+            products: list[int] = []
+            for x, value in zip(inputs, values, strict=True):
+                if x in entry_of:
+                    support.append(x)
+                    products.append(value * entry_of[x])
+            if not support:
+                continue
+            # Proportional columns are equal without their common divisor.
+            divisor = math.gcd(*products)
+            key = (
+                tuple(support),
+                tuple(product // divisor for product in products),
+            )
+            first_tuples.setdefault(key, (*outputs, y))
+    return list(first_tuples.items())
 
 
 def demands_of(
@@ -252,24 +318,25 @@ def demands_of(
     after: Sequence[Channel] = (),
     useful: Joint | None = None,
 ) -> list[Demand]:
-    """What the notion asks of a channel on the table `useful` (this one by default) after earlier releases."""
-    found = everything(joint)
+    """The limits that the notion sets a channel on the table `useful` (this one by default) after earlier releases."""
+    earlier = everything(joint)
     for channel in after:
-        found = directions(found, columns_on(channel, joint))
-        if len(found) > MOST_TUPLES:
+        earlier = directions(earlier, columns_on(channel, joint))
+        if len(earlier) > MOST_TUPLES:
             raise InputError(
                 f"the earlier channels have more than {MOST_TUPLES:,} different combinations of outputs; merge outputs"
             )
     target = joint if useful is None else useful
-    place = (
-        range(len(joint.useful)) if target is joint else rows_on(target.useful, joint)
-    )
+    if target is joint:
+        places: Sequence[int] = range(len(joint.useful))
+    else:
+        places = rows_on(target.useful, joint)
     demands: list[Demand] = []
-    for (at, values), outputs in found:
+    for (inputs, values), outputs in earlier:
         counts = [[0] * len(target.useful) for _ in joint.counts]
         for row, whole in zip(counts, joint.counts, strict=True):
-            for x, value in zip(at, values, strict=True):
-                row[place[x]] += whole[x] * value
+            for x, value in zip(inputs, values, strict=True):
+                row[places[x]] += whole[x] * value
         before = tuple(
             channel.outputs[y] for channel, y in zip(after, outputs, strict=True)
         )
@@ -283,73 +350,81 @@ def stacked(
     notion: Notion,
     before: tuple[str, ...] = (),
 ) -> list[Demand]:
-    """What the notion asks of each secret of the table, on counts with a row for each sensitive symbol of it."""
+    """The limits for each secret of the table, on counts with a row for each of its sensitive symbols."""
     limits = notion.limits
     if limits.mean is not None:
         raise InputError(
             f"{notion.name} bounds averages: with protect-each, budgets of symbols, or after other releases use alip, "
             "lip, ldp, max-lift or min-lift"
         )
-    own, sensitive = _own(joint.sensitive, limits.own), joint.sensitive
+    sensitive = joint.sensitive
+    own = _own(sensitive, limits.own)
     demands: list[Demand] = []
-    parts = zip(
+    for secret, names, rows in zip(
         joint.secrets, sensitive.secret_names, sensitive.added(counts), strict=True
-    )
-    for secret, names, rows in parts:
-        lower, upper = zip(
-            *(own.get(name, (limits.lower, limits.upper)) for name in names),
-            strict=True,
+    ):
+        budgets = [own.get(name, (limits.lower, limits.upper)) for name in names]
+        demand = Demand(
+            counts=rows,
+            sums=secret.sensitive_counts,
+            names=names,
+            lower=tuple(lower for lower, _ in budgets),
+            upper=tuple(upper for _, upper in budgets),
+            ratio=limits.ratio,
+            before=before,
         )
-        demands.append(
-            Demand(
-                rows, secret.sensitive_counts, names, lower, upper, limits.ratio, before
-            )
-        )
+        demands.append(demand)
     return demands
 
 
 def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
     """Budgets of single symbols as the channel file has them."""
-    own, found = _own(joint.sensitive, notion.own), list[SymbolBudgets]()
+    own = _own(joint.sensitive, notion.own)
+    budgets: list[SymbolBudgets] = []
     for column, symbol, name in joint.sensitive.protected:
-        if name in own:
-            sides: list[float | Literal["inf"]] = [
-                side if side < math.inf else "inf" for side in own[name]
-            ]
-            found.append(
-                SymbolBudgets(
-                    symbol=symbol, column=column, eps_l=sides[0], eps_u=sides[1]
-                )
+        if name not in own:
+            continue
+        eps_l, eps_u = own[name]
+        budgets.append(
+            SymbolBudgets(
+                symbol=symbol,
+                column=column,
+                eps_l=_json_budget(eps_l),
+                eps_u=_json_budget(eps_u),
             )
-    return tuple(found)
+        )
+    return tuple(budgets)
+
+
+def _json_budget(budget: float) -> float | Literal["inf"]:
+    """A budget for JSON, which has no infinity."""
+    return budget if budget < math.inf else "inf"
 
 
 def allowed_sides(sensitive: Variable, notion: Notion) -> list[tuple[float, float]]:
     """eps_l and eps_u of everything that is protected, in the order of `Variable.protected`."""
-    own, both = _own(sensitive, notion.own), (notion.limits.lower, notion.limits.upper)
-    return [own.get(name, both) for _, _, name in sensitive.protected]
+    own = _own(sensitive, notion.own)
+    common = (notion.limits.lower, notion.limits.upper)
+    return [own.get(name, common) for _, _, name in sensitive.protected]
 
 
 def _own(
     sensitive: Variable, budgets: Sequence[OwnBudget]
 ) -> dict[str, tuple[float, float]]:
-    """Own budgets by the name of the symbol (`Variable.protected`)."""
-    found: dict[str, tuple[float, float]] = {}
+    """Own budgets (eps_l, eps_u) by the name of the symbol (`Variable.protected`)."""
+    own: dict[str, tuple[float, float]] = {}
     for symbol, lower, upper in budgets:
-        match sensitive.meant(symbol):
-            case []:
-                raise InputError(
-                    f"a budget is given for {quoted(symbol)}, which is no sensitive symbol"
-                )
-            case [name] if name not in found:
-                found[name] = lower, upper
-            case [_]:
-                raise InputError(
-                    f"a budget for the symbol {quoted(symbol)} is given twice"
-                )
-            case several:
-                raise InputError(
-                    f"a budget for the symbol {quoted(symbol)} stands in two columns: write COLUMN=SYMBOL "
-                    f"({listed(several)})"
-                )
-    return found
+        names = sensitive.meant(symbol)
+        if not names:
+            raise InputError(
+                f"a budget is given for {quoted(symbol)}, which is no sensitive symbol"
+            )
+        if len(names) > 1:
+            raise InputError(
+                f"a budget for the symbol {quoted(symbol)} stands in two columns: write COLUMN=SYMBOL "
+                f"({listed(names)})"
+            )
+        if names[0] in own:
+            raise InputError(f"a budget for the symbol {quoted(symbol)} is given twice")
+        own[names[0]] = (lower, upper)
+    return own

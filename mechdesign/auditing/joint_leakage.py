@@ -1,4 +1,4 @@
-"""What several releases of the same record tell together, each drawn independently of the others.
+"""The joint leakage of several releases of one record, each drawn independently of the others.
 
 With channels W1, .., Wk on columns of one table, ``P(s, y1, .., yk) = sum_x P(s, x) W1(y1|x) .. Wk(yk|x)``: the
 releases are one channel whose outputs are tuples, and whose column for a tuple is the product of the columns. Only
@@ -6,6 +6,9 @@ the direction of that column matters for lifts, so tuples with proportional colu
 integers). The last channel is joined in floating point, where sums of non-negative terms have a proven relative
 error; every tuple that could be extreme within it is then compared in integers. With three channels and more the
 directions may be too many: those whose completions are surely harmless go first, and what is left out is bounded.
+
+Decided exactly: ``exp(-eps_l) <= l(s, y1, .., yk) <= exp(eps_u)`` for all tuples. Floating point selects candidates
+only, with margins wider than its error, and bounds on what is left out are rounded outwards.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +50,9 @@ LEAST_PRODUCT = 2.0**-900
 OUTWARDS = 1.0 + 1e-9
 """Factor on bounds of what is left out: far more than rounding, and nothing that matters."""
 
+LARGEST_LOG = math.log(1e300)
+"""Largest log lift that the margin of a comparison grows with: an infinite one needs no margin."""
+
 
 @dataclass(frozen=True)
 class WorstTuple:
@@ -72,9 +78,8 @@ class Composition(Achieved, Displayed):
     alone: tuple[Achieved, ...]
 
     def __repr__(self) -> str:
-        sides = ", ".join(
-            f"{name} {at_most(value)}" for name, value in vars(self.achieved).items()
-        )
+        budgets = vars(self.achieved).items()
+        sides = ", ".join(f"{name} {at_most(value)}" for name, value in budgets)
         return f"Composition({len(self.alone)} releases: {sides})"
 
     @property
@@ -91,7 +96,7 @@ class Composition(Achieved, Displayed):
 def compose(
     channels: Sequence[Channel], joint: Joint | None = None, *, most: int = FOLLOWED
 ) -> Composition:
-    """What independent releases of one record through all of the channels tell together, exactly.
+    """The joint leakage of independent releases of one record through all of the channels, exactly.
 
     Parameters
     ----------
@@ -112,45 +117,63 @@ def compose(
     table = common_table(channels, joint)
     columns = [columns_on(channel, table) for channel in channels]
     lip = LIP(1.0)  # equal budgets, so that the worst cell is that of the larger side
-    pairs = zip(channels, columns, strict=True)
     alone = tuple(
-        audit_columns(each, channel.outputs, table, lip).achieved
-        for channel, each in pairs
+        audit_columns(column, channel.outputs, table, lip).achieved
+        for channel, column in zip(channels, columns, strict=True)
     )
     # The channel with most outputs comes last: its tuples are the cheapest.
     order = sorted(range(len(columns)), key=lambda k: len(columns[k]))
-    found, left_out = everything(table), np.zeros(3)
-    for depth in range(len(order) - 1):
-        found = directions(found, columns[order[depth]])
-        if depth and len(found) > most:
-            rest = [columns[k] for k in order[depth + 1 :]]
-            found, bounds = _followed(table, found, rest, most)
-            left_out = np.maximum(left_out, bounds)
-    last = columns[order[-1]]
-    candidates = [
-        each for secret in table.secrets for each in _candidates(secret, found, last)
-    ]
+    ordered = [columns[k] for k in order]
+    followed, left_out = _all_but_last(table, ordered, most)
+    candidates: list[Direction] = []
+    for secret in table.secrets:
+        candidates += _candidates(secret, followed, ordered[-1])
     labels = [str(k) for k in range(len(candidates))]
     verdict = audit_columns([column for column, _ in candidates], labels, table, lip)
-    at_least, worst = verdict.achieved, verdict.worst
-    outputs = dict(zip(order, candidates[int(worst.output)][1], strict=True))
-    tuples = tuple(channel.outputs[outputs[k]] for k, channel in enumerate(channels))
+    at_least = verdict.achieved
+    worst = verdict.worst
+    _, worst_outputs = candidates[int(worst.output)]
+    output_of = dict(zip(order, worst_outputs, strict=True))
+    worst_tuple = tuple(
+        channel.outputs[output_of[k]] for k, channel in enumerate(channels)
+    )
     return Composition(
-        *map(max, astuple(at_least), left_out.tolist()),
+        eps_l=max(at_least.eps_l, left_out[0]),
+        eps_u=max(at_least.eps_u, left_out[1]),
+        eps_ldp=max(at_least.eps_ldp, left_out[2]),
         at_least=at_least,
-        worst=WorstTuple(worst.sensitive, tuples, worst.lift),
+        worst=WorstTuple(worst.sensitive, worst_tuple, worst.lift),
         sum=Achieved(
-            *(sum_above(side) for side in zip(*map(astuple, alone), strict=True))
+            eps_l=sum_above([achieved.eps_l for achieved in alone]),
+            eps_u=sum_above([achieved.eps_u for achieved in alone]),
+            eps_ldp=sum_above([achieved.eps_ldp for achieved in alone]),
         ),
         alone=alone,
     )
 
 
+def _all_but_last(
+    table: Joint, channels: Sequence[Sequence[Entries]], most: int
+) -> tuple[list[Direction], list[float]]:
+    """Directions of all channels but the last, and bounds (eps_l, eps_u, eps_ldp) on those that were left out."""
+    followed = everything(table)
+    left_out = np.zeros(3)
+    for depth, columns in enumerate(channels[:-1]):
+        followed = directions(followed, columns)
+        if depth and len(followed) > most:
+            rest = channels[depth + 1 :]
+            followed, bounds = _followed(table, followed, rest, most)
+            left_out = np.maximum(left_out, bounds)
+    return followed, left_out.tolist()
+
+
 def sum_above(values: Sequence[float]) -> float:
     """The smallest double at or above a sum."""
     total = math.fsum(values)
-    exact = math.isinf(total) or math.fsum((*values, -total)) <= 0.0
-    return total if exact else math.nextafter(total, math.inf)
+    # fsum rounds correctly, so the sign of the remainder is exact.
+    if math.isinf(total) or math.fsum((*values, -total)) <= 0.0:
+        return total
+    return math.nextafter(total, math.inf)
 
 
 def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joint:
@@ -159,26 +182,9 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
         raise InputError("there is no channel to compose: give at least one")
     for channel in several("channels", channels, "channels"):
         expected("each of the channels", channel, Channel)
-    crossed = any(
-        channel.sensitive is not None and not channel.sensitive.each
-        for channel in channels
-    )
     if joint is not None:
         return joint
-    if (
-        len(
-            hidden := {
-                each.sensitive.columns
-                for each in channels
-                if each.sensitive is not None
-            }
-        )
-        > 1
-    ):
-        raise InputError(
-            f"the channels protect different columns ({listed(sorted(map(','.join, hidden)))}): give the table "
-            "(--table), with the one that you ask about as sensitive"
-        )
+    _check_sensitive(channels)
     tables = [channel.joint for channel in channels if channel.joint is not None]
     if not tables:
         raise InputError(
@@ -186,86 +192,126 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
         )
     widest = max(tables, key=lambda table: len(table.useful.columns))
     for channel in channels:
-        if not set(channel.useful.columns) <= set(widest.useful.columns):
-            names = sorted({",".join(each.useful.columns) for each in channels})
-            raise InputError(
-                f"the channels release different columns ({listed(names)}): give the table of all (--table)"
-            )
-        own = channel.joint
-        if (
-            own is not None
-            and own is not widest
-            and _cells(own, own.useful) != _cells(widest, own.useful)
-        ):
-            raise InputError(
-                "the channels were designed for different tables: give the one that the record comes from (--table)"
-            )
-    return (
-        replace(widest, sensitive=replace(widest.sensitive, each=False))
-        if crossed
-        else widest
-    )
+        _check_on(channel, widest, channels)
+    for channel in channels:
+        if channel.sensitive is not None and not channel.sensitive.each:
+            # One promise about crossed columns makes the question one about crossed columns.
+            sensitive = replace(widest.sensitive, each=False)
+            return replace(widest, sensitive=sensitive)
+    return widest
+
+
+def _check_sensitive(channels: Sequence[Channel]) -> None:
+    """All channels protect the same columns."""
+    protected: set[tuple[str, ...]] = set()
+    for channel in channels:
+        if channel.sensitive is not None:
+            protected.add(channel.sensitive.columns)
+    if len(protected) > 1:
+        names = sorted(",".join(columns) for columns in protected)
+        raise InputError(
+            f"the channels protect different columns ({listed(names)}): give the table "
+            "(--table), with the one that you ask about as sensitive"
+        )
+
+
+def _check_on(channel: Channel, widest: Joint, channels: Sequence[Channel]) -> None:
+    """The table has the columns of the channel, and the counts that the channel was designed for."""
+    if not set(channel.useful.columns) <= set(widest.useful.columns):
+        names = sorted({",".join(other.useful.columns) for other in channels})
+        raise InputError(
+            f"the channels release different columns ({listed(names)}): give the table of all (--table)"
+        )
+    own = channel.joint
+    if own is None or own is widest:
+        return
+    if _cells(own, own.useful) != _cells(widest, own.useful):
+        raise InputError(
+            "the channels were designed for different tables: give the one that the record comes from (--table)"
+        )
 
 
 def _cells(joint: Joint, useful: Variable) -> Counter[tuple[Symbol, Symbol]]:
     """Positive counts by sensitive symbol and by symbol of some of the useful columns."""
     cells: Counter[tuple[Symbol, Symbol]] = Counter()
-    at = [joint.useful.columns.index(column) for column in useful.columns]
+    positions = [joint.useful.columns.index(column) for column in useful.columns]
     for symbol, row in zip(joint.sensitive.symbols, joint.counts, strict=True):
         for whole, count in zip(joint.useful.symbols, row, strict=True):
-            cells[symbol, tuple(whole[i] for i in at)] += count
+            part = tuple(whole[i] for i in positions)
+            cells[symbol, part] += count
     return +cells
 
 
 def _dense(columns: Sequence[Entries], n: int) -> Array:
     """Columns as rows of doubles, each entry correctly rounded, the largest of each 1; (k, n)."""
     dense = np.zeros((len(columns), n))
-    for k, (at, values) in enumerate(columns):
+    for k, (inputs, values) in enumerate(columns):
         largest = max(values)
-        dense[k, list(at)] = [value / largest for value in values]
+        dense[k, list(inputs)] = [value / largest for value in values]
     return dense
 
 
 def _candidates(
-    table: Joint, found: Sequence[Direction], columns: Sequence[Entries]
+    table: Joint, followed: Sequence[Direction], columns: Sequence[Entries]
 ) -> list[Direction]:
     """Every tuple that may be extreme: in its largest lift, its smallest, or their quotient."""
-    n, size = len(table.useful), len(table.sensitive)
-    last, first = _dense(columns, n), _dense([column for column, _ in found], n)
-    if (
-        math.prod(float(part[part > 0.0].min()) for part in (table.p, last, first))
-        < LEAST_PRODUCT
-    ):
-        return directions(found, columns)
+    n = len(table.useful)
+    size = len(table.sensitive)
+    last = _dense(columns, n)
+    first = _dense([column for column, _ in followed], n)
+    smallest_product = math.prod(
+        float(part[part > 0.0].min()) for part in (table.p, last, first)
+    )
+    if smallest_product < LEAST_PRODUCT:
+        return directions(followed, columns)
     # Nothing underflows, so zeros are exact. A lift is wrong by n + 5 roundings in P(s, y) and |S| more in P(y).
     slack = 8.0 * (2 * n + size + 20) * ROUNDOFF
-    kept = [(np.zeros(0), np.zeros((0, 2), dtype=np.intp))] * 3
+    nearest = [_Nearest(slack) for _ in range(3)]
     step = max(1, BLOCK // (size * max(n, len(last))))
     for start in range(0, len(first), step):
         block = first[start : start + step]
-        masses = ((block[:, None, :] * table.p).reshape(-1, n) @ last.T).reshape(
-            len(block), size, -1
-        )
-        at = np.argwhere(masses.any(axis=1))
-        masses = masses[at[:, 0], :, at[:, 1]]
-        at[:, 0] += start
+        products = (block[:, None, :] * table.p).reshape(-1, n) @ last.T
+        masses = products.reshape(len(block), size, -1)
+        # (direction, output) of the tuples that can occur
+        places = np.argwhere(masses.any(axis=1))
+        masses = masses[places[:, 0], :, places[:, 1]]
+        places[:, 0] += start
         with np.errstate(divide="ignore"):
             logs = np.log(masses / (table.p_s * masses.sum(axis=1, keepdims=True)))
-        high, low = logs.max(axis=1), logs.min(axis=1)
-        for k, found_here in enumerate((high, -low, high - low)):
-            values = np.append(kept[k][0], found_here)
-            places = np.concatenate([kept[k][1], at])
-            best = float(values.max(initial=0.0))
-            near = np.flatnonzero(
-                values >= best - slack * (1.0 + min(best, math.log(1e300)))
-            )
-            near = (
-                near[:1] if math.isinf(best) else near
-            )  # of lifts of zero one is enough
-            kept[k] = values[near], places[near]
-    chosen = {(int(i), int(y)) for _, places in kept for i, y in places}
-    pairs = ((i, y, directions([found[i]], [columns[y]])) for i, y in sorted(chosen))
-    return [(column, (*found[i][1], y)) for i, y, made in pairs for column, _ in made]
+        high = logs.max(axis=1)
+        low = logs.min(axis=1)
+        for side, values in zip(nearest, (high, -low, high - low), strict=True):
+            side.add(values, places)
+    pairs: set[tuple[int, int]] = set()
+    for side in nearest:
+        pairs |= {(int(i), int(y)) for i, y in side.places}
+    candidates: list[Direction] = []
+    for i, y in sorted(pairs):
+        outputs = followed[i][1]
+        for column, _ in directions([followed[i]], [columns[y]]):
+            candidates.append((column, (*outputs, y)))
+    return candidates
+
+
+class _Nearest:
+    """The tuples whose value may be the largest, given that values are wrong by at most `slack` each."""
+
+    def __init__(self, slack: float) -> None:
+        self._slack = slack
+        self._values: Array = np.zeros(0)
+        self.places: NDArray[np.intp] = np.zeros((0, 2), dtype=np.intp)
+
+    def add(self, values: Array, places: NDArray[np.intp]) -> None:
+        """Take in more tuples, and drop those that are surely smaller than another."""
+        values = np.append(self._values, values)
+        places = np.concatenate([self.places, places])
+        best = float(values.max(initial=0.0))
+        margin = self._slack * (1.0 + min(best, LARGEST_LOG))
+        near = np.flatnonzero(values >= best - margin)
+        if math.isinf(best):
+            near = near[:1]  # of lifts of zero one is enough
+        self._values = values[near]
+        self.places = places[near]
 
 
 def _followed(
@@ -281,28 +327,44 @@ def _followed(
     least = np.exp(-_stretches(columns > 0.0, rest))[:, None]  # 1 / r
     masses = columns * table.p_x
     bounds = np.zeros((len(columns), 2))
-    for lifts in (row for secret in table.secrets for row in secret.lift):
-        for side, sign in enumerate((1.0, -1.0)):
-            order = np.argsort(sign * lifts)
-            below = masses[:, order]
-            top, bottom = (
-                (1.0 - least) * part.cumsum(axis=1)
-                + least * part.sum(axis=1, keepdims=True)
-                for part in (below * lifts[order], below)
-            )
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs = -sign * np.log(np.where(below > 0.0, top / bottom, 1.0))
-            bounds[:, side] = np.maximum(bounds[:, side], logs.max(axis=1))
-    every = np.column_stack([bounds, bounds.sum(axis=1)]) * OUTWARDS + (OUTWARDS - 1.0)
-    if (
-        min(min(v) / max(v) for (_, v), _ in found) * float(table.p_x.min())
-        < LEAST_PRODUCT
-    ):
-        every[:] = math.inf  # entries are lost, or known too badly
-    rank = np.argsort(np.argsort(-every, axis=0, kind="stable"), axis=0).min(axis=1)
-    chosen = np.argsort(rank, kind="stable")
-    return [found[i] for i in sorted(chosen[:most].tolist())], every[chosen[most:]].max(
-        axis=0
+    for secret in table.secrets:
+        for lifts in secret.lift:
+            of_secret = [
+                _largest_log(masses, lifts, least, sign=1.0),
+                _largest_log(masses, lifts, least, sign=-1.0),
+            ]
+            bounds = np.maximum(bounds, np.column_stack(of_secret))
+    limits = np.column_stack([bounds, bounds.sum(axis=1)])
+    limits = limits * OUTWARDS + (OUTWARDS - 1.0)
+    smallest_entry = min(min(values) / max(values) for (_, values), _ in found)
+    if smallest_entry * float(table.p_x.min()) < LEAST_PRODUCT:
+        limits[:] = math.inf  # entries are lost, or known too badly
+    # The best rank of a direction on any side decides whether it is followed.
+    ranks = np.argsort(np.argsort(-limits, axis=0, kind="stable"), axis=0)
+    order: NDArray[np.intp] = np.argsort(ranks.min(axis=1), kind="stable")
+    followed: list[int] = sorted(order[:most].tolist())
+    kept = [found[i] for i in followed]
+    return kept, limits[order[most:]].max(axis=0)
+
+
+def _largest_log(masses: Array, lifts: Array, least: Array, *, sign: float) -> Array:
+    """Of every direction the largest logarithm of a lift (sign -1), or of the inverse of one (sign 1).
+
+    Candidate j gives factor 1 to the first j symbols in the order of their lifts and `least` = 1 / r to the others.
+    """
+    order = np.argsort(sign * lifts)
+    below = masses[:, order]
+    top = _stretched_sums(below * lifts[order], least)
+    bottom = _stretched_sums(below, least)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = -sign * np.log(np.where(below > 0.0, top / bottom, 1.0))
+    return logs.max(axis=1)
+
+
+def _stretched_sums(parts: Array, least: Array) -> Array:
+    """Sums of each row with factor 1 on the first entries and `least` on the others, for every number of first ones."""
+    return (1.0 - least) * parts.cumsum(axis=1) + least * parts.sum(
+        axis=1, keepdims=True
     )
 
 
@@ -313,12 +375,10 @@ def _stretches(support: NDArray[np.bool_], rest: Sequence[Sequence[Entries]]) ->
     for columns in rest:
         largest = np.full((n, n), -math.inf)
         with np.errstate(divide="ignore", invalid="ignore"):
-            for logs in np.log(
-                _dense(columns, n)
-            ):  # what neither symbol gives is no number, and no matter
+            for logs in np.log(_dense(columns, n)):
+                # log 0 - log 0 is no number: a symbol that neither gives does not matter, and fmax leaves it out.
                 largest = np.fmax(largest, logs[:, None] - logs)
         total += largest
-    patterns, which = np.unique(support, axis=0, return_inverse=True)
-    return np.array([total[np.ix_(each, each)].max() for each in patterns])[
-        which.ravel()
-    ]
+    patterns, pattern_of = np.unique(support, axis=0, return_inverse=True)
+    stretches = [total[np.ix_(pattern, pattern)].max() for pattern in patterns]
+    return np.array(stretches)[pattern_of.ravel()]

@@ -1,11 +1,15 @@
 """Every leakage measure of a channel from its integers, rounded outwards, and the averages over S behind them.
 
 With masses m_s proportional to P(s, y), o their sum, r_s proportional to P(s) and N the sum of the r_s, the lift is
-m_s N / (r_s o). Mean distances are rational; powers of a real order are enclosed by Arb balls.
 
-Sums of rationals and of logarithms are taken in balls of `BITS` bits, and each result is the double next to
-the ball on the side that claims less privacy: up, and down for minima. How far a released value can move a
-belief, the extreme P(s|y) of every sensitive symbol, is rounded outwards from integers.
+    l(s, y) = P(s, y) / (P(s) P(y)) = m_s N / (r_s o),
+
+a quotient of integers. Mean distances are rational; powers of a real order are enclosed by Arb balls.
+
+Sums of rationals and of logarithms are taken in balls of `BITS` bits, and each result is the double next to the ball
+on the side that claims less privacy: up, and down for minima. What is reported is therefore a bound that surely
+holds. The extreme P(s|y) of every sensitive symbol, how far a released value can move a belief, is rounded outwards
+from integers.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from operator import mul
-from typing import Any, cast
+from typing import Any
 
 from flint import arb, fmpq
 
@@ -32,7 +36,7 @@ BITS = 256
 
 @dataclass(frozen=True)
 class OutputMasses:
-    """P(s, y) of one output and P(s), as integers."""
+    """P(s, y) of one output, in proportion to `masses` with sum `output`; P(s) in proportion to `sums` with `total`."""
 
     masses: Sequence[int]
     output: int
@@ -56,9 +60,12 @@ def masses_by_output(
     columns: Sequence[Entries], joint: Joint
 ) -> Iterator[OutputMasses]:
     """The masses of each output in turn; columns are over the useful symbols of the table."""
-    sums, total = joint.sensitive_counts, joint.total
-    for at, values in columns:
-        masses = [sum(map(mul, [row[x] for x in at], values)) for row in joint.counts]
+    sums = joint.sensitive_counts
+    total = joint.total
+    for inputs, values in columns:
+        masses = [
+            sum(map(mul, [row[x] for x in inputs], values)) for row in joint.counts
+        ]
         yield OutputMasses(masses, sum(masses), sums, total)
 
 
@@ -82,8 +89,9 @@ def log_power_mean(output: OutputMasses, order: float, *, inverse: bool = False)
     if inverse and 0 in output.masses:
         return None
     lifts = output.numerators()
-    values = [(bottom, top) if inverse else (top, bottom) for top, bottom in lifts]
-    return log_norm(values, order, output.sums, output.total)
+    if inverse:
+        lifts = [(bottom, top) for top, bottom in lifts]
+    return log_norm(lifts, order, output.sums, output.total)
 
 
 def log_norm(
@@ -98,7 +106,8 @@ def log_norm(
     largest = max(exact)
     if math.isinf(order):
         return arb(largest).log()
-    mean, exponent = arb(0), arb(order)
+    mean = arb(0)
+    exponent = arb(order)
     for weight, value in zip(weights, exact, strict=True):
         if value == largest:
             mean += weight
@@ -110,7 +119,7 @@ def log_norm(
 
 @dataclass(frozen=True, kw_only=True)
 class OutputLeakage:
-    """What one output says of S; logarithms in nats, infinite where a lift is zero.
+    """The leakage of one output about S; logarithms in nats, infinite where a lift is zero.
 
     `alpha_lift` and its inverse go from the order to the value; `posterior` is P(s|y) in the order of S,
     correctly rounded.
@@ -132,34 +141,45 @@ class OutputLeakage:
     posterior: tuple[float, ...]
 
 
-def worst_of(found: Sequence[OutputLeakage]) -> OutputLeakage:
+def worst_of(leakages: Sequence[OutputLeakage]) -> OutputLeakage:
     """The worst of each measure, and all posteriors: of several outputs, or of one output about several secrets."""
-    worst: dict[str, Any] = {}
-    for name, first in vars(found[0]).items():
-        values = [getattr(each, name) for each in found]
-        if isinstance(first, dict):
-            orders = cast("dict[float, float]", first)
-            worst[name] = {
-                alpha: max(value[alpha] for value in values) for alpha in orders
-            }
-        elif isinstance(first, float):
-            worst[name] = (min if name.startswith("min") else max)(values)
-        else:
-            worst[name] = (
-                first if isinstance(first, str) else tuple(chain.from_iterable(values))
-            )
-    return OutputLeakage(**worst)
+    first = leakages[0]
+    posteriors = [leakage.posterior for leakage in leakages]
+    return OutputLeakage(
+        output=first.output,
+        probability=max(leakage.probability for leakage in leakages),
+        max_lift=max(leakage.max_lift for leakage in leakages),
+        min_lift=min(leakage.min_lift for leakage in leakages),
+        max_log_lift=max(leakage.max_log_lift for leakage in leakages),
+        min_log_lift=min(leakage.min_log_lift for leakage in leakages),
+        max_log_lift_ratio=max(leakage.max_log_lift_ratio for leakage in leakages),
+        l1_lift=max(leakage.l1_lift for leakage in leakages),
+        chi2_lift=max(leakage.chi2_lift for leakage in leakages),
+        l1_lift_inverse=max(leakage.l1_lift_inverse for leakage in leakages),
+        chi2_lift_inverse=max(leakage.chi2_lift_inverse for leakage in leakages),
+        alpha_lift=_largest_by_order([leakage.alpha_lift for leakage in leakages]),
+        alpha_lift_inverse=_largest_by_order(
+            [leakage.alpha_lift_inverse for leakage in leakages]
+        ),
+        posterior=tuple(chain.from_iterable(posteriors)),
+    )
+
+
+def _largest_by_order(values: Sequence[dict[float, float]]) -> dict[float, float]:
+    """The largest value of each order."""
+    return {order: max(value[order] for value in values) for order in values[0]}
 
 
 def output_leakages(
     channel: Channel, joint: Joint, alphas: Sequence[float]
 ) -> list[OutputLeakage]:
     """The measures of every output in turn."""
-    total, masses = joint.total * channel.denominator, _masses(channel, joint)
+    total = joint.total * channel.denominator
+    masses = _masses(channel, joint)
     with precision(BITS):
         return [
-            _output(y, each, total, alphas)
-            for y, each in zip(channel.outputs, masses, strict=True)
+            _output(label, output, total, alphas)
+            for label, output in zip(channel.outputs, masses, strict=True)
         ]
 
 
@@ -170,28 +190,32 @@ def average_leakages(
     outputs = _masses(channel, joint)
     scale = joint.total * channel.denominator
     with precision(BITS):
-        distance, square = (
-            sum(o.output * arb(distances(o, k)) for o in outputs) / scale
-            for k in (1, 2)
-        )
+        distance = sum(o.output * arb(distances(o, 1)) for o in outputs) / scale
+        square = sum(o.output * arb(distances(o, 2)) for o in outputs) / scale
+        information = _at_least_zero(_information(outputs, scale))
         values = {
-            "mutual_information": _at_least_zero(_information(outputs, scale)),
+            "mutual_information": information,
             "total_variation": upper(distance / 2),
             "chi2_information": upper(square),
             "maximal_leakage": _at_least_zero(_sibson(outputs, scale, math.inf)),
             "min_entropy_leakage": _at_least_zero(_arimoto(outputs, scale, math.inf)),
         }
     for order in orders:
-        for name, information in (("sibson", _sibson), ("arimoto", _arimoto)):
-            key = f"{name}_information[{order_of(order)}]"
-            values[key] = values["mutual_information"]
-            if order != 1.0:
-                values[key] = _at_least_zero(
-                    _bounded(partial(information, outputs, scale, order))
-                )
-    if all(
-        out.is_constant for out in outputs
-    ):  # a ball around zero would round up to something
+        sibson = f"sibson_information[{order_of(order)}]"
+        arimoto = f"arimoto_information[{order_of(order)}]"
+        if order == 1.0:
+            # Both are continued by Shannon's information.
+            values[sibson] = information
+            values[arimoto] = information
+        else:
+            values[sibson] = _at_least_zero(
+                _bounded(partial(_sibson, outputs, scale, order))
+            )
+            values[arimoto] = _at_least_zero(
+                _bounded(partial(_arimoto, outputs, scale, order))
+            )
+    if all(output.is_constant for output in outputs):
+        # Every measure is exactly 0, which a ball around zero would round up to something.
         return dict.fromkeys(values, 0.0)
     return values
 
@@ -204,24 +228,32 @@ def _output(
     label: str, masses: OutputMasses, total: int, alphas: Sequence[float]
 ) -> OutputLeakage:
     lifts = [fmpq(*pair) for pair in masses.numerators()]
-    high, low = max(lifts), min(lifts)
-    ratio = math.inf if low == 0 else upper(arb(high / low).log())
+    high = max(lifts)
+    low = min(lifts)
+    if low == 0:
+        largest_inverse = None
+        log_low = -math.inf
+        log_ratio = math.inf
+    else:
+        largest_inverse = 1 / low
+        log_low = min(0.0, lower(arb(low).log()))
+        log_ratio = max(0.0, upper(arb(high / low).log()))
+    # The largest lift is at least 1 and the smallest at most 1; a ball around log 1 may reach beyond zero.
     return OutputLeakage(
         output=label,
         probability=masses.output / total,
         max_lift=upper(arb(high)),
         min_lift=lower(arb(low)),
         max_log_lift=max(0.0, upper(arb(high).log())),
-        min_log_lift=-math.inf if low == 0 else min(0.0, lower(arb(low).log())),
-        max_log_lift_ratio=max(0.0, ratio),
+        min_log_lift=log_low,
+        max_log_lift_ratio=log_ratio,
         l1_lift=_up(distances(masses, 1)),
         chi2_lift=_up(distances(masses, 2)),
         l1_lift_inverse=_up(distances(masses, 1, inverse=True)),
         chi2_lift_inverse=_up(distances(masses, 2, inverse=True)),
         alpha_lift={a: _norm(masses, a, high, inverse=False) for a in alphas},
         alpha_lift_inverse={
-            a: _norm(masses, a, None if low == 0 else 1 / low, inverse=True)
-            for a in alphas
+            a: _norm(masses, a, largest_inverse, inverse=True) for a in alphas
         },
         posterior=tuple(m / masses.output for m in masses.masses),
     )
@@ -235,41 +267,50 @@ def _norm(masses: OutputMasses, alpha: float, largest: Any, *, inverse: bool) ->
 
 
 def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
+    """I(S;Y) = sum of P(s, y) log l(s, y), with 0 log 0 = 0."""
     total = arb(0)
-    for out in outputs:
-        for mass, (top, bottom) in zip(out.masses, out.numerators(), strict=True):
+    for output in outputs:
+        for mass, lift in zip(output.masses, output.numerators(), strict=True):
             if mass:
-                total += mass * arb(fmpq(top, bottom)).log()
+                total += mass * arb(fmpq(*lift)).log()
     return total / scale
 
 
 def _sibson(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log sum_y P(y) (sum_s P(s) l(s, y)^order)^(1/order)."""
-    logs = [log_power_mean(out, order) for out in outputs]
-    return _factor(order) * _log_sum([out.output for out in outputs], logs, scale)
+    logs = [log_power_mean(output, order) for output in outputs]
+    masses = [output.output for output in outputs]
+    return _factor(order) * _log_sum(masses, logs, scale)
 
 
 def _arimoto(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log of sum_y |P(., y)|_order over |P_S|_order."""
     first = outputs[0]
-    vectors = (first.sums, first.total), *((out.masses, scale) for out in outputs)
     ones = [1] * len(first.sums)
-    before, *logs = (
-        log_norm([(value, total) for value in each], order, ones, 1)
-        for each, total in vectors
-    )
-    return _factor(order) * (_log_sum([1] * len(outputs), logs, 1) - before)
+
+    def log_norm_of(values: Sequence[int], total: int) -> Any:
+        return log_norm([(value, total) for value in values], order, ones, 1)
+
+    before = log_norm_of(first.sums, first.total)
+    logs = [log_norm_of(output.masses, scale) for output in outputs]
+    after = _log_sum([1] * len(outputs), logs, 1)
+    return _factor(order) * (after - before)
 
 
 def _log_sum(weights: Sequence[int], logs: Sequence[Any], total: int) -> Any:
     """log of sum_i w_i e^(log_i) / total; the largest term is taken out, so that none overflows."""
     pivot = max(logs, key=upper)
-    terms = (w * (at - pivot).exp() for w, at in zip(weights, logs, strict=True))
-    return pivot + (sum(terms, arb(0)) / total).log()
+    terms = arb(0)
+    for weight, log in zip(weights, logs, strict=True):
+        terms += weight * (log - pivot).exp()
+    return pivot + (terms / total).log()
 
 
 def _factor(order: float) -> Any:
-    return arb(1) if math.isinf(order) else arb(order) / (arb(order) - 1)
+    """order / (order - 1), and its limit."""
+    if math.isinf(order):
+        return arb(1)
+    return arb(order) / (arb(order) - 1)
 
 
 def _bounded(information: Callable[[], Any]) -> Any:
@@ -284,27 +325,30 @@ def _bounded(information: Callable[[], Any]) -> Any:
 
 
 def _up(value: Any) -> float:
-    return math.inf if value is None else upper(arb(value))
+    """The double at or above a rational; None is infinite."""
+    if value is None:
+        return math.inf
+    return upper(arb(value))
 
 
 def _at_least_zero(ball: Any) -> float:
+    """The double above an information, none of which is negative."""
     return max(0.0, upper(ball))
 
 
 def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     """The extremes of P(s|y) over all outputs y, for each s of each secret, from integers and rounded outwards."""
     if joint.sensitive.each:
-        return [
-            each for secret in joint.secrets for each in belief_ranges(channel, secret)
-        ]
+        ranges: list[tuple[float, float]] = []
+        for secret in joint.secrets:
+            ranges += belief_ranges(channel, secret)
+        return ranges
     outputs = _masses(channel, joint)
-    posteriors = zip(
-        *([(mass, out.output) for mass in out.masses] for out in outputs), strict=True
-    )
-    return [
-        (
-            min(0.0 - quotient_above(-m, of) for m, of in each),
-            max(quotient_above(m, of) for m, of in each),
-        )
-        for each in posteriors
-    ]
+    ranges = []
+    for s in range(len(joint.sensitive)):
+        posteriors = [(output.masses[s], output.output) for output in outputs]
+        # Rounding the negative up rounds the posterior itself down; 0.0 - x has no negative zero.
+        low = min(0.0 - quotient_above(-mass, of) for mass, of in posteriors)
+        high = max(quotient_above(mass, of) for mass, of in posteriors)
+        ranges.append((low, high))
+    return ranges

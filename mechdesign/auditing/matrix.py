@@ -1,6 +1,7 @@
 """Audit of a matrix that another tool made: an array, or a file with the useful symbols in its first column.
 
-Decimals and floats are taken as the exact rationals that they are.
+Decimals and floats are taken as the exact rationals that they are, rows are divided by their exact sums, and the
+matrix is brought to integers over one denominator. From there on the verdict is that of any channel (`verdict`).
 """
 
 from __future__ import annotations
@@ -48,15 +49,17 @@ def audit_matrix(
             "the matrix must have rows of numbers, one row per useful symbol, of one length"
         )
     names = list(joint.useful.names if symbols is None else symbols)
-    labels = (
-        [f"y{k}" for k in range(cells.shape[1])] if outputs is None else list(outputs)
-    )
-    if (size := (len(names), len(labels))) != cells.shape:
+    if outputs is None:
+        labels = [f"y{k}" for k in range(cells.shape[1])]
+    else:
+        labels = list(outputs)
+    size = (len(names), len(labels))
+    if size != cells.shape:
         raise InputError(
             f"the matrix has the shape {cells.shape}, not {size} for its symbols and outputs"
         )
-    found = outside(cells.tolist(), joint, names, labels)
-    return audit_columns(found.columns, found.outputs, joint, notion)
+    released = outside(cells.tolist(), joint, names, labels)
+    return audit_columns(released.columns, released.outputs, joint, notion)
 
 
 def outside(
@@ -64,53 +67,62 @@ def outside(
 ) -> Released:
     """Rows of probabilities, of these useful symbols and with these outputs, in integers over one denominator."""
     order = _order(symbols, joint)
-    if (twice := repeated(outputs)) is not None:
+    twice = repeated(outputs)
+    if twice is not None:
         raise InputError(
             f"the output {quoted(twice)} of the matrix occurs twice; labels must be different"
         )
     shares = [
         _shares(row, name, outputs) for row, name in zip(rows, symbols, strict=True)
     ]
-    common = math.lcm(*(share.denominator for row in shares for share in row))
-    found: dict[str, Entries] = {}
+    denominator = math.lcm(*(share.denominator for row in shares for share in row))
+    columns: dict[str, Entries] = {}
     for label, column in zip(outputs, zip(*shares, strict=True), strict=True):
-        if reached := [
-            (x, int(share * common))
-            for x, share in zip(order, column, strict=True)
-            if share
-        ]:
-            at, values = zip(*reached, strict=True)
-            found[label] = at, values
-    return Released([*found], [*found.values()], common)
+        inputs: list[int] = []
+        values: list[int] = []
+        for x, share in zip(order, column, strict=True):
+            if share:
+                inputs.append(x)
+                values.append(int(share * denominator))
+        # An output that never occurs promises nothing and is left out.
+        if inputs:
+            columns[label] = (tuple(inputs), tuple(values))
+    return Released(list(columns), list(columns.values()), denominator)
 
 
 def _order(names: list[str], joint: Joint) -> list[int]:
-    index = {name: x for x, name in enumerate(joint.useful.names)}
-    if (twice := repeated(names)) is not None:
+    """The position in the table of each useful symbol of the matrix, which must have all and no others."""
+    position = {name: x for x, name in enumerate(joint.useful.names)}
+    twice = repeated(names)
+    if twice is not None:
         raise InputError(
             f"the useful symbol {quoted(twice)} has two rows in the matrix"
         )
-    if unknown := [name for name in names if name not in index]:
+    unknown = [name for name in names if name not in position]
+    if unknown:
         raise InputError(
             f"the table has no useful symbol {listed(unknown)}, which the matrix has"
         )
     present = set(names)
-    if missing := [name for name in index if name not in present]:
+    missing = [name for name in position if name not in present]
+    if missing:
         raise InputError(
             f"the matrix has no row for the useful symbol {listed(missing)} of the table"
         )
-    return [index[name] for name in names]
+    return [position[name] for name in names]
 
 
 def non_negative(cell: Any, where: str, *names: str) -> Fraction:
     """The exact value of a cell; `where`, with the names in its braces, begins the message about a wrong one."""
     try:
-        if (value := fraction_of(cell)) >= 0:
-            return value
-        wrong = f" is negative ({quoted(cell)})"
+        value = fraction_of(cell)
     except InputError as error:
-        wrong = f": {error}"
-    raise InputError(f"{where.format(*map(quoted, names))}{wrong}")
+        place = where.format(*map(quoted, names))
+        raise InputError(f"{place}: {error}") from None
+    if value < 0:
+        place = where.format(*map(quoted, names))
+        raise InputError(f"{place} is negative ({quoted(cell)})")
+    return value
 
 
 def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
@@ -136,20 +148,20 @@ def audit_file(
     With it, what the matrix promises of the population, where the table counts records and has one secret.
 
     Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows must sum to 1
-    within 1e-9 and are then normalised exactly. `text` says how a CSV is written; ``-`` is standard input.
+    within 1e-9 and are then normalised exactly. `text` is the format of a CSV; ``-`` is standard input.
     """
     with open_source(path, text, repeated_names=True) as source:
-        name, header = source.name, source.header
+        name = source.name
+        header = source.header
         rows = [row for batch in source.batches() for row in batch.rows()]
     if len(header) < 2 or not rows:
         raise InputError(
             f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows"
         )
     with naming(name):
-        matrix = outside(
-            [row[1:] for row in rows], joint, [row[0] for row in rows], header[1:]
-        )
-        found = audit_columns(matrix.columns, matrix.outputs, joint, notion)
+        symbols = [row[0] for row in rows]
+        matrix = outside([row[1:] for row in rows], joint, symbols, header[1:])
+        audit = audit_columns(matrix.columns, matrix.outputs, joint, notion)
         if not joint.is_counts or joint.sensitive.each:
-            return found, None
-        return found, promise_of(matrix, joint, notion, confidence_set(joint))
+            return audit, None
+        return audit, promise_of(matrix, joint, notion, confidence_set(joint))

@@ -65,24 +65,26 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     whose arguments are formed of exact integers: their relative error does not grow with the channel.
     """
     joint = released_part(channel, joint)
-    weights, total = joint.useful_counts, joint.total
+    weights = joint.useful_counts
+    total = joint.total
     if len(weights) == 1:
         return Utility(0.0, 0.0, 1.0)
-    h = _sum_of_logs([([*weights], total)], total)
-    # An output that names its input leaves no uncertainty.
-    columns = (each for each in columns_on(channel, joint) if len(each[0]) > 1)
-    masses = (
-        list(map(mul, [weights[x] for x in at], values)) for at, values in columns
-    )
-    groups = [(each, sum(each)) for each in masses]
-    low = h * (1.0 - SUM_ERROR)
+    entropy = _sum_of_logs([(list(weights), total)], total)
+    # H(X) rounded down and H(X|Y) rounded up: I(X;Y) is never claimed to be larger than it is.
+    low = entropy * (1.0 - SUM_ERROR)
+    groups: list[tuple[list[int], int]] = []
+    for inputs, values in columns_on(channel, joint):
+        # An output that names its input leaves no uncertainty.
+        if len(inputs) > 1:
+            masses = list(map(mul, [weights[x] for x in inputs], values))
+            groups.append((masses, sum(masses)))
     if not groups:
-        return Utility(low, h, 1.0)
+        return Utility(low, entropy, 1.0)
     lost = _sum_of_logs(groups, total * channel.denominator) * (1.0 + SUM_ERROR)
     share = 1.0 - lost / low * (1.0 + 4 * ROUNDOFF)
     return Utility(
         mutual_information=max(0.0, math.nextafter(low - lost, -math.inf)),
-        entropy=h,
+        entropy=entropy,
         nmi=max(0.0, math.nextafter(share, -math.inf)),
     )
 
@@ -103,22 +105,25 @@ def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
 
     The budgets are in nats, at least 0, possibly infinite.
     """
-    below, above = -math.expm1(-eps_l), math.expm1(eps_u)
-    # 2(b-1)(1-a)/(b-a), and its limit
-    l1 = (
-        2.0 * below
-        if math.isinf(above)
-        else 2.0 * above * (below / ((above + below) or 1.0))
-    )
-    farthest = max(math.expm1(eps_l), -math.expm1(-eps_u))
+    below = -math.expm1(-eps_l)  # 1 - a
+    above = math.expm1(eps_u)  # b - 1
+    # A variable of mean 1 on [a, b] is farthest from 1 when it takes the ends alone: 2 (b-1) (1-a) / (b-a) on average.
+    if math.isinf(above):
+        l1 = 2.0 * below
+    else:
+        l1 = 2.0 * above * (below / ((above + below) or 1.0))
+    chi2 = 0.0
+    if below:
+        chi2 = above * below
+    farthest_inverse = max(math.expm1(eps_l), -math.expm1(-eps_u))
     return {
         "information": eps_u,
         "ldp": (eps_l + eps_u) * OUTWARD,
         "l1_lift": l1 * OUTWARD,
         "total_variation": l1 / 2.0 * OUTWARD,
-        "chi2_lift": (above * below if below else 0.0) * OUTWARD,
-        "l1_lift_inverse": farthest * OUTWARD,
-        "chi2_lift_inverse": farthest * farthest * OUTWARD,
+        "chi2_lift": chi2 * OUTWARD,
+        "l1_lift_inverse": farthest_inverse * OUTWARD,
+        "chi2_lift_inverse": farthest_inverse * farthest_inverse * OUTWARD,
         "alpha_lift": math.exp(eps_u) * OUTWARD,
         "alpha_lift_inverse": math.exp(eps_l) * OUTWARD,
     }
@@ -182,64 +187,88 @@ def guarantee_table(
     breaches: Sequence[float],
 ) -> list[Guarantee]:
     """Every guarantee that follows from the achieved budgets, or from the measures themselves."""
-    g = guarantees(achieved.eps_l, achieved.eps_u)
-    informations = [name for name in leaked if name.startswith(("sibson", "arimoto"))]
+    table = _from_budgets(achieved, leaked, alphas)
+    table += _from_averages(leaked, outputs, joint, alphas)
+    high = max(output.max_lift for output in outputs)
+    low = min(output.min_lift for output in outputs)
+    for prior in breaches:
+        guarantee = Guarantee(
+            source="Proposition A1",
+            measure=f"posterior of a property of prior {prior:g}",
+            attained=_worst_posterior(outputs, joint, prior),
+            bound=breach_bound(low, high, prior),
+        )
+        table.append(guarantee)
+    return table
+
+
+def _from_budgets(
+    achieved: Achieved, leaked: dict[str, float], alphas: Sequence[float]
+) -> list[Guarantee]:
+    """Bounds on the measures, from the largest and the smallest lift."""
+    bounds = guarantees(achieved.eps_l, achieved.eps_u)
+    # (number of the proposition, measure, its bound)
     lines = [
         ("1.1", "mutual_information", "information"),
         ("1.2", "total_variation", "total_variation"),
         ("1.2", "chi2_information", "chi2_lift"),
-        *(("1.3", name, "information") for name in informations),
+    ]
+    for name in leaked:
+        if name.startswith(("sibson", "arimoto")):
+            lines.append(("1.3", name, "information"))
+    lines += [
         ("1.4", "max_log_lift_ratio", "ldp"),
         ("3.1", "l1_lift", "l1_lift"),
         ("3.2", "chi2_lift", "chi2_lift"),
-        *(("3.3", f"alpha_lift[{order_of(alpha)}]", "alpha_lift") for alpha in alphas),
+    ]
+    orders = [order_of(alpha) for alpha in alphas]
+    for order in orders:
+        lines.append(("3.3", f"alpha_lift[{order}]", "alpha_lift"))
+    lines += [
         ("5.1", "l1_lift_inverse", "l1_lift_inverse"),
         ("5.2", "chi2_lift_inverse", "chi2_lift_inverse"),
-        *(
-            ("5.3", f"alpha_lift_inverse[{order_of(alpha)}]", "alpha_lift_inverse")
-            for alpha in alphas
-        ),
     ]
-    table = [
-        Guarantee(f"Proposition {number}", name, leaked[name], g[key])
+    for order in orders:
+        lines.append(("5.3", f"alpha_lift_inverse[{order}]", "alpha_lift_inverse"))
+    return [
+        Guarantee(f"Proposition {number}", name, leaked[name], bounds[key])
         for number, name, key in lines
     ]
-    # What the averages say of the single lifts.
-    high, low = (
-        max(out.max_lift for out in outputs),
-        min(out.min_lift for out in outputs),
-    )
+
+
+def _from_averages(
+    leaked: dict[str, float],
+    outputs: Sequence[OutputLeakage],
+    joint: Joint,
+    alphas: Sequence[float],
+) -> list[Guarantee]:
+    """Bounds on the single lifts, from the averages: of the rarest symbol, whose probability is rounded down."""
+    high = max(output.max_lift for output in outputs)
+    low = min(output.min_lift for output in outputs)
     rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
-    kinds = [(1, "l1", "l1_lift{}", math.inf), (2, "chi2", "chi2_lift{}", math.inf)]
-    kinds += [
-        (3, "alpha", f"alpha_lift{{}}[{order_of(alpha)}]", alpha) for alpha in alphas
-    ]
-    sides = (
-        ("", 4, largest_lift, "max_lift", high),
-        ("_inverse", 6, smallest_lift, "min_lift", low),
-    )
-    for inverse, chapter, limit, extreme, attained in sides:
-        for number, kind, measure, alpha in kinds:
-            name = measure.format(inverse)
-            bound, said = (
-                limit(kind, leaked[name], rarest, alpha),
-                f"{extreme} by {name}",
-            )
-            table.append(
-                Guarantee(
-                    f"Proposition {chapter}.{number}",
-                    said,
-                    attained,
-                    bound,
-                    not inverse,
-                )
-            )
-    for prior in breaches:
-        attained = _worst_posterior(outputs, joint, prior)
-        what = f"posterior of a property of prior {prior:g}"
-        table.append(
-            Guarantee("Proposition A1", what, attained, breach_bound(low, high, prior))
+    # (section of the proposition, kind of average, suffix of the measure's name, order)
+    kinds = [(1, "l1", "", math.inf), (2, "chi2", "", math.inf)]
+    kinds += [(3, "alpha", f"[{order_of(alpha)}]", alpha) for alpha in alphas]
+    table: list[Guarantee] = []
+    for section, kind, suffix, alpha in kinds:
+        name = f"{kind}_lift{suffix}"
+        guarantee = Guarantee(
+            source=f"Proposition 4.{section}",
+            measure=f"max_lift by {name}",
+            attained=high,
+            bound=largest_lift(kind, leaked[name], rarest, alpha),
         )
+        table.append(guarantee)
+    for section, kind, suffix, alpha in kinds:
+        name = f"{kind}_lift_inverse{suffix}"
+        guarantee = Guarantee(
+            source=f"Proposition 6.{section}",
+            measure=f"min_lift by {name}",
+            attained=low,
+            bound=smallest_lift(kind, leaked[name], rarest, alpha),
+            at_most=False,
+        )
+        table.append(guarantee)
     return table
 
 
@@ -247,32 +276,41 @@ def _worst_posterior(
     outputs: Sequence[OutputLeakage], joint: Joint, prior: float
 ) -> float | None:
     """max over outputs y and sets Q of S with P(Q) <= prior of P(Q|y), by enumeration."""
-    count = len(joint.sensitive)
-    if count > MOST_ENUMERATED:
+    size = len(joint.sensitive)
+    if size > MOST_ENUMERATED:
         return None
-    most, every = Fraction(str(prior)) * joint.total, product((0.0, 1.0), repeat=count)
-    allowed = np.array(
-        [q for q in every if sum(compress(joint.sensitive_counts, q)) <= most]
-    )
-    return float((allowed @ np.array([out.posterior for out in outputs]).T).max())
+    # The prior as its shortest decimal, so that 0.1 means a tenth, and P(Q) in integers.
+    most = Fraction(str(prior)) * joint.total
+    allowed: list[tuple[float, ...]] = []
+    for indicator in product((0.0, 1.0), repeat=size):
+        if sum(compress(joint.sensitive_counts, indicator)) <= most:
+            allowed.append(indicator)
+    posteriors = np.array([output.posterior for output in outputs])
+    return float((np.array(allowed) @ posteriors.T).max())
 
 
 def weakest(lines: Sequence[Guarantee]) -> Guarantee:
-    """What the same line about several secrets says of all of them."""
-    worst = max if lines[0].at_most else min
-    known = [line.attained for line in lines if line.attained is not None]
-    attained = worst(known) if len(known) == len(lines) else None
+    """The same line about several secrets as one about all of them."""
+    first = lines[0]
+    worst = max if first.at_most else min
+    attained: list[float] = []
+    for line in lines:
+        if line.attained is not None:
+            attained.append(line.attained)
+    is_known = len(attained) == len(lines)
     return replace(
-        lines[0], bound=worst(line.bound for line in lines), attained=attained
+        first,
+        bound=worst(line.bound for line in lines),
+        attained=worst(attained) if is_known else None,
     )
 
 
 @dataclass(frozen=True)
 class ChannelMeasures:
-    """What Y keeps of X (`utility`) and what it says about S (`leakage`), by name, in nats.
+    """The utility of Y for X and its leakage about S, by name, in nats.
 
     Leakages are rounded outwards, of the worst output or on average; `outputs` has them output by output,
-    and `guarantees` what the theorems say they can be at most (or at least).
+    and `guarantees` has the bounds that the theorems give for them.
     """
 
     utility: dict[str, float]
@@ -305,58 +343,70 @@ def measure(
             measure(channel, secret, alphas, orders, breaches)
             for secret in joint.secrets
         ]
-        leaked = {
-            key: [part.leakage[key] for part in parts] for key in parts[0].leakage
-        }
-        most = {
-            key: (min if key.startswith("min_log") else max)(each)
-            for key, each in leaked.items()
-        }
-        outputs = [
-            worst_of(each)
-            for each in zip(*(part.outputs for part in parts), strict=True)
-        ]
-        lines = [
-            weakest(each)
-            for each in zip(*(part.guarantees for part in parts), strict=True)
-        ]
-        return ChannelMeasures(
-            parts[0].utility, most, achieved_by(channel, joint), outputs, lines
-        )
-    worth = utility(channel, joint)
-    largest = sum(max(entries) for _, entries in channel.integers.columns)
-    kept = {
-        "entropy": worth.entropy,
-        "mutual_information": worth.mutual_information,
-        "conditional_entropy": worth.entropy - worth.mutual_information,
-        "nmi": worth.nmi,
-        # log sum_y max_x W(y|x): what the outputs leak of the useful symbols, whatever their distribution
-        "maximal_leakage_of_useful": log_upper(largest, channel.denominator),
-    }
+        return _worst_of_secrets(parts, achieved_by(channel, joint))
     achieved = achieved_by(channel, joint)
     outputs = output_leakages(channel, joint, alphas)
     averages = average_leakages(channel, joint, list(dict.fromkeys([*alphas, *orders])))
     leaked = _overall(outputs, alphas) | averages
-    table = guarantee_table(achieved, leaked, outputs, joint, alphas, breaches)
-    return ChannelMeasures(kept, leaked, achieved, outputs, table)
+    return ChannelMeasures(
+        utility=_utility_measures(channel, joint),
+        leakage=leaked,
+        achieved=achieved,
+        outputs=outputs,
+        guarantees=guarantee_table(achieved, leaked, outputs, joint, alphas, breaches),
+    )
+
+
+def _utility_measures(channel: Channel, joint: Joint) -> dict[str, float]:
+    worth = utility(channel, joint)
+    # log sum_y max_x W(y|x): what the outputs leak of the useful symbols, whatever their distribution
+    largest = sum(max(entries) for _, entries in channel.integers.columns)
+    return {
+        "entropy": worth.entropy,
+        "mutual_information": worth.mutual_information,
+        "conditional_entropy": worth.entropy - worth.mutual_information,
+        "nmi": worth.nmi,
+        "maximal_leakage_of_useful": log_upper(largest, channel.denominator),
+    }
+
+
+def _worst_of_secrets(
+    parts: Sequence[ChannelMeasures], achieved: Achieved
+) -> ChannelMeasures:
+    """The measures of several secrets as one: the utility is the same for all."""
+    first = parts[0]
+    leakage: dict[str, float] = {}
+    for name in first.leakage:
+        values = [part.leakage[name] for part in parts]
+        leakage[name] = min(values) if name.startswith("min_log") else max(values)
+    by_output = zip(*(part.outputs for part in parts), strict=True)
+    by_line = zip(*(part.guarantees for part in parts), strict=True)
+    return ChannelMeasures(
+        utility=first.utility,
+        leakage=leakage,
+        achieved=achieved,
+        outputs=[worst_of(leakages) for leakages in by_output],
+        guarantees=[weakest(lines) for lines in by_line],
+    )
 
 
 def _overall(
     outputs: Sequence[OutputLeakage], alphas: Sequence[float]
 ) -> dict[str, float]:
     """Each measure on its worst output."""
-    worst = vars(worst_of(outputs))
-    plain = (
-        "max_log_lift",
-        "min_log_lift",
-        "max_log_lift_ratio",
-        "l1_lift",
-        "chi2_lift",
-    )
+    worst = worst_of(outputs)
     values = {
-        name: worst[name] for name in (*plain, "l1_lift_inverse", "chi2_lift_inverse")
+        "max_log_lift": worst.max_log_lift,
+        "min_log_lift": worst.min_log_lift,
+        "max_log_lift_ratio": worst.max_log_lift_ratio,
+        "l1_lift": worst.l1_lift,
+        "chi2_lift": worst.chi2_lift,
+        "l1_lift_inverse": worst.l1_lift_inverse,
+        "chi2_lift_inverse": worst.chi2_lift_inverse,
     }
     for alpha in alphas:
-        for name in ("alpha_lift", "alpha_lift_inverse"):
-            values[f"{name}[{order_of(alpha)}]"] = worst[name][alpha]
+        values[f"alpha_lift[{order_of(alpha)}]"] = worst.alpha_lift[alpha]
+        values[f"alpha_lift_inverse[{order_of(alpha)}]"] = worst.alpha_lift_inverse[
+            alpha
+        ]
     return values

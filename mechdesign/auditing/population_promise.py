@@ -1,8 +1,9 @@
-"""What the promise of any channel becomes for the population, which outputs and symbols are to blame, and the remedy.
+"""The promise of any channel for the population: which outputs and symbols weaken it, and a remedy.
 
-A channel designed on few records promises something of these records. For the population that they are a sample of,
-the largest and the smallest lift over a confidence set say what is left of it. Outputs made of symbols with few
-records are the ones that are hardly known; publishing one together with another output is the remedy at hand.
+A channel designed on few records promises something about these records. For the population that they are a sample
+of, the largest and the smallest lift over a confidence set are what is left of it (`population`, in integers). Outputs
+made of symbols with few records are the ones that are hardly known; publishing one together with another output is
+the remedy at hand. Causes and remedy are searched in floating point; the budgets that are reported are exact.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,11 @@ from mechdesign.notions import LIP, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
 
-MOST_MERGERS, WORTH_SAYING = 3, 0.95
+MOST_MERGERS = 3
+"""Outputs merged in an attempt to show what merging gives; more is a new design, which `confidence` makes."""
+
+WORTH_SAYING = 0.95
+"""Share of the budget that is used up to which what merging leaves is worth showing."""
 """Outputs merged in an attempt to show what merging gives (more is a new design, which `confidence` makes), and the
 share of the budget that is used up to which what it leaves is worth showing."""
 
@@ -92,16 +96,19 @@ def population_promise(
 
 
 def promise_of(
-    released: Released, joint: Joint, notion: Notion | None, chosen: ConfidenceSet
+    released: Released,
+    joint: Joint,
+    notion: Notion | None,
+    confidence: ConfidenceSet,
 ) -> PopulationPromise:
     """`population_promise` of a channel that is given in integers."""
-    population = Population(chosen, joint.useful_counts)
+    population = Population(confidence, joint.useful_counts)
     worst = population.worst(released.columns)
     return PopulationPromise(
-        level=chosen.level,
+        level=confidence.level,
         achieved=achieved_of(worst),
-        largest=_cause(released, joint, chosen, worst.high, rising=True),
-        smallest=_cause(released, joint, chosen, worst.low, rising=False),
+        largest=_cause(released, joint, confidence, worst.high, rising=True),
+        smallest=_cause(released, joint, confidence, worst.low, rising=False),
         merged=_remedy(released, joint, notion, population),
     )
 
@@ -109,32 +116,44 @@ def promise_of(
 def _cause(
     released: Released,
     joint: Joint,
-    chosen: ConfidenceSet,
+    confidence: ConfidenceSet,
     bound: Bound,
     *,
     rising: bool,
 ) -> Cause:
-    """The cell of `bound` and the symbols that the interval of its own row blames."""
-    at, values = released.columns[bound.y]
+    """The cell of `bound`, and the symbols whose intervals in its own row make up half of what the set adds to it."""
     s = bound.s
-    row, total = joint.counts[s], joint.sensitive_counts[s]
+    row = joint.counts[s]
+    total = joint.sensitive_counts[s]
+    if rising:
+        ends = confidence.upper[s]
+        numerator, denominator = bound.quotient
+    else:
+        ends = confidence.lower[s]
+        numerator, denominator = bound.inverse
+    # (how far the end of the interval moves P(y|s), symbol), largest first
     excess: list[tuple[float, int]] = []
-    for x, value in zip(at, values, strict=True):
-        end = (chosen.upper if rising else chosen.lower)[s][x] / SCALE
-        excess.append((abs(end - row[x] / total) * (value / released.denominator), x))
+    for x, value in zip(*released.columns[bound.y], strict=True):
+        distance = abs(ends[x] / SCALE - row[x] / total)
+        excess.append((distance * (value / released.denominator), x))
     excess.sort(reverse=True)
-    said, half = (
-        list(accumulate(part for part, _ in excess)),
-        HALF * sum(part for part, _ in excess),
-    )
-    blamed = [x for _, x in excess[: 1 + sum(part < half for part in said)]]
-    above, below = (bound.above, bound.below) if rising else (bound.below, bound.above)
+    half = HALF * sum(part for part, _ in excess)
+    blamed: list[int] = []
+    explained = 0.0
+    for part, x in excess:
+        blamed.append(x)
+        explained += part
+        if explained >= half:
+            break
+    lift = math.inf
+    if denominator:
+        lift = numerator / denominator
     return Cause(
-        joint.sensitive.names[s],
-        released.outputs[bound.y],
-        above / below if below else math.inf,
-        tuple(joint.useful.names[x] for x in blamed),
-        tuple(row[x] for x in blamed),
+        sensitive=joint.sensitive.names[s],
+        output=released.outputs[bound.y],
+        lift=lift,
+        symbols=tuple(joint.useful.names[x] for x in blamed),
+        records=tuple(row[x] for x in blamed),
     )
 
 
@@ -142,55 +161,58 @@ def _remedy(
     released: Released, joint: Joint, notion: Notion | None, population: Population
 ) -> Merged | None:
     """Merge the worst output with the one that mends it best, a few times, and say what that gives."""
-    limits = (
-        LIP(1.0) if notion is None or notion.limits.mean is not None else notion
-    ).limits.loosest
+    if notion is None or notion.limits.mean is not None:
+        notion = LIP(1.0)
+    limits = notion.limits.loosest
     columns: list[Entries] = list(released.columns)
     groups: list[tuple[str, ...]] = [(label,) for label in released.outputs]
-    used = [population.extremes(column).usage(limits) for column in columns]
-    before = max(used)
+    usages = [population.extremes(column).usage(limits) for column in columns]
+    before = max(usages)
     for _ in range(min(MOST_MERGERS, len(columns) - 2)):
-        y = used.index(max(used))
+        y = usages.index(max(usages))
         others = [k for k in range(len(columns)) if k != y]
-        joined = [_sum(columns[y], columns[k]) for k in others]
-        shares = [population.extremes(column).usage(limits) for column in joined]
-        best = shares.index(min(shares))
+        sums = [_sum(columns[y], columns[k]) for k in others]
+        new_usages = [population.extremes(column).usage(limits) for column in sums]
+        best = new_usages.index(min(new_usages))
         k = others[best]
-        columns[k], groups[k], used[k] = (
-            joined[best],
-            groups[k] + groups[y],
-            shares[best],
-        )
-        del columns[y], groups[y], used[y]
-        if max(used) <= WORTH_SAYING * before:
-            weights = np.array(joint.useful_counts, dtype=np.float64)
-            unit = released.denominator
-            lost = _information(released.columns, weights, unit) - _information(
-                columns, weights, unit
-            )
-            share = lost / float(joint.p_x @ -np.log(joint.p_x))
-            achieved = achieved_of(population.worst(columns))
+        columns[k] = sums[best]
+        groups[k] = groups[k] + groups[y]
+        usages[k] = new_usages[best]
+        del columns[y], groups[y], usages[y]
+        if max(usages) <= WORTH_SAYING * before:
             return Merged(
-                tuple(group for group in groups if len(group) > 1),
-                achieved,
-                max(0.0, share),
+                groups=tuple(group for group in groups if len(group) > 1),
+                achieved=achieved_of(population.worst(columns)),
+                lost=_share_lost(released, columns, joint),
             )
     return None
 
 
+def _share_lost(released: Released, columns: Sequence[Entries], joint: Joint) -> float:
+    """The information about X that merged columns lose, as a share of H(X)."""
+    weights = np.array(joint.useful_counts, dtype=np.float64)
+    unit = released.denominator
+    before = _information(released.columns, weights, unit)
+    after = _information(columns, weights, unit)
+    entropy = float(joint.p_x @ -np.log(joint.p_x))
+    return max(0.0, (before - after) / entropy)
+
+
 def _sum(one: Entries, other: Entries) -> Entries:
-    total = Counter(dict(zip(*one, strict=True))) + Counter(
-        dict(zip(*other, strict=True))
-    )
-    at = sorted(total)
-    return at, [total[x] for x in at]
+    """The column of two outputs published as one."""
+    total = Counter(dict(zip(*one, strict=True)))
+    total += Counter(dict(zip(*other, strict=True)))
+    inputs = sorted(total)
+    return inputs, [total[x] for x in inputs]
 
 
 def _information(columns: Sequence[Entries], weights: Array, denominator: int) -> float:
     """I(X;Y) - H(X) = sum of P(x, y) log P(x|y), in floating point."""
-    value = mass = 0.0
-    for at, values in columns:
-        q = weights[list(at)] * np.array([v / denominator for v in values])
+    value = 0.0
+    mass = 0.0
+    for inputs, entries in columns:
+        shares = np.array([entry / denominator for entry in entries])
+        q = weights[list(inputs)] * shares
         value += float(q @ np.log(q / q.sum()))
         mass += float(q.sum())
     return value / mass

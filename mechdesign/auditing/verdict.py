@@ -1,10 +1,17 @@
 """The exact verdict: does a channel satisfy a notion on a table?
 
-Nothing here is computed in floating point. Lifts are ratios of integers formed anew from the counts of
-the joint table and the rows of the channel; their logarithms are enclosed in Arb balls at growing precision
-until a comparison with a budget is decided (`auditing.demands.log_upper`); averages over S likewise
-(`budget_used`). This module knows neither the polytopes nor the solvers that designed the channel, so that one
-mistake cannot hide in both.
+Decided is, for every output y and every sensitive symbol s of the table,
+
+    e^-eps_l <= l(s, y) <= e^eps_u  and  l(s, y) <= e^eps_ldp l(t, y),   l(s, y) = P(s, y) / (P(s) P(y)),
+
+or, for notions on averages over S, that the mean of each output is at most its budget. Nothing here is computed in
+floating point. Lifts are quotients of integers, formed anew from the counts of the joint table and the rows of the
+channel. Their logarithms are enclosed in Arb balls at growing precision until the ball lies between two neighbouring
+doubles; the upper one is the budget that is used (`auditing.demands.log_upper`, `budget_used`). Rounding is outward,
+so that a budget that is reported as achieved always holds. The true value is 0, infinite, or no double at all, so it
+is at most a budget exactly where the reported one is: rounding never changes a verdict.
+
+This module knows neither the polytopes nor the solvers that designed the channel: one mistake cannot hide in both.
 """
 
 from __future__ import annotations
@@ -72,8 +79,8 @@ class Achieved:
 class Audit(Displayed):
     """An exact verdict, what the channel achieves, and where it is worst.
 
-    `achieved` always speaks of single lifts; for a notion on averages over S (l1, chi2, alpha) `used` says
-    which budgets of that notion itself the channel keeps to, and `worst` names the symbol with the largest
+    `achieved` is about single lifts whatever the notion; for a notion on averages over S (l1, chi2, alpha) `used` has
+    the budgets of that notion itself that the channel keeps to, and `worst` names the symbol with the largest
     share in the worst average.
     """
 
@@ -84,11 +91,10 @@ class Audit(Displayed):
     used: Used | None = None
 
     def __repr__(self) -> str:
-        achieved = ", ".join(
-            f"{name} {at_most(value)}" for name, value in vars(self.achieved).items()
-        )
-        found = "satisfied" if self.satisfied else "VIOLATED"
-        return f"Audit({self.notion.text}: {found}; achieved {achieved})"
+        budgets = vars(self.achieved).items()
+        achieved = ", ".join(f"{name} {at_most(value)}" for name, value in budgets)
+        verdict = "satisfied" if self.satisfied else "VIOLATED"
+        return f"Audit({self.notion.text}: {verdict}; achieved {achieved})"
 
 
 def audit(
@@ -106,8 +112,9 @@ def audit(
     columns = d.columns_on(channel, released)
     if notion.limits.mean is not None and not is_stacked(joint, notion, after):
         return audit_columns(columns, channel.outputs, joint, notion)
-    found = d.extreme_lifts(columns, d.demands_of(joint, notion, after, released))
-    return verdict_of(found, channel.outputs, notion)
+    demands = d.demands_of(joint, notion, after, released)
+    extremes = d.extreme_lifts(columns, demands)
+    return verdict_of(extremes, channel.outputs, notion)
 
 
 def failing_outputs(
@@ -117,14 +124,19 @@ def failing_outputs(
     demands: Sequence[d.Demand] | None = None,
 ) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
-    columns, limits = d.columns_on(channel, joint), notion.limits
-    if limits.mean is not None:
-        kept = (mean_verdict([column], [""], joint, limits)[0] for column in columns)
-    else:
-        demands = d.demands_of(joint, notion) if demands is None else demands
-        found = (d.extreme_lifts([column], demands) for column in columns)
-        kept = (all(each.kept for each in sides) for sides in found)
-    return tuple(y for y, satisfied in enumerate(kept) if not satisfied)
+    limits = notion.limits
+    if limits.mean is None and demands is None:
+        demands = d.demands_of(joint, notion)
+    failing: list[int] = []
+    for y, column in enumerate(d.columns_on(channel, joint)):
+        if limits.mean is not None:
+            satisfied, _, _ = mean_verdict([column], [""], joint, limits)
+        else:
+            extremes = d.extreme_lifts([column], demands or ())
+            satisfied = all(extreme.kept for extreme in extremes)
+        if not satisfied:
+            failing.append(y)
+    return tuple(failing)
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
@@ -138,19 +150,28 @@ def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> b
 
 
 def verdict_of(
-    found: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion
+    extremes: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion
 ) -> Audit:
     """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
-    # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
-    finite = [each for each in found if math.isfinite(each.budget)]
-    worst = max(finite, key=lambda each: each.used / each.budget)
+    # `used` is rounded up to a double, and so is never below the budget that it violates: a violated side has a
+    # share above 1, a satisfied one at most 1.
+    limited = [extreme for extreme in extremes if math.isfinite(extreme.budget)]
+    worst = max(limited, key=lambda extreme: extreme.used / extreme.budget)
     sides: dict[str, float] = {}
-    for each in found:
-        sides[each.side] = max(each.used, sides.get(each.side, 0.0))
-    top, bottom = worst.lift
-    lift = top / bottom if bottom else math.inf
-    at = Worst(worst.sensitive, outputs[worst.y], lift, worst.against, worst.before)
-    return Audit(all(each.kept for each in found), notion, Achieved(**sides), at)
+    for extreme in extremes:
+        sides[extreme.side] = max(extreme.used, sides.get(extreme.side, 0.0))
+    numerator, denominator = worst.lift
+    lift = math.inf
+    if denominator:
+        lift = numerator / denominator
+    return Audit(
+        satisfied=all(extreme.kept for extreme in extremes),
+        notion=notion,
+        achieved=Achieved(**sides),
+        worst=Worst(
+            worst.sensitive, outputs[worst.y], lift, worst.against, worst.before
+        ),
+    )
 
 
 def audit_columns(
@@ -159,19 +180,12 @@ def audit_columns(
     """The verdict on a channel given as columns of integers over the useful symbols of the table."""
     limits = notion.limits
     if limits.mean is None or joint.sensitive.each:
-        return verdict_of(
-            d.extreme_lifts(columns, d.stacked(joint.counts, joint, notion)),
-            outputs,
-            notion,
-        )
+        demands = d.stacked(joint.counts, joint, notion)
+        return verdict_of(d.extreme_lifts(columns, demands), outputs, notion)
     satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)
-    return Audit(
-        satisfied,
-        notion,
-        audit_columns(columns, outputs, joint, LIP(1.0)).achieved,
-        worst,
-        used,
-    )
+    # The lifts themselves do not depend on a budget: any notion on single lifts gives them.
+    achieved = audit_columns(columns, outputs, joint, LIP(1.0)).achieved
+    return Audit(satisfied, notion, achieved, worst, used)
 
 
 def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
@@ -189,9 +203,8 @@ def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
     def ball() -> Any:
         if isinstance(mean, PowerMean):
             return log_power_mean(output, mean.order, inverse=inverse)
-        return (
-            arb(distances(output, mean.power, inverse=inverse)).root(mean.power).log1p()
-        )
+        distance = arb(distances(output, mean.power, inverse=inverse))
+        return distance.root(mean.power).log1p()
 
     return double_above(ball)
 
@@ -204,22 +217,21 @@ def mean_verdict(
 ) -> tuple[bool, Used, Worst]:
     """The exact verdict, what is used, and the symbol that weighs most in the worst output."""
     masses = list(masses_by_output(columns, joint))
-    up, down = (
-        [budget_used(each, limits.mean, inverse=k) for each in masses]
-        for k in (False, True)
-    )
-    both = (up, limits.upper), (down, limits.lower)
-    sides = [(used, limit) for used, limit in both if math.isfinite(limit)]
-    used, _ = max(sides, key=lambda side: max(side[0]) / side[1])
+    upper = [budget_used(output, limits.mean, inverse=False) for output in masses]
+    lower = [budget_used(output, limits.mean, inverse=True) for output in masses]
+    # (used by each output, budget, whether of the inverse lifts), of the sides that are limited
+    sides: list[tuple[list[float], float, bool]] = []
+    if math.isfinite(limits.upper):
+        sides.append((upper, limits.upper, False))
+    if math.isfinite(limits.lower):
+        sides.append((lower, limits.lower, True))
+    satisfied = all(max(used) <= budget for used, budget, _ in sides)
+    used, _, inverse = max(sides, key=lambda side: max(side[0]) / side[1])
     y = used.index(max(used))
-    s = largest_term(masses[y], limits.mean, inverse=used is down)
-    top, bottom = masses[y].numerators()[s]
-    worst = Worst(joint.sensitive.names[s], outputs[y], top / bottom)
-    return (
-        all(max(used) <= limit for used, limit in sides),
-        Used(eps_l=max(down), eps_u=max(up)),
-        worst,
-    )
+    s = largest_term(masses[y], limits.mean, inverse=inverse)
+    numerator, denominator = masses[y].numerators()[s]
+    worst = Worst(joint.sensitive.names[s], outputs[y], numerator / denominator)
+    return satisfied, Used(eps_l=max(lower), eps_u=max(upper)), worst
 
 
 def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
@@ -227,33 +239,37 @@ def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
     lifts = output.numerators()
 
     def term(s: int) -> float:
-        up, down = lifts[s][::-1] if inverse else lifts[s]
-        if down == 0:
+        """The logarithm of P(s) l^order, or of P(s) |l - 1|^power."""
+        numerator, denominator = lifts[s]
+        if inverse:
+            numerator, denominator = denominator, numerator
+        if denominator == 0:
             return math.inf
-        part, power = (
-            (up, mean.order)
-            if isinstance(mean, PowerMean)
-            else (abs(up - down), mean.power)
-        )
-        return (
-            math.log(output.sums[s]) + power * (math.log(part) - math.log(down))
-            if part
-            else -math.inf
-        )
+        if isinstance(mean, PowerMean):
+            part = numerator
+            power = mean.order
+        else:
+            part = abs(numerator - denominator)
+            power = mean.power
+        if not part:
+            return -math.inf
+        log_part = math.log(part) - math.log(denominator)
+        return math.log(output.sums[s]) + power * log_part
 
     return max(range(len(lifts)), key=term)
 
 
 def _check_rows(channel: Channel) -> None:
+    """Every output has mass, and every row sums to the denominator; recomputed from the columns."""
     sums = [0] * len(channel.useful)
-    for label, (at, values) in zip(
+    for label, (inputs, values) in zip(
         channel.outputs, channel.integers.columns, strict=True
     ):
         if not values or min(values) <= 0:
             raise InputError(
                 f"the output {quoted(label)} has no mass, or an entry below zero"
             )
-        for x, value in zip(at, values, strict=True):
+        for x, value in zip(inputs, values, strict=True):
             sums[x] += value
     for name, total in zip(channel.useful.names, sums, strict=True):
         if total != channel.denominator:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 from mechdesign.notions import from_record
+from mechdesign.release.drawing import Release, key_of
+from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
+from mechdesign.release.policies import Policy
+from mechdesign.tables.columns import rebuild, values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.variable import Variable
-
-if TYPE_CHECKING:
-    from mechdesign.release.draws import Key
-    from mechdesign.release.policies import Policy
 
 DENOMINATOR = 2**53
 """Common denominator of every designed channel: its probabilities are doubles without rounding."""
@@ -64,15 +64,12 @@ class Channel(Displayed):
     record: ChannelRecord = field(default_factory=ChannelRecord)
 
     def __repr__(self) -> str:
-        protected = (
-            "" if self.sensitive is None else f", protects {self.sensitive.brief}"
-        )
-        promised = (
-            ""
-            if self.record.notion is None
-            else f", {from_record(self.record.notion).text}"
-        )
-        return f"Channel({self.useful.brief} to {len(self.outputs):,} outputs{protected}{promised})"
+        text = f"Channel({self.useful.brief} to {len(self.outputs):,} outputs"
+        if self.sensitive is not None:
+            text += f", protects {self.sensitive.brief}"
+        if self.record.notion is not None:
+            text += f", {from_record(self.record.notion).text}"
+        return text + ")"
 
     def __post_init__(self) -> None:
         outputs = tuple(valid_text(label, "an output label") for label in self.outputs)
@@ -80,7 +77,8 @@ class Channel(Displayed):
         object.__setattr__(self, "rows", IntegerRows.of(self.rows, self.useful.names))
         if not outputs:
             raise InputError("a channel needs at least one output")
-        if (twice := repeated(outputs)) is not None:
+        twice = repeated(outputs)
+        if twice is not None:
             raise InputError(
                 f"the output label {quoted(twice)} occurs twice; labels must be different"
             )
@@ -98,28 +96,33 @@ class Channel(Displayed):
         self._check_record()
 
     def _check_rows(self) -> None:
-        d, names, integers = self.denominator, self.useful.names, self.integers
-        if type(d) is not int or not 1 <= d <= LARGEST_INTEGER:
+        """The rows have the right shape and sum to the denominator, and every output has mass."""
+        denominator = self.denominator
+        names = self.useful.names
+        integers = self.integers
+        # bool is a kind of int, and no denominator.
+        if type(denominator) is not int or not 1 <= denominator <= LARGEST_INTEGER:
             raise InputError(
-                f"the denominator ({quoted(d)}) must be an integer in [1, 2^62]"
+                f"the denominator ({quoted(denominator)}) must be an integer in [1, 2^62]"
             )
         if integers.shape != (len(self.useful), len(self.outputs)):
             raise InputError(
                 f"the rows form a {integers.shape[0]} x {integers.shape[1]} table, but there are "
                 f"{len(self.useful)} useful symbols and {len(self.outputs)} outputs"
             )
-        excess = np.flatnonzero(integers.values > d)
+        excess = np.flatnonzero(integers.values > denominator)
         if excess.size:
             k = excess[0]
-            row, output = names[integers.row_of[k]], self.outputs[integers.indices[k]]
-            where = f"row {quoted(row)}, output {quoted(output)}"
+            row = names[integers.row_of[k]]
+            output = self.outputs[integers.indices[k]]
             raise InputError(
-                f"{where}: the entry {integers.values[k]} is larger than the denominator {d}"
+                f"row {quoted(row)}, output {quoted(output)}: the entry {integers.values[k]} is larger than the "
+                f"denominator {denominator}"
             )
-        for i, total in enumerate(integers.row_sums()):
-            if total != d:
+        for name, total in zip(names, integers.row_sums(), strict=True):
+            if total != denominator:
                 raise InputError(
-                    f"row {quoted(names[i])} sums to {total}, not to the denominator {d}"
+                    f"row {quoted(name)} sums to {total}, not to the denominator {denominator}"
                 )
         reached = np.bincount(integers.indices, minlength=len(self.outputs))
         if not reached.all():
@@ -129,39 +132,52 @@ class Channel(Displayed):
             )
 
     def _check_record(self) -> None:
-        """The sizes and symbols that the record speaks of are those of the channel."""
-        record, sensitive = self.record, self.sensitive
-        if sensitive is None:
+        """The record's budgets and intervals belong to symbols of the channel."""
+        record = self.record
+        if self.sensitive is None:
             if record.budgets or record.confidence:
                 raise InputError(
                     "budgets of symbols and a confidence set need sensitive symbols, and there are none"
                 )
             return
-        own = [(budgets.column, budgets.symbol) for budgets in record.budgets]
-        known = {(column, symbol) for column, symbol, _ in sensitive.protected}
-        if unknown := [
-            ", ".join(symbol) for column, symbol in own if (column, symbol) not in known
-        ]:
-            raise InputError(f"budgets: there is no sensitive symbol {listed(unknown)}")
-        if repeated(own) is not None:
-            raise InputError("budgets: a sensitive symbol occurs twice")
+        self._check_budgets(self.sensitive)
         intervals = (record.confidence or {}).get("intervals")
         if intervals is not None:
-            shape = [len(intervals["shares"]), *map(len, intervals["cells"])]
-            if shape != [len(sensitive), *[len(self.useful)] * len(sensitive)]:
+            size = len(self.sensitive)
+            width = len(self.useful)
+            widths = [len(row) for row in intervals["cells"]]
+            if len(intervals["shares"]) != size or widths != [width] * size:
                 raise InputError(
-                    f"confidence: there must be intervals for {len(sensitive)} shares, and for {len(sensitive)} rows "
-                    f"of {len(self.useful)} cells"
+                    f"confidence: there must be intervals for {size} shares, and for {size} rows "
+                    f"of {width} cells"
                 )
+
+    def _check_budgets(self, sensitive: Variable) -> None:
+        """Budgets of single symbols are for different symbols that are protected."""
+        symbols = [(own.column, own.symbol) for own in self.record.budgets]
+        protected = {(column, symbol) for column, symbol, _ in sensitive.protected}
+        unknown: list[str] = []
+        for column, symbol in symbols:
+            if (column, symbol) not in protected:
+                unknown.append(", ".join(symbol))
+        if unknown:
+            raise InputError(f"budgets: there is no sensitive symbol {listed(unknown)}")
+        if repeated(symbols) is not None:
+            raise InputError("budgets: a sensitive symbol occurs twice")
 
     @property
     def integers(self) -> IntegerRows:
         """`rows` with their sparse structure."""
         return IntegerRows.of(self.rows)
 
-    @cached_property
+    # A Protocol's property accepts a property only, therefore the caches lie behind properties.
+    @property
     def matrix(self) -> Array:
         """(|X|, outputs) array of W(y|x), each entry correctly rounded (exact for denominator 2**53)."""
+        return self._cached_matrix
+
+    @cached_property
+    def _cached_matrix(self) -> Array:
         values = self.integers.dense / float(self.denominator)
         values.setflags(write=False)
         return values
@@ -169,17 +185,21 @@ class Channel(Displayed):
     @cached_property
     def output_masses(self) -> Array:
         """(outputs,) array of P(y) under the joint; InputError if the channel carries none (a public one)."""
-        masses = [sum(masses) for _, masses in self.behind]
-        scale = sum(masses)
-        return np.array([mass / scale for mass in masses])
+        totals = [sum(masses) for _, masses in self.behind]
+        scale = sum(totals)
+        return np.array([total / scale for total in totals])
 
-    @cached_property
+    @property
     def posteriors(self) -> Array:
         """(outputs, |X|) array of P(x|y) under the joint; raises as `output_masses` does."""
+        return self._cached_posteriors
+
+    @cached_property
+    def _cached_posteriors(self) -> Array:
         values = np.zeros((len(self.outputs), len(self.useful)))
-        for row, (at, masses) in zip(values, self.behind, strict=True):
+        for row, (inputs, masses) in zip(values, self.behind, strict=True):
             total = sum(masses)
-            row[list(at)] = [mass / total for mass in masses]
+            row[list(inputs)] = [mass / total for mass in masses]
         values.setflags(write=False)
         return values
 
@@ -190,33 +210,47 @@ class Channel(Displayed):
             raise InputError(
                 "this channel carries no joint table (a public one): posteriors need the table"
             )
-        weight, columns = self.joint.useful_counts, self.integers.columns
-        return [
-            (at, [weight[x] * w for x, w in zip(at, values, strict=True)])
-            for at, values in columns
-        ]
+        weights = self.joint.useful_counts
+        behind: list[tuple[tuple[int, ...], list[int]]] = []
+        for inputs, values in self.integers.columns:
+            masses = [weights[x] * w for x, w in zip(inputs, values, strict=True)]
+            behind.append((inputs, masses))
+        return behind
 
     @property
     def own_entries(self) -> list[int]:
         """The entry of each row on the output with the name of its symbol, where outputs are symbols; else 0."""
-        column = {label: y for y, label in enumerate(self.outputs)}
-        rows = zip(self.useful.names, self.integers.entries(), strict=True)
-        return [dict(row).get(column.get(name, -1), 0) for name, row in rows]
+        output_of = {label: y for y, label in enumerate(self.outputs)}
+        entries: list[int] = []
+        for name, row in zip(self.useful.names, self.integers.entries(), strict=True):
+            y = output_of.get(name, -1)
+            entries.append(dict(row).get(y, 0))
+        return entries
 
     def codebook(self) -> dict[str, dict[str, float]]:
         """For every output label, the posterior P(x|y) of each input that can have caused it."""
-        names, found = self.useful.names, dict[str, dict[str, float]]()
-        for label, (at, masses) in zip(self.outputs, self.behind, strict=True):
+        names = self.useful.names
+        codebook: dict[str, dict[str, float]] = {}
+        for label, (inputs, masses) in zip(self.outputs, self.behind, strict=True):
             total = sum(masses)
-            found[label] = {
-                names[x]: mass / total for x, mass in zip(at, masses, strict=True)
-            }
-        return found
+            posterior: dict[str, float] = {}
+            for x, mass in zip(inputs, masses, strict=True):
+                posterior[names[x]] = mass / total
+            codebook[label] = posterior
+        return codebook
 
     @property
     def unseen(self) -> int:
         """Symbols that no record of its table had and that its promise covers if they are released as the marginal."""
         return (self.record.confidence or {}).get("unseen", 0)
+
+    @property
+    def distance(self) -> Literal["absolute", "squared"] | None:
+        """The distance between numbers that the channel was designed to make least; None for other objectives."""
+        objective = self.record.objective
+        if objective is None:
+            return None
+        return objective.distance
 
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
@@ -235,7 +269,7 @@ class Channel(Displayed):
         """Draw an output for every entry of a column; the same kind of column back.
 
         The draw of a record depends on the key, the channel and the record's row number or identifier only. With
-        the key of a job (`sanitise.keys.read_key`) it is the draw of that job; without one a new key is used and
+        the key of a job (`read_key`) it is the draw of that job; without one a new key is used and
         forgotten, so that another call gives other draws: releasing a record twice tells more than the budget.
 
         Parameters
@@ -248,7 +282,7 @@ class Channel(Displayed):
         first_row : int
             Row number of the first entry.
         policy : release.Policy, optional
-            What to do with unknown symbols and missing cells; by default both are refused.
+            The rules for unknown symbols and missing cells; by default both are refused.
         insecure_seed : int, optional
             Reproducible draws, for tests only: whoever knows the seed can undo the channel.
 
@@ -257,17 +291,13 @@ class Channel(Displayed):
         InputError
             On a symbol that the channel does not know or a null, unless the policy has a rule for it.
         """
-        from mechdesign.release.drawing import Release, key_of
-        from mechdesign.release.draws import Identifiers, RowNumbers
-        from mechdesign.tables.columns import rebuild, values_of
-
         cells = values_of(column, self.useful)
         count = len(cells[0])
-        records = (
-            RowNumbers(first_row, count)
-            if identity is None
-            else Identifiers([list(identity)])
-        )
+        records: Records
+        if identity is None:
+            records = RowNumbers(first_row, count)
+        else:
+            records = Identifiers([list(identity)])
         if len(records) != count:
             raise InputError(
                 f"the identity has {len(records)} entries and the column {count}"
@@ -277,12 +307,15 @@ class Channel(Displayed):
         return rebuild(column, drawn.astype(np.int64), self.outputs, release.names[0])
 
     def public(self) -> Channel:
-        """Without the joint table and whatever is computed from it.
+        """The channel without the joint table and whatever is computed from it.
 
         What stays: the rows with their labels, the notion with its budgets, and the columns and symbols of S,
         which say what is protected (and which column must not be left in a release).
         """
-        bins = tuple(each and each.public() for each in self.useful.bins)
+        bins = tuple(
+            None if of_column is None else of_column.public()
+            for of_column in self.useful.bins
+        )
         useful = replace(self.useful, bins=bins)
         return replace(self, useful=useful, joint=None, record=self.record.public())
 

@@ -1,7 +1,9 @@
-"""The channel file, versions 1 and 2: what it holds, how it is written, and how it is read with suspicion.
+"""The channel file, versions 1 and 2: its content, its writer, and its suspicious reader.
 
-Version 2 is written where something of it applies: large sparse tables as pairs of index and value, or one of the
-keys that version 1 does not have. Everything is checked on the way in, nothing is executed.
+A file is version 2 only if it needs something that version 1 does not have: large sparse tables as pairs of index and
+value, or one of the later keys. Older programs so read all other files. The reader checks everything and executes
+nothing. The hash at the end is over the canonical JSON (`core.documents.canonical`) of everything before it; the line
+breaks between rows are for people and no part of the canonical form.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from mechdesign.channel.record import (
 )
 from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError, naming
-from mechdesign.core.files import PathLike, check_target, replacing
+from mechdesign.core.files import (
+    EXISTS_OVERWRITE,
+    PathLike,
+    check_target,
+    replacing,
+)
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed
 from mechdesign.notions import from_record
@@ -103,10 +110,10 @@ def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
     """Write a channel file through a temporary file in the same folder and a rename."""
     if channel.record.unwritable:
         raise InputError(channel.record.unwritable)
-    check_target(path, force=overwrite)
+    check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
     texts = _texts(channel) | {"sha256": [json.dumps(digest(channel))]}
     with (
-        replacing(path, force=overwrite) as temporary,
+        replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
         open(temporary, "w", encoding="utf-8", newline="\n") as out,
     ):
         start = "{"
@@ -118,61 +125,78 @@ def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
 
 
 def _texts(channel: Channel) -> dict[str, list[str]]:
-    """The canonical JSON text of every value but the hash, in pieces."""
-    record, joint, useful, sensitive = (
-        channel.record,
-        channel.joint,
-        channel.useful,
-        channel.sensitive,
-    )
-    bins = zip(useful.columns, useful.bins, strict=False)
-    values: dict[str, Any] = {
-        "useful": _labels(useful),
-        "sensitive": None if sensitive is None else _labels(sensitive),
-        "outputs": channel.outputs,
-        "denominator": channel.denominator,
-        **{
-            key: d.without_infinities(getattr(record, key), key)
-            for key in (*RECORDS, "confidence", "provenance")
-        },
-        "objective": record.objective and record.objective.model_dump(),
-        "bins": {
-            name: each.model_dump(exclude_none=True)
-            for name, each in bins
-            if each is not None
-        }
-        or None,
-        "budgets": [budgets.model_dump(exclude_none=True) for budgets in record.budgets]
-        or None,
-        "after": record.after or None,
-    }
-    texts = {
-        key: [d.canonical(value)] for key, value in values.items() if value is not None
-    }
+    """The canonical JSON text of every value but the hash, in pieces; the order of the keys is that of the file."""
+    texts: dict[str, list[str]] = {}
+    for key, value in _values(channel).items():
+        if value is not None:
+            texts[key] = [d.canonical(value)]
     integers = channel.integers
-    if _is_sparse(integers.shape[0] * integers.shape[1], len(integers.values)):
+    cells = integers.shape[0] * integers.shape[1]
+    if _is_sparse(cells, len(integers.values)):
         texts["sparse_rows"] = list(_lines(integers.pairs()))
     else:
         texts["rows"] = list(_lines(integers))
-    if joint is not None:
-        filled = sum(len(row) - row.count(0) for row in joint.counts)
-        if _is_sparse(len(joint.sensitive) * len(joint.useful), filled):
-            pairs = [
-                [n for pair in enumerate(row) if pair[1] for n in pair]
-                for row in joint.counts
-            ]
-            texts["sparse_joint"] = list(_lines(pairs))
-        else:
-            texts["joint"] = list(_lines(joint.counts))
-        if not joint.is_counts:
-            texts["counts"] = ["false"]
-    each = sensitive is not None and sensitive.each
-    version = 2 if each or any(key in texts for key in OF_VERSION_2) else 1
-    return {
+    if channel.joint is not None:
+        texts |= _joint_texts(channel.joint)
+    sensitive = channel.sensitive
+    is_version_2 = any(key in texts for key in OF_VERSION_2)
+    if sensitive is not None and sensitive.each:
+        is_version_2 = True
+    version = 2 if is_version_2 else 1
+    head = {
         "format": [json.dumps(ChannelDocument.FORMAT)],
         "version": [str(version)],
-        **texts,
     }
+    return head | texts
+
+
+def _values(channel: Channel) -> dict[str, Any]:
+    """Everything that is no table of integers, as JSON values; None for keys that the file leaves out."""
+    useful = channel.useful
+    record = channel.record
+    values: dict[str, Any] = {
+        "useful": _labels(useful),
+        "sensitive": None,
+        "outputs": channel.outputs,
+        "denominator": channel.denominator,
+    }
+    if channel.sensitive is not None:
+        values["sensitive"] = _labels(channel.sensitive)
+    for key in (*RECORDS, "confidence", "provenance"):
+        values[key] = d.without_infinities(getattr(record, key), key)
+    values["objective"] = record.objective and record.objective.model_dump()
+    bins: dict[str, Any] = {}
+    for column, in_bins in zip(useful.columns, useful.bins, strict=False):
+        if in_bins is not None:
+            bins[column] = in_bins.model_dump(exclude_none=True)
+    values["bins"] = bins or None
+    budgets = [own.model_dump(exclude_none=True) for own in record.budgets]
+    values["budgets"] = budgets or None
+    values["after"] = record.after or None
+    return values
+
+
+def _joint_texts(joint: Joint) -> dict[str, list[str]]:
+    """The joint table, and that it holds no counts where it does not."""
+    texts: dict[str, list[str]] = {}
+    filled = sum(len(row) - row.count(0) for row in joint.counts)
+    if _is_sparse(len(joint.sensitive) * len(joint.useful), filled):
+        pairs = [flatten_nonzero(row) for row in joint.counts]
+        texts["sparse_joint"] = list(_lines(pairs))
+    else:
+        texts["joint"] = list(_lines(joint.counts))
+    if not joint.is_counts:
+        texts["counts"] = ["false"]
+    return texts
+
+
+def flatten_nonzero(row: Sequence[int]) -> list[int]:
+    """``[index, value, index, value, ..]`` of the entries that are not zero, ascending."""
+    flat: list[int] = []
+    for index, value in enumerate(row):
+        if value:
+            flat += [index, value]
+    return flat
 
 
 def _is_sparse(cells: int, filled: int) -> bool:
@@ -191,20 +215,26 @@ def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[
 
 
 def _labels(variable: Variable) -> dict[str, Any]:
-    each = {"each": True} if variable.each else {}
-    return {"columns": variable.columns, "symbols": variable.symbols} | each
+    labels: dict[str, Any] = {
+        "columns": variable.columns,
+        "symbols": variable.symbols,
+    }
+    if variable.each:
+        labels["each"] = True
+    return labels
 
 
 def digest(channel: Channel) -> str:
     """The hash that the file of a channel has, by which later channels name it."""
-    made, start = hashlib.sha256(), "{"
+    sha256 = hashlib.sha256()
+    start = "{"
     for key, pieces in sorted(_texts(channel).items()):
         # A line break between rows is for the reader of the file and no part of the canonical form.
         for piece in (f"{start}{json.dumps(key)}:", *pieces):
-            made.update(piece.lstrip("\n").encode())
+            sha256.update(piece.lstrip("\n").encode())
         start = ","
-    made.update(b"}")
-    return made.hexdigest()
+    sha256.update(b"}")
+    return sha256.hexdigest()
 
 
 def read(path: PathLike) -> Channel:
@@ -212,88 +242,129 @@ def read(path: PathLike) -> Channel:
     return d.read_built(path, ChannelDocument, _channel)
 
 
-def _channel(version: int, found: ChannelDocument) -> Channel:
-    if version == 1 and (
-        new := [key for key in OF_VERSION_2 if key in found.model_fields_set]
-    ):
+def _channel(version: int, document: ChannelDocument) -> Channel:
+    later = [key for key in OF_VERSION_2 if key in document.model_fields_set]
+    if version == 1 and later:
         raise InputError(
-            f"the channel file has an unknown key {listed(new)}, which belongs to version 2"
+            f"the channel file has an unknown key {listed(later)}, which belongs to version 2"
         )
-    useful = _variable(found.useful, "useful", found.bins)
-    sensitive = (
-        None if found.sensitive is None else _variable(found.sensitive, "sensitive")
-    )
-    if (found.rows is None) == (found.sparse_rows is None):
-        given = "no 'rows'" if found.rows is None else "both 'rows' and 'sparse_rows'"
-        raise InputError(f"the channel file has {given}")
-    if found.sparse_rows is None:
-        rows = IntegerRows.of(found.rows, useful.names)
-    else:
-        rows = IntegerRows.of_pairs(found.sparse_rows, len(found.outputs), useful.names)
-    records = {key: d.with_infinities(getattr(found, key)) for key in RECORDS}
-    if found.notion is not None:
-        from_record(found.notion)
+    useful = _variable(document.useful, "useful", document.bins)
+    sensitive = None
+    if document.sensitive is not None:
+        sensitive = _variable(document.sensitive, "sensitive")
     return Channel(
         useful=useful,
-        outputs=found.outputs,
-        rows=rows,
-        denominator=found.denominator,
-        joint=_joint(found, sensitive, useful),
+        outputs=document.outputs,
+        rows=_rows(document, useful),
+        denominator=document.denominator,
+        joint=_joint(document, sensitive, useful),
         sensitive=sensitive,
-        record=ChannelRecord(
-            **records,
-            **{key: getattr(found, key) for key in ("objective", "budgets", "after")},
-            provenance=found.provenance or {},
-            confidence=found.confidence
-            and found.confidence.model_dump(mode="json", exclude_unset=True),
-        ),
+        record=_record(document),
     )
 
 
-def _variable(labels: Labels, what: str, bins: Mapping[str, Bins] = {}) -> Variable:
-    if odd := [name for name in bins if name not in labels.columns]:
-        raise InputError(f"bins: there is no {what} column {listed(odd)}")
+def _rows(document: ChannelDocument, useful: Variable) -> IntegerRows:
+    """The rows of the channel, which the file has in one of two forms."""
+    if document.rows is None and document.sparse_rows is None:
+        raise InputError("the channel file has no 'rows'")
+    if document.sparse_rows is None:
+        return IntegerRows.of(document.rows, useful.names)
+    if document.rows is not None:
+        raise InputError("the channel file has both 'rows' and 'sparse_rows'")
+    width = len(document.outputs)
+    return IntegerRows.of_pairs(document.sparse_rows, width, useful.names)
+
+
+def _record(document: ChannelDocument) -> ChannelRecord:
+    notion = d.with_infinities(document.notion)
+    if document.notion is not None:
+        from_record(document.notion)  # refuses a notion that does not exist
+    confidence = None
+    if document.confidence is not None:
+        confidence = document.confidence.model_dump(mode="json", exclude_unset=True)
+    return ChannelRecord(
+        notion=notion,
+        achieved=d.with_infinities(document.achieved),
+        utility=d.with_infinities(document.utility),
+        certificate=d.with_infinities(document.certificate),
+        provenance=document.provenance or {},
+        confidence=confidence,
+        objective=document.objective,
+        budgets=document.budgets,
+        after=document.after,
+    )
+
+
+def _variable(
+    labels: Labels, role: str, bins: Mapping[str, Bins] | None = None
+) -> Variable:
+    """The variable of these labels; `role` is 'useful' or 'sensitive', for messages."""
+    by_column = bins or {}
+    unknown = [name for name in by_column if name not in labels.columns]
+    if unknown:
+        raise InputError(f"bins: there is no {role} column {listed(unknown)}")
+    of_columns: tuple[Bins | None, ...] = ()
+    if by_column:
+        of_columns = tuple(by_column.get(column) for column in labels.columns)
     try:
-        each = tuple(map(bins.get, labels.columns)) if bins else ()
-        return Variable(labels.columns, labels.symbols, labels.each, each)
+        return Variable(labels.columns, labels.symbols, labels.each, of_columns)
     except InputError as error:
-        raise InputError(f"{what}: {error}") from None
+        raise InputError(f"{role}: {error}") from None
 
 
 def _joint(
-    found: ChannelDocument, sensitive: Variable | None, useful: Variable
+    document: ChannelDocument, sensitive: Variable | None, useful: Variable
 ) -> Joint | None:
-    name = "joint" if found.sparse_joint is None else "sparse_joint"
-    table: Any = getattr(found, name)
+    is_sparse = document.sparse_joint is not None
+    name = "sparse_joint" if is_sparse else "joint"
+    table: Any = document.sparse_joint if is_sparse else document.joint
     if table is None:
         return None
-    if found.joint is not None and found.sparse_joint is not None:
+    if is_sparse and document.joint is not None:
         raise InputError("the channel file has both 'joint' and 'sparse_joint'")
     if sensitive is None:
         raise InputError(
             "the joint table needs the labels of its rows: there is no sensitive"
         )
-    if not isinstance(table, list) or not all(
-        isinstance(row, list) for row in cast("list[Any]", table)
-    ):
-        raise InputError(f"{name} must be a list of lists of integers")
-    rows = cast("list[list[Any]]", table)
+    rows = _lists(table, name)
     with naming(name):
-        if found.joint is None:
+        if is_sparse:
             rows = [_filled(row, len(useful), s) for s, row in enumerate(rows)]
-        return Joint(sensitive, useful, tuple(map(tuple, rows)), is_counts=found.counts)
+        counts = tuple(tuple(row) for row in rows)
+        return Joint(sensitive, useful, counts, is_counts=document.counts)
+
+
+def _lists(table: Any, name: str) -> list[list[Any]]:
+    """The table, if it is a list of lists; its entries are checked by `Joint`."""
+    if not isinstance(table, list):
+        raise InputError(f"{name} must be a list of lists of integers")
+    rows = cast("list[Any]", table)
+    for row in rows:
+        if not isinstance(row, list):
+            raise InputError(f"{name} must be a list of lists of integers")
+    return cast("list[list[Any]]", rows)
 
 
 def _filled(pairs: list[Any], width: int, s: int) -> list[Any]:
     """A row of the joint table from its pairs; the values themselves are checked by `Joint`."""
-    at, row = pairs[::2], [0] * width
-    ascending = all(type(x) is int for x in at) and [-1, *at, width] == sorted(
-        {-1, *at, width}
-    )
-    if len(pairs) % 2 or not ascending:
+    indices = pairs[::2]
+    values = pairs[1::2]
+    if len(pairs) % 2 or not _is_ascending(indices, width):
         raise InputError(
             f"row {s + 1} is no list of index, value, .. with ascending indices below {width}"
         )
-    for x, entry in zip(at, pairs[1::2], strict=True):
-        row[x] = entry
+    row: list[Any] = [0] * width
+    for x, value in zip(indices, values, strict=True):
+        row[x] = value
     return row
+
+
+def _is_ascending(indices: list[Any], width: int) -> bool:
+    """Whether these are different integers of 0, .., width - 1 in their order."""
+    last = -1
+    for index in indices:
+        # bool is a kind of int, and no index.
+        if type(index) is not int or not last < index < width:
+            return False
+        last = index
+    return True

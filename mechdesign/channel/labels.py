@@ -25,30 +25,33 @@ def output_labels(names: Sequence[str], rows: IntegerRows) -> tuple[str, ...]:
     An output that comes from one symbol has the name of that symbol; one that several symbols reach with
     the same weight is ``{a, b}``, members with commas, braces or quotes written as JSON strings; any other is
     ``mix-1``, ``mix-2``, .. and is described by the codebook. No output bears the name of a symbol that it
-    does not stand for: a number is added instead (``{a, b} #2``).
+    does not come from: a number is added instead (``{a, b} #2``).
     """
     proposals: list[str] = []
-    owner: list[int | None] = []
+    # The only symbol of each output, or None.
+    owners: list[int | None] = []
     mixes = 0
-    for at, values in rows.columns:
+    for inputs, values in rows.columns:
         most = max(values)
-        present = [
-            (x, value)
-            for x, value in zip(at, values, strict=True)
-            if value > SAME_WEIGHT * most
-        ]
-        alike = most - min(value for _, value in present) <= SAME_WEIGHT * most
-        mixes += not alike
-        owner.append(present[0][0] if len(present) == 1 else None)
-        members = [names[x] for x, _ in present]
-        proposals.append(
-            members[0]
-            if len(members) == 1
-            else _merged(members)
-            if alike
-            else f"mix-{mixes}"
-        )
-    return _unique(proposals, owner, names)
+        members: list[int] = []
+        weights: list[int] = []
+        for x, value in zip(inputs, values, strict=True):
+            if value > SAME_WEIGHT * most:
+                members.append(x)
+                weights.append(value)
+        is_even = most - min(weights) <= SAME_WEIGHT * most
+        if not is_even:
+            mixes += 1
+        if len(members) == 1:
+            owners.append(members[0])
+            proposals.append(names[members[0]])
+        else:
+            owners.append(None)
+            if is_even:
+                proposals.append(_merged([names[x] for x in members]))
+            else:
+                proposals.append(f"mix-{mixes}")
+    return _unique(proposals, owners, names)
 
 
 def _merged(members: list[str]) -> str:
@@ -59,40 +62,38 @@ def _merged(members: list[str]) -> str:
         return label
     room = LONGEST_LABEL - len(f"{{, +{len(parts)} more}}")
     ends = accumulate(len(part) + 2 for part in parts)
-    fitting = [part for part, end in zip(parts, ends, strict=True) if end <= room]
-    shown = fitting or [
-        parts[0][: LONGEST_LABEL // 2] + "…"
-    ]  # even the first name may be too long
+    shown = [part for part, end in zip(parts, ends, strict=True) if end <= room]
+    if not shown:
+        # Even the first name is too long.
+        shown = [parts[0][: LONGEST_LABEL // 2] + "…"]
     return "{" + ", ".join([*shown, f"+{len(parts) - len(shown)} more"]) + "}"
 
 
 def _quoted(name: str) -> str:
-    if (
-        name
-        and name == name.strip()
-        and name.isprintable()
-        and not _NEEDS_QUOTES & set(name)
-    ):
+    """The name as it is, or as a JSON string where it could be mistaken for another one."""
+    is_trimmed = name == name.strip()
+    if name and is_trimmed and name.isprintable() and not _NEEDS_QUOTES & set(name):
         return name
     return json.dumps(name, ensure_ascii=False)
 
 
 def _unique(
-    proposals: list[str], owner: list[int | None], names: Sequence[str]
+    proposals: list[str], owners: list[int | None], names: Sequence[str]
 ) -> tuple[str, ...]:
+    """The proposals, with a number added to those that are used or that are the name of another symbol."""
     symbols = set(names)
     used: set[str] = set()
-    tried: dict[str, int] = {}
+    last_numbers: dict[str, int] = {}
     labels: list[str] = []
-    for label, x in zip(proposals, owner, strict=True):
-        chosen, k = label, tried.get(label, 1)
-        # The name of a symbol is kept for the output that stands for this symbol.
-        while chosen in used or (
-            chosen in symbols and (x is None or chosen != names[x])
-        ):
-            k += 1
-            chosen = f"{label} #{k}"
-        used.add(chosen)
-        tried[label] = k
-        labels.append(chosen)
+    for proposal, owner in zip(proposals, owners, strict=True):
+        own_name = None if owner is None else names[owner]
+        label = proposal
+        number = last_numbers.get(proposal, 1)
+        # The name of a symbol is kept for the output that comes from this symbol alone.
+        while label in used or (label in symbols and label != own_name):
+            number += 1
+            label = f"{proposal} #{number}"
+        used.add(label)
+        last_numbers[proposal] = number
+        labels.append(label)
     return tuple(labels)

@@ -35,21 +35,24 @@ class Intervals(Record):
 
     @model_validator(mode="after")
     def _hold_distributions(self) -> Intervals:
-        rows = {f"cells[{s}]": row for s, row in enumerate(self.cells)} | {
-            "shares": self.shares
-        }
-        for where, row in rows.items():
-            ends = [(Fraction(low), Fraction(high)) for low, high in row]
-            for k, (low, high) in enumerate(ends):
-                if not 0 <= low <= high <= 1:
-                    raise InputError(
-                        f"{where}[{k}] ('{row[k][0]}', '{row[k][1]}') is no interval in [0, 1]"
-                    )
-            if not sum(low for low, _ in ends) <= 1 <= sum(high for _, high in ends):
-                raise InputError(
-                    f"{where}: the intervals hold no probabilities that sum to 1"
-                )
+        for s, row in enumerate(self.cells):
+            _check_holds_distribution(f"cells[{s}]", row)
+        _check_holds_distribution("shares", self.shares)
         return self
+
+
+def _check_holds_distribution(place: str, row: tuple[Interval, ...]) -> None:
+    """Every interval lies in [0, 1], and some probabilities within them sum to 1; in exact fractions."""
+    ends = [(Fraction(low), Fraction(high)) for low, high in row]
+    for k, (low, high) in enumerate(ends):
+        if not 0 <= low <= high <= 1:
+            raise InputError(
+                f"{place}[{k}] ('{row[k][0]}', '{row[k][1]}') is no interval in [0, 1]"
+            )
+    least = sum(low for low, _ in ends)
+    most = sum(high for _, high in ends)
+    if not least <= 1 <= most:
+        raise InputError(f"{place}: the intervals hold no probabilities that sum to 1")
 
 
 class Confidence(Record):
@@ -128,43 +131,47 @@ class ChannelRecord:
     unwritable: str | None = None
 
     def promise(self, sensitive: Variable | None) -> Notion | None:
-        """What was asked for, with the budgets of single symbols; None where the record does not say."""
+        """The notion that was asked for, with the budgets of single symbols; None where the record has none."""
         if self.notion is None:
             return None
         notion = from_record(self.notion)
-        own = {
-            (each.column, each.symbol): (float(each.eps_l), float(each.eps_u))
-            for each in self.budgets
-        }
-        known = [] if sensitive is None else sensitive.protected
-        own = {
-            name: own[column, symbol]
-            for column, symbol, name in known
-            if (column, symbol) in own
-        }
-        return notion.with_budgets(own) if own else notion
+        if sensitive is None:
+            return notion
+        budgets: dict[tuple[str | None, tuple[str, ...]], tuple[float, float]] = {}
+        for own in self.budgets:
+            budgets[own.column, own.symbol] = (float(own.eps_l), float(own.eps_u))
+        by_name: dict[str, tuple[float, float]] = {}
+        for column, symbol, name in sensitive.protected:
+            if (column, symbol) in budgets:
+                by_name[name] = budgets[column, symbol]
+        if not by_name:
+            return notion
+        return notion.with_budgets(by_name)
 
     @property
     def least(self) -> dict[str, Any]:
         """Cost, its proven bound, and what else the record has of a channel of least cost."""
-        names = ("cost", "cost_lower_bound", "truth", "frequency_deviation")
-        return {
-            name: value
-            for name in names
-            if (value := (self.utility or {}).get(name)) is not None
-        }
+        utility = self.utility or {}
+        values: dict[str, Any] = {}
+        for name in ("cost", "cost_lower_bound", "truth", "frequency_deviation"):
+            if utility.get(name) is not None:
+                values[name] = utility[name]
+        return values
 
     def public(self) -> ChannelRecord:
-        """Without what is computed from the table."""
-        kept = {
-            key: self.provenance[key]
-            for key in PUBLIC_PROVENANCE
-            if key in self.provenance
-        }
-        stated = {
-            key: value
-            for key, value in (self.confidence or {}).items()
-            if key != "intervals"
-        } or None
-        computed = dict.fromkeys(("achieved", "utility", "certificate"))
-        return replace(self, **computed, provenance=kept, confidence=stated, after=())
+        """The record without what is computed from the table."""
+        provenance: dict[str, Any] = {}
+        for key in PUBLIC_PROVENANCE:
+            if key in self.provenance:
+                provenance[key] = self.provenance[key]
+        confidence = dict(self.confidence or {})
+        confidence.pop("intervals", None)
+        return replace(
+            self,
+            achieved=None,
+            utility=None,
+            certificate=None,
+            provenance=provenance,
+            confidence=confidence or None,
+            after=(),
+        )

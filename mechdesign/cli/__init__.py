@@ -13,12 +13,15 @@ if TYPE_CHECKING:
 
 
 GARBAGE = 50_000
-"""New objects between two collections: what is imported stays, and looking through it takes a tenth of a start."""
+"""New objects between two garbage collections.
+
+Imported modules stay; searching them for garbage takes a tenth of the start.
+"""
 
 
 def program() -> int:
-    """The process `mechdesign`: `main`, without a search for garbage among all modules when it ends."""
-    # pyarrow's own store keeps 30 MB more than it needs.
+    """The process `mechdesign`: `main`, without a last search for garbage among all modules."""
+    # pyarrow's own allocator keeps 30 MB more than it needs.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     gc.set_threshold(GARBAGE, 20, 20)
     code = main()
@@ -56,7 +59,8 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
             return code if isinstance(code, int) else 0
         failure = failure_of(KeyboardInterrupt())
     except SystemExit as end:
-        # So ends typer with 1 where standard output is a closed pipe, which would read as a verdict; completion with 0.
+        # Where standard output is a closed pipe, typer exits with 1, which would read as a verdict.
+        # Shell completion exits with 0.
         return NOBODY_READS if end.code else 0
     except (Exception, KeyboardInterrupt) as error:
         failure = failure_of(error)
@@ -75,7 +79,7 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
 
 
 def _speak_utf8() -> None:
-    """Labels are Unicode whatever the locale is; what cannot be encoded is escaped instead of raising."""
+    """Print Unicode labels whatever the locale is; characters that cannot be encoded are escaped."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import mechdesign as md
@@ -66,7 +66,10 @@ def audit(
     elif m.is_mechanism(channel):
         return _audit_mechanism(channel, reporter, common)
     else:
-        verdict = _audit_channel(reporter, channel, table, budget, after)
+        loaded = md.load(channel)
+        if isinstance(loaded, md.RowChannel):
+            return _audit_rows(reporter, loaded, channel, table, budget, after, common)
+        verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
     from mechdesign.report.record import audit_record
     from mechdesign.report.terminal import audit_text
 
@@ -122,6 +125,7 @@ def _audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> 
 
 def _audit_channel(
     reporter: Reporter,
+    channel: md.Channel,
     path: str,
     table: o.OtherTable,
     budget: o.MaybeBudget,
@@ -133,7 +137,6 @@ def _audit_channel(
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.report.sentences import population_sentences
 
-    channel = md.Channel.load(path)
     notion = _notion(channel, path, budget)
     earlier = after.channels()
     sentences = _earlier_sentences(channel, earlier)
@@ -151,6 +154,41 @@ def _audit_channel(
         promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += population_sentences(promise, confidence, joint.total)
     return Verdict(joint, result, promise, sentences)
+
+
+def _audit_rows(
+    reporter: Reporter,
+    channel: md.RowChannel,
+    path: str,
+    table: o.OtherTable,
+    budget: o.MaybeBudget,
+    after: o.AfterOptions,
+    common: o.CommonOptions,
+) -> int:
+    """The verdict on a channel of rows, on its own table or on another one."""
+    from mechdesign.auditing.rows import audit_rows
+    from mechdesign.report.rows import row_audit_record, row_audit_text
+    from mechdesign.tables.records import Records, bins_by_column
+
+    if after.after:
+        raise InputError("--after belongs to channels of one column, not of rows")
+    notion: md.Notion | None = None
+    if budget != o.MaybeBudget():
+        notion = budget.notion_or(channel.notion.name)
+    with reporter.work("auditing"):
+        records: Records | None = None
+        if table.table is not None:
+            groups = [variable.columns for variable in channel.groups]
+            columns = tuple(name for group in groups for name in group)
+            secret = channel.sensitive.columns
+            joint = replace(table, bins=None).joint(table.table, (secret, columns))
+            bins = bins_by_column(channel.groups)
+            records = Records.from_joint(joint, groups, bins=bins or None)
+        result = audit_rows(channel, records, notion)
+    verdict = "keeps" if result.satisfied else "violates"
+    reporter.done("audited", f"{path} {verdict} the notion", satisfied=result.satisfied)
+    common.answer(lambda: row_audit_record(result), lambda: row_audit_text(result))
+    return 0 if result.satisfied else NO
 
 
 def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
@@ -18,7 +17,7 @@ EXAMPLE = "Example:  mechdesign check released.csv --channel channel.json --orig
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """What is compared, and when it is called implausible."""
+    """The comparison, and the level of its test."""
 
     original: str | None = option(
         "IN",
@@ -50,48 +49,50 @@ def check(
 ) -> int:
     """Check a released file against its channel: exit 0 if it is a plausible draw, 1 if not.
 
-    Labels, and with the original also rows, pairs of symbol and label and all other columns, must be possible; the
-    frequencies must be plausible (exact tests with the original, conservative ones without). What was published,
-    and from which columns, is said as it was said to `apply`.
+    Labels must be possible; with the original also rows, pairs of symbol and label, and all other columns. The
+    frequencies must be plausible: the tests are exact with the original, conservative without it. Give the same
+    options for columns and labels as to `apply`.
     """
-    where = "standard input" if released == "-" else released
-    level, policy = number("--false-alarm", compared.false_alarm), published.arguments()
+    name = "standard input" if released == "-" else released
+    false_alarm = number("--false-alarm", compared.false_alarm)
     if m.is_mechanism(channel):
         from mechdesign.nonstochastic.released_check import check_quantised
         from mechdesign.report.ranges import text_of
 
-        column = next(iter(columns.renamed.values()), None)
-        how: dict[str, Any] = {
-            "data": compared.original,
-            "column": column,
-            "equals": numbers.equals,
-        }
         with reporter.work("checking"):
-            found = check_quantised(channel, released, **how, text=text.text())
-        plausible, records = found.satisfied, found.answers
-        record, said = (
-            {"plausible": plausible, **asdict(found)},
-            text_of("check", found, where),
-        )
+            mechanism_check = check_quantised(
+                channel,
+                released,
+                data=compared.original,
+                column=next(iter(columns.renamed.values()), None),
+                equals=numbers.equals,
+                text=text.text(),
+            )
+        plausible = mechanism_check.satisfied
+        records = mechanism_check.answers
+        record = {"plausible": plausible, **asdict(mechanism_check)}
+        verdict = text_of("check", mechanism_check, name)
     else:
         from mechdesign.report.releases import check_record, check_text
 
-        how = columns.arguments() | policy | reading.arguments()
-        how |= {
-            "original": compared.original,
-            "level": level,
-            "any_data": compared.any_data,
-        }
-        how["ignored"] = names("--ignore", compared.ignore)
         with reporter.work("checking", unit="records") as advance:
-            loaded = md.Channel.load(channel)
-            result = md.check_release(
-                loaded, released, **how, text=text.text(), advance=advance
+            channel_check = md.check_release(
+                md.Channel.load(channel),
+                released,
+                original=compared.original,
+                level=false_alarm,
+                any_data=compared.any_data,
+                ignored=names("--ignore", compared.ignore),
+                text=text.text(),
+                advance=advance,
+                **columns.arguments(),
+                **published.arguments(),
+                **reading.arguments(),
             )
-        plausible, records = result.plausible, result.records
-        record, said = check_record(result), check_text(result, where)
-    reporter.done(
-        "checked", f"{where} is checked", plausible=plausible, records=records
-    )
-    common.answer(lambda: record, lambda: said)
+        plausible = channel_check.plausible
+        records = channel_check.records
+        record = check_record(channel_check)
+        verdict = check_text(channel_check, name)
+    reporter.done("checked", f"{name} is checked", plausible=plausible, records=records)
+    common.answer(lambda: record, lambda: verdict)
     return 0 if plausible else NO

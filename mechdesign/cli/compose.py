@@ -1,4 +1,4 @@
-"""`mechdesign compose CHANNEL CHANNEL ..`: what several releases of the same record tell together, exactly."""
+"""`mechdesign compose CHANNEL CHANNEL ..`: the joint leakage of several releases of one record, exactly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compose(
     table: o.OtherTable,
     common: o.CommonOptions,
 ) -> None:
-    """Say exactly what a record tells that is released once through each channel, drawn independently.
+    """Compute the joint leakage of several releases of one record, drawn independently.
 
     The channels must be for the same table; channels of different useful columns need a --table that has all of
     them. Budgets do not simply add: the sum is shown beside the exact figures.
@@ -48,9 +48,11 @@ def compose(
     loaded = [md.Channel.load(path) for path in channels]
     with reporter.work("composing"):
         joint = table.read(" and ".join(channels), *loaded, together=True)
-        found = md.compose(loaded, joint)
-    reporter.notices(() if joint is None else joint.notices)
+        composition = md.compose(loaded, joint)
+    if joint is not None:
+        reporter.notices(joint.notices)
     reporter.done("composed", f"{len(loaded)} releases are composed")
     common.answer(
-        lambda: composition_record(found), lambda: composition_text(found, channels)
+        lambda: composition_record(composition),
+        lambda: composition_text(composition, channels),
     )

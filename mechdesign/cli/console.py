@@ -1,6 +1,6 @@
-"""What is said on standard error: notes and errors for people, or JSON lines for logs (`--log-json`).
+"""Standard error: notes and errors for people, or JSON lines for logs (`--log-json`).
 
-Also the way from an exception to one or two such lines and an exit code.
+`failure_of` turns an exception into one or two such lines and an exit code.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PROGRAM = "mechdesign"
 
 
 class Reporter:
-    """Every message of a command goes through here; results go to standard output instead.
+    """Writes every message of a command; results go to standard output instead.
 
-    With `quiet` only errors are left. With `log_json` each message is a line with one JSON object: `time`
-    (UTC), `level` (info, warning, error), `event`, `message`, and what belongs to the event. Nobody gives it
-    keys or cells of a table, beyond what an error must name.
+    With `quiet` only errors are printed. With `log_json` each message is a line with one JSON object: `time`
+    (UTC), `level` (info, warning, error), `event`, `message`, and the fields of the event. Messages hold no keys,
+    and no cells of a table beyond those that an error must name.
     """
 
     def __init__(self, *, quiet: bool = False, log_json: bool = False) -> None:
@@ -41,15 +41,16 @@ class Reporter:
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> Reporter:
-        """As asked for anywhere on the command line, which may itself be the error to report."""
-        options = set(
-            arguments[: arguments.index("--")] if "--" in arguments else arguments
-        )
+        """The reporter for a command line that may itself be wrong: its options count anywhere before ``--``."""
+        end = len(arguments)
+        if "--" in arguments:
+            end = arguments.index("--")
+        options = set(arguments[:end])
         return cls(quiet="--quiet" in options, log_json="--log-json" in options)
 
     @property
     def watched(self) -> bool:
-        """Whether progress is of interest to anybody."""
+        """Whether anybody reads the progress."""
         stream: Any = sys.stderr
         return not self.quiet and (
             self.log_json or (stream is not None and stream.isatty())
@@ -67,7 +68,7 @@ class Reporter:
         return Work(self, text, unit=unit, total=total, limit=limit)
 
     def notice(self, text: str, event: str = "notice", **fields: object) -> None:
-        """Something that the user should know of the data or of the result."""
+        """A fact about the data or the result that the user should know."""
         self._tell("info", event, text, fields)
 
     def notices(self, texts: Iterable[str]) -> None:
@@ -76,24 +77,21 @@ class Reporter:
             self.notice(text)
 
     def warning(self, text: str, event: str = "warning", **fields: object) -> None:
-        """Something that the user should probably change."""
+        """A fact that the user should probably change."""
         self._tell("warning", event, text, fields)
 
     def error(
         self, text: str, event: str = "error", hint: str | None = None, **fields: object
     ) -> None:
-        """Why the command ends without its result, in one line; `hint` is a second one."""
-        more = {} if hint is None else {"hint": one_line(hint)}
-        self._tell("error", event, text, more | fields, hint or "")
+        """The reason why the command ends without its result, in one line; `hint` is a second one."""
+        if hint is not None:
+            fields = {"hint": one_line(hint), **fields}
+        self._tell("error", event, text, fields, hint or "")
 
     def done(self, event: str, text: str, **fields: object) -> None:
-        """The end of the work in the log, with its seconds; for people, standard output says it."""
-        self._log(
-            "info",
-            event,
-            text,
-            {**fields, "seconds": round(time.monotonic() - self._began, 3)},
-        )
+        """The end of the work in the log, with its seconds; people see the result itself."""
+        seconds = round(time.monotonic() - self._began, 3)
+        self._log("info", event, text, {**fields, "seconds": seconds})
 
     def progress(self, text: str, **fields: object) -> None:
         """A line of progress in the log."""
@@ -101,7 +99,7 @@ class Reporter:
 
     @contextmanager
     def hearing(self) -> Generator[None]:
-        """Warnings and log messages of the libraries in use take this way, too."""
+        """Report warnings and log messages of the libraries in use, too."""
         with warnings.catch_warnings():
             handler = self.listen()
             try:
@@ -110,7 +108,7 @@ class Reporter:
                 logging.getLogger().removeHandler(handler)
 
     def listen(self) -> logging.Handler:
-        """Hear the libraries from now on, in a process that is wholly the command's."""
+        """Report messages of the libraries from now on, in a process that is wholly the command's."""
         handler = _Forwarding(self)
         logging.getLogger().addHandler(handler)
         warnings.showwarning = self._heard
@@ -130,21 +128,22 @@ class Reporter:
         second: str = "",
     ) -> None:
         self._log(level, event, text, fields)
-        if not self.log_json and (level == "error" or not self.quiet):
-            called = "note" if level == "info" else level
-            lines = [f"{PROGRAM}: {called}: {one_line(text)}", one_line(second)]
-            self._write("\n".join(filter(None, lines)))
+        if self.log_json or (self.quiet and level != "error"):
+            return
+        kind = "note" if level == "info" else level
+        message = f"{PROGRAM}: {kind}: {one_line(text)}"
+        if second:
+            message += f"\n{one_line(second)}"
+        self._write(message)
 
     def _log(
         self, level: str, event: str, text: str, fields: dict[str, object]
     ) -> None:
         if not self.log_json or (self.quiet and level != "error"):
             return
-        now = (
-            datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        )
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
         record = {
-            "time": now,
+            "time": now.replace("+00:00", "Z"),
             "level": level,
             "event": event,
             "message": one_line(text),
@@ -152,12 +151,12 @@ class Reporter:
         }
         from mechdesign.report.wording import plain
 
-        # ASCII, for some readers of lines take more than \n for the end of one.
+        # In ASCII, because some readers take other characters than \n for the end of a line.
         self._write(json.dumps(plain(record), allow_nan=False, default=str))
 
     def _write(self, lines: str) -> None:
         stream: Any = sys.stderr
-        # Nobody may be listening any more; that must not cost the result.
+        # The reader may be gone; that must not cost the result.
         with self._lock, suppress(OSError, ValueError):
             if self.console is not None:
                 self.console.print(
@@ -169,7 +168,7 @@ class Reporter:
 
 
 class _Forwarding(logging.Handler):
-    """What libraries log from level WARNING on."""
+    """Messages that libraries log from level WARNING on."""
 
     def __init__(self, reporter: Reporter) -> None:
         super().__init__(logging.WARNING)
@@ -182,7 +181,7 @@ class _Forwarding(logging.Handler):
 
 
 def listen(quiet: bool, log_json: bool) -> None:
-    """Hear the libraries in a process of its own."""
+    """Report messages of the libraries in a process of its own."""
     NAMES_OPTIONS.set(True)
     Reporter(quiet=quiet, log_json=log_json).listen()
 
@@ -212,7 +211,7 @@ class Interrupted(MechdesignError):
 
 
 class Failure(NamedTuple):
-    """How a command ended: `event` names it in a log; of `puzzling` errors a traceback may help whoever asks."""
+    """The end of a command: `event` names it in a log; with --debug, `puzzling` errors have a traceback."""
 
     event: str
     text: str
@@ -222,7 +221,7 @@ class Failure(NamedTuple):
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What to say of `error`, and the exit code."""
+    """The message for `error`, and the exit code."""
     from typer import Abort, TyperException
 
     if isinstance(error, (KeyboardInterrupt, Abort)):
@@ -239,21 +238,27 @@ def failure_of(error: BaseException) -> Failure:
                 "file_error", f"cannot use{where}: {error.strerror or error}", 2
             )
         case MemoryError():
-            said = "out of memory; try --method columns, or fewer symbols"
-            return Failure("out_of_memory", said, GAVE_UP)
+            text = "out of memory; try --method columns, or fewer symbols"
+            return Failure("out_of_memory", text, GAVE_UP)
         case _:
-            # The last resort of a program with users: a defect must neither print a traceback at them nor exit
-            # with 1, which would read as a verdict.
-            said = f"internal error ({type(error).__name__}: {error}); --debug shows where; please report it"
-            return Failure("internal_error", said, GAVE_UP)
+            # A defect must neither print a traceback nor exit with 1, which would read as a verdict.
+            text = f"internal error ({type(error).__name__}: {error}); --debug shows where; please report it"
+            return Failure("internal_error", text, GAVE_UP)
 
 
-def _usage(error: Exception) -> Failure:
-    say, context = getattr(error, "format_message", None), getattr(error, "ctx", None)
-    message = getattr(error, "message", "") if say is None else say()
+def _usage(error: Any) -> Failure:
+    """A usage error of typer; its classes differ in whether they have a context and a formatted message."""
+    format_message = getattr(error, "format_message", None)
+    if format_message is None:
+        message = getattr(error, "message", "")
+    else:
+        message = format_message()
+    context = getattr(error, "ctx", None)
     command = PROGRAM if context is None else context.command_path
-    text = str(message).rstrip(".") or "something is missing"
-    code = int(getattr(error, "exit_code", 2))
     return Failure(
-        "usage_error", text, code, hint=f"Try: {command} --help", puzzling=False
+        "usage_error",
+        str(message).rstrip(".") or "something is missing",
+        int(getattr(error, "exit_code", 2)),
+        hint=f"Try: {command} --help",
+        puzzling=False,
     )

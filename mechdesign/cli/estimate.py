@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import typer
 
@@ -19,7 +18,7 @@ EXAMPLE = "Example:  mechdesign estimate released.csv --channel channel.json --m
 
 @dataclass(frozen=True, kw_only=True)
 class EstimateOptions:
-    """What is estimated, and how."""
+    """The estimate and its intervals."""
 
     method: str = option(
         "NAME",
@@ -58,21 +57,25 @@ def estimate(
     from mechdesign.report import releases
 
     loaded = md.Channel.load(channel)
-    how: dict[str, Any] = {
-        "method": asked.method,
-        "level": number("--level", asked.level),
-    }
-    how |= {
-        "target": asked.target,
-        "by": asked.by,
-        "columns": columns.renamed,
-        "form": published.form,
-    }
+    level = number("--level", asked.level)
     with reporter.work("counting", unit="records") as advance:
-        how |= {"text": text.text(), "advance": advance, **reading.arguments()}
-        result = estimate_file(released, loaded, **how)
+        result = estimate_file(
+            released,
+            loaded,
+            method=asked.method,
+            level=level,
+            target=asked.target,
+            by=asked.by,
+            columns=columns.renamed,
+            form=published.form,
+            text=text.text(),
+            advance=advance,
+            **reading.arguments(),
+        )
     reporter.done("estimated", f"{released} is counted", records=result.records)
-    names = [",".join(loaded.useful.columns), *([] if asked.by is None else [asked.by])]
+    names = [",".join(loaded.useful.columns)]
+    if asked.by is not None:
+        names.append(asked.by)
     if as_csv:
         reporter.notices(result.notices)
         typer.echo(releases.estimate_csv(result, *names), nl=False)

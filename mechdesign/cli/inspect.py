@@ -1,4 +1,4 @@
-"""`mechdesign inspect IN --channel CHANNEL`: what the other columns of a file tell, before any release."""
+"""`mechdesign inspect IN --channel CHANNEL`: what the other columns of a file give away, before any release."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ HEADER = (
     "without",
 )
 
-TOLD = (
-    "The largest lift is how many times as likely a value of the column makes a symbol at most, among values of two "
-    "records or more. Pinned down is the share of records whose value comes again, and always with the same symbol. "
-    "Guessed is how often the symbol is right when it is guessed from the other records with that value, and without "
-    "it. A column that stands for another one is refused by apply. What a column tells of the sensitive one voids the "
-    "promise for whoever sees it."
+LEGEND = (
+    "The largest lift is the largest factor by which a value of the column multiplies the probability of a symbol, "
+    "among values of two records or more. Pinned down is the share of records whose value comes again, always with "
+    "the same symbol. Guessed is the share of records whose symbol is right when it is guessed from the other records "
+    "with that value, beside the share without it. `apply` refuses a column that gives the useful or sensitive one "
+    "away. A column that reveals the sensitive one breaks the promise for everybody who sees it."
 )
 
 EXAMPLE = "Example:  mechdesign inspect people.csv --channel channel.json --sensitive relationship"
@@ -67,103 +67,102 @@ def inspect(
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> None:
-    """List what each other column says about the useful and the sensitive column, worst first.
+    """List what each other column reveals about the useful and the sensitive column, worst first.
 
-    Of every column the largest lift, the share of records that it pins down (their value comes again, and always with
+    For every column: the largest lift, the share of records that it pins down (their value comes again, always with
     the same symbol), and how often the symbol is guessed right with it and without it.
     """
     from mechdesign.leaks.inspection import inspect_file
     from mechdesign.report.writing import check_report, document_text, save_text
 
-    if (path := asked.report) is not None:
+    path = asked.report
+    if path is not None:
         check_report(path, force=force, sources=(asked.source, channel), pictures=False)
     with reporter.work("reading"):
-        loaded, sensitive = (
+        inspection = inspect_file(
             md.Channel.load(channel),
-            names("--sensitive", asked.sensitive),
-        )
-        found = inspect_file(
-            loaded,
             asked.source,
-            sensitive=sensitive,
+            sensitive=names("--sensitive", asked.sensitive),
             columns=asked.renamed,
             text=text.text(),
         )
     if path is not None:
-        record = {"format": "mechdesign.inspection", "version": 1, **asdict(found)}
-        again = f"{command_line('inspect', asked, text)} --channel {shlex.quote(os.path.basename(channel))}"
-        page = partial(_page, found, asked.source, again)
+        record = {"format": "mechdesign.inspection", "version": 1, **asdict(inspection)}
+        file = shlex.quote(os.path.basename(channel))
+        again = f"{command_line('inspect', asked, text)} --channel {file}"
+        page = partial(_page, inspection, asked.source, again)
         save_text(
             path,
             document_text(record, page, Path(path).suffix.lower()),
             overwrite=force,
         )
-    reporter.done("inspected", f"{asked.source} is inspected", records=found.records)
-    common.answer(lambda: asdict(found), lambda: _text(found))
+    reporter.done(
+        "inspected", f"{asked.source} is inspected", records=inspection.records
+    )
+    common.answer(lambda: asdict(inspection), lambda: _text(inspection))
 
 
-def _rows(found: Inspection, label: Callable[[str], str]) -> list[list[str]]:
+def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]]:
+    """A row for each pair of another column and a protected one."""
     from mechdesign.report.wording import percent
 
     rows: list[list[str]] = []
-    for told in found.columns:
-        values = "many" if told.values is None else f"{told.values:,}"
-        for other, each in told.about.items():
-            lift = "-" if each.lift is None else f"{each.lift:.3g}"
-            shares = map(percent, (each.pinned, each.guessed, each.alone))
-            mark = "stands for it" if each.stands_for else ""
-            rows.append([label(told.column), values, label(other), lift, *shares, mark])
-        if not told.about:
-            rows.append([label(told.column), values, "-", "-", "-", "-", "-", ""])
+    for column in inspection.columns:
+        values = "many" if column.values is None else f"{column.values:,}"
+        if not column.about:
+            rows.append([label(column.column), values, "-", "-", "-", "-", "-", ""])
+        for name, tells in column.about.items():
+            rows.append(
+                [
+                    label(column.column),
+                    values,
+                    label(name),
+                    "-" if tells.lift is None else f"{tells.lift:.3g}",
+                    percent(tells.pinned),
+                    percent(tells.guessed),
+                    percent(tells.alone),
+                    "stands for it" if tells.stands_for else "",
+                ]
+            )
     return rows
 
 
-def _text(found: Inspection) -> str:
+def _text(inspection: Inspection) -> str:
     from mechdesign.report.wording import aligned, count, label
 
-    rows = [
-        [*HEADER, ""],
-        *([*row[:-1], f"  {row[-1]}"] for row in _rows(found, label)),
-    ]
+    rows = [[*HEADER, ""]]
+    for row in _rows(inspection, label):
+        rows.append([*row[:-1], f"  {row[-1]}"])
     lines = [line.rstrip() for line in aligned(rows, left=(0, 2, 7))]
-    return "\n".join(
-        [f"{count(found.records, 'record')}; other columns, worst first:", *lines]
-    )
+    heading = f"{count(inspection.records, 'record')}; other columns, worst first:"
+    return "\n".join([heading, *lines])
 
 
-def _page(found: Inspection, source: str, again: str) -> Document:
+def _page(inspection: Inspection, source: str, again: str) -> Document:
     from mechdesign.report import blocks as b
     from mechdesign.report.wording import label
 
-    rows = [b.cells(*row) for row in _rows(found, b.short)]
-    worst = [
-        told.column
-        for told in found.columns
-        if any(each.stands_for for each in told.about.values())
-    ]
-    blocks = [
-        b.Text(TOLD),
-        *b.grid(
-            "Other columns, worst first", (*HEADER, "apply"), rows, "columns", (0, 2, 7)
-        ),
-    ]
+    rows = [b.cells(*row) for row in _rows(inspection, b.short)]
+    worst: list[str] = []
+    for column in inspection.columns:
+        if any(tells.stands_for for tells in column.about.values()):
+            worst.append(column.column)
+    lead = f"What the other columns of {label(os.path.basename(source))} reveal about {listed(inspection.useful)}"
+    if inspection.sensitive:
+        lead += f", and about {listed(inspection.sensitive)}"
+    header = (*HEADER, "apply")
+    table = b.grid("Other columns, worst first", header, rows, "columns", (0, 2, 7))
+    blocks = (b.Text(LEGEND), *table, b.Lines((("Inspect again:", again),)))
     return b.Document(
         title="What else tells",
         banner="Internal report: it is computed from the data. Do not publish.",
         internal=True,
-        lead=f"What the other columns of {label(os.path.basename(source))} say about {listed(found.useful)}"
-        f"{f', and about {listed(found.sensitive)}' if found.sensitive else ''}, before any release.",
+        lead=f"{lead}, before any release.",
         highlights=(
-            ("Records", f"{found.records:,}"),
-            ("Other columns", f"{len(found.columns):,}"),
-            ("Stand for what is protected", listed(worst) if worst else "none"),
+            ("Records", f"{inspection.records:,}"),
+            ("Other columns", f"{len(inspection.columns):,}"),
+            ("Give a protected column away", listed(worst) if worst else "none"),
         ),
-        sections=(
-            b.Section(
-                "columns",
-                "Other columns",
-                (*blocks, b.Lines((("Inspect again:", again),))),
-            ),
-        ),
+        sections=(b.Section("columns", "Other columns", blocks),),
         footer="Written by mechdesign.",
     )

@@ -15,7 +15,7 @@ EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOptions:
-    """What is measured beside what always is."""
+    """Measures beside those that are always printed."""
 
     alphas: list[float] | None = option(
         "A",
@@ -37,20 +37,14 @@ def measure(
     asked: MeasureOptions,
     common: o.CommonOptions,
 ) -> None:
-    """Print every measure of what a channel keeps of the useful column and says about the sensitive one.
+    """Print every measure of the information that a channel keeps and of what it leaks.
 
     They are measured on the channel's own table unless another one is given.
     """
     from mechdesign.auditing.measures import measure as measures_of
 
     if m.is_mechanism(channel):
-        from mechdesign.nonstochastic.claims import read_verified
-        from mechdesign.report.ranges import budget_rows, text_of
-
-        found = read_verified(channel)
-        rows = budget_rows(found)
-        reporter.done("measured", f"{channel} is measured")
-        common.answer(lambda: {"sizes": rows}, lambda: text_of("budget", found, rows))
+        _measure_mechanism(reporter, channel, common)
         return
     loaded = md.Channel.load(channel)
     with reporter.work("measuring"):
@@ -58,10 +52,22 @@ def measure(
         result = measures_of(
             loaded, joint, tuple(asked.alphas or (2.0,)), tuple(asked.orders or ())
         )
-    reporter.notices(joint.notices if table.table is not None else ())
+    if table.table is not None:
+        reporter.notices(joint.notices)
     reporter.done("measured", f"{channel} is measured")
     from mechdesign.report.terminal import measures_text
 
     common.answer(
         lambda: asdict(result), lambda: measures_text(result, asked.per_output)
     )
+
+
+def _measure_mechanism(reporter: Reporter, path: str, common: o.CommonOptions) -> None:
+    """Budget and error of every size of group of a mechanism file."""
+    from mechdesign.nonstochastic.claims import read_verified
+    from mechdesign.report.ranges import budget_rows, text_of
+
+    verified = read_verified(path)
+    rows = budget_rows(verified)
+    reporter.done("measured", f"{path} is measured")
+    common.answer(lambda: {"sizes": rows}, lambda: text_of("budget", verified, rows))

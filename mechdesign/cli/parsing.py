@@ -1,4 +1,4 @@
-"""What was typed, understood: numbers, columns, budgets and tables; or one sentence that says what is wrong."""
+"""Turns typed text into numbers, columns and budgets, or refuses it in one sentence."""
 
 from __future__ import annotations
 
@@ -40,17 +40,16 @@ def randomisation_of(text: str) -> str | list[float]:
 
 
 def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
-    """What `tables.read_joint` takes for a list of columns as typed.
+    """A list of columns in the form that `tables.read_joint` takes.
 
     A text without a double quote stays as it is: the reader first looks for a column of that very name, and
     else splits it at its commas. With one it is read like a CSV line, so that names with commas can be crossed.
     """
     if text is None:
         return None
+    quoted = '"' in text
     try:
-        names = (
-            next(csv.reader([text], strict=True)) if '"' in text else text.split(",")
-        )
+        names = next(csv.reader([text], strict=True)) if quoted else text.split(",")
     except csv.Error as error:
         raise InputError(
             f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
@@ -59,16 +58,19 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
         raise InputError(f"{option} {text!r} contains an empty column name")
     if len(set(names)) < len(names):
         raise InputError(f"{option} {text!r} names a column twice")
-    return tuple(names) if '"' in text else text
+    return tuple(names) if quoted else text
 
 
 def names(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
     """Columns from all values of an option COL[,COL..]."""
-    found: list[str] = []
+    members: list[str] = []
     for text in texts or ():
-        typed = columns(option, text) or ()
-        found += typed.split(",") if isinstance(typed, str) else typed
-    return tuple(found)
+        typed = columns(option, text)
+        if isinstance(typed, str):
+            members += typed.split(",")
+        elif typed is not None:
+            members += typed
+    return tuple(members)
 
 
 def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
@@ -87,7 +89,7 @@ def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
 
 
 def bins_of(texts: Sequence[str] | None) -> Any:
-    """What `Joint.binned` takes for the values of ``--bin [COL=]BINS``."""
+    """The argument of `Joint.binned` for the values of ``--bin [COL=]BINS``."""
     if not texts:
         return None
     pairs = [text.rpartition("=") for text in texts]
@@ -103,7 +105,7 @@ def bins_of(texts: Sequence[str] | None) -> Any:
 
 def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
     """Values SYMBOL=EPS_L,EPS_U as a mapping; the symbol may have equals signs and commas."""
-    found: dict[str, tuple[float, float]] = {}
+    budgets: dict[str, tuple[float, float]] = {}
     for text in texts or ():
         symbol, equals, sides = text.rpartition("=")
         lower, comma, upper = sides.partition(",")
@@ -111,26 +113,37 @@ def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
             raise InputError(
                 f"--budget {text!r} must be SYMBOL=EPS_L,EPS_U, as in HIV=0.1,0.1 (or inf)"
             )
-        if symbol in found:
+        if symbol in budgets:
             raise InputError(f"--budget names {symbol!r} twice")
-        found[symbol] = _budget("--budget", lower), _budget("--budget", upper)
-    return found
+        budgets[symbol] = _budget("--budget", lower), _budget("--budget", upper)
+    return budgets
 
 
 def stays_of(
     texts: Sequence[str] | None, symbols: Sequence[str]
 ) -> dict[str, str] | None:
-    """The share of each symbol from values of --stay; one without a symbol is for all that have none of their own."""
-    given = [text.rpartition("=") for text in texts or ()]
-    stay = {
-        symbol: share for _, equals, share in given if not equals for symbol in symbols
-    }
-    own = [symbol for symbol, equals, _ in given if equals]
-    if len(set(own)) < len(own) or len(given) - len(own) > 1:
-        raise InputError(
-            "--stay gives a share twice; SHARE once for all, and SYMBOL=SHARE once for each"
-        )
-    return stay | {symbol: share for symbol, equals, share in given if equals} or None
+    """The share of each symbol from values of --stay.
+
+    A value without a symbol is for all symbols that have none of their own.
+    """
+    common: str | None = None
+    single: dict[str, str] = {}
+    for text in texts or ():
+        symbol, equals, share = text.rpartition("=")
+        repeated = symbol in single if equals else common is not None
+        if repeated:
+            raise InputError(
+                "--stay gives a share twice; SHARE once for all, and SYMBOL=SHARE once for each"
+            )
+        if equals:
+            single[symbol] = share
+        else:
+            common = share
+    stays: dict[str, str] = {}
+    if common is not None:
+        stays = dict.fromkeys(symbols, common)
+    stays.update(single)
+    return stays or None
 
 
 def pairs_of(
@@ -140,17 +153,20 @@ def pairs_of(
     known = set(symbols)
     pairs: list[tuple[str, str]] = []
     for text in texts or ():
-        cuts = [(text[:k], text[k + 1 :]) for k, sign in enumerate(text) if sign == ":"]
-        if not cuts:
+        readings: list[tuple[str, str]] = []
+        for place, sign in enumerate(text):
+            if sign == ":":
+                readings.append((text[:place], text[place + 1 :]))
+        if not readings:
             raise InputError(
                 f"--forbid {text!r} must be FROM:TO, two symbols with a colon between them"
             )
-        fitting = [pair for pair in cuts if known.issuperset(pair)]
+        fitting = [pair for pair in readings if known.issuperset(pair)]
         if len(fitting) > 1:
             raise InputError(
                 f"--forbid {text!r} has two readings, for symbols contain colons; use Python"
             )
-        pairs.append((fitting or cuts)[0])
+        pairs.append(fitting[0] if fitting else readings[0])
     return pairs
 
 
@@ -218,11 +234,9 @@ def _sides(
             raise InputError(
                 "give either --epsilon (with --lam) or --eps-l and --eps-u, not both"
             )
-        share = (
-            DEFAULT_LAM
-            if lam is None
-            else any_number("--lam", lam, "strictly between 0 and 1")
-        )
+        share = DEFAULT_LAM
+        if lam is not None:
+            share = any_number("--lam", lam, "strictly between 0 and 1")
         return split(_budget("--epsilon", epsilon), share)
     if lam is not None:
         raise InputError(
@@ -233,8 +247,10 @@ def _sides(
             "no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E, or words: --at-most-times 2"
         )
     if eps_l is None or eps_u is None:
-        sides = ("--eps-l", "--eps-u", "upper"), ("--eps-u", "--eps-l", "lower")
-        given, other, free = sides[eps_u is not None]
+        if eps_u is None:
+            given, other, free = "--eps-l", "--eps-u", "upper"
+        else:
+            given, other, free = "--eps-u", "--eps-l", "lower"
         raise InputError(
             f"{given} is given without {other}: give both; {other} inf leaves the {free} side free"
         )
@@ -280,7 +296,7 @@ def _one_budget(
 
 
 def any_number(option: str, text: str, allowed: str, beyond: str = "") -> float:
-    """A number as it is typed, whose range is looked at later."""
+    """A number as typed; its range is checked later."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The options of commands on files that are released, or are to be: columns, what is published, how it is read."""
+"""Options of commands on released files: columns, the published form, and how the file is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FileColumns:
 
     @property
     def renamed(self) -> dict[str, str]:
-        """The file's name of each column that the channel calls otherwise."""
+        """The file's name of each column that has another name in the channel."""
         return parsing.renamed(self.rename)
 
 
@@ -53,9 +53,12 @@ class PrivateColumns(FileColumns):
     )
 
     def arguments(self) -> dict[str, Any]:
-        """As a release and its check take them."""
-        kept = {"columns": self.renamed, "keep_sensitive": self.keep_sensitive}
-        return kept | {"correlated": parsing.names("--correlated", self.correlated)}
+        """Keyword arguments of a release and its check."""
+        return {
+            "columns": self.renamed,
+            "keep_sensitive": self.keep_sensitive,
+            "correlated": parsing.names("--correlated", self.correlated),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +95,7 @@ class PolicyOptions(PublishedForm):
     )
 
     def arguments(self) -> dict[str, Any]:
-        """As a release and its check take them."""
+        """Keyword arguments of a release and its check."""
         policy = md.Policy(
             unknown=self.unknown, null=self.null, normalise=self.normalise
         )
@@ -117,10 +120,10 @@ class ReleaseReading:
     )
 
     def arguments(self) -> dict[str, Any]:
-        """As the readers of a released file take them."""
+        """Keyword arguments of the readers of a released file."""
+        released = parsing.names("--released-column", self.released_column)
         return {
-            "released_columns": parsing.names("--released-column", self.released_column)
-            or None,
+            "released_columns": released or None,
             "identity": parsing.names("--identity", self.identity),
             "escape_formulas": self.escape_formulas,
         }

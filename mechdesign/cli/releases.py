@@ -1,4 +1,4 @@
-"""`mechdesign releases`: what the ledger knows."""
+"""`mechdesign releases`: past releases in the ledger, and their total for one data set."""
 
 from __future__ import annotations
 
@@ -40,13 +40,12 @@ class Asked(LedgerOption):
 def releases(
     reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.CommonOptions
 ) -> None:
-    """List which data were released through which channel, and when; or add up, exactly, for one data set.
+    """List past releases, or total their leakage for one data set.
 
     A data set is known by the content of its records, wherever it lies now and however it is sorted or packed. Releases
     of several columns are added up over a --table that has all of them.
     """
-    from mechdesign.jobs.ledger import Ledger, default_path
-    from mechdesign.jobs.past_releases import history_of
+    from mechdesign.jobs.ledger import default_path
 
     if table.table is not None and asked.data is None:
         raise InputError(
@@ -62,119 +61,148 @@ def releases(
             f"there is no ledger {path}: nothing has been released with it"
         )
     if asked.data is None:
-        entries: list[Entry] = []
-        if path.exists():
-            ledger = Ledger(path, key=asked.key)
-            with ledger.reading() as db:
-                entries = ledger.releases(db)
-        reporter.done("listed", f"{len(entries)} releases are known")
-        common.answer(
-            lambda: {"ledger": str(path), "releases": list(map(_record, entries))},
-            lambda: (
-                "\n".join(_table(entries))
-                if entries
-                else f"No release is known ({path})."
-            ),
-        )
-        return
-    known = [md.Channel.load(each) for each in asked.channel or []]
+        _list(reporter, path, asked, common)
+    else:
+        _total(reporter, path, asked, asked.data, table, common)
 
-    def whole(channels: Sequence[md.Channel]) -> md.Joint | None:
-        return table.read("a channel", *channels, together=True)
 
-    with reporter.work("reading", unit="B") as work:
-        how: dict[str, Any] = {
-            "text": table.text(),
-            "channels": known,
-            "progress": work.at,
-        }
-        how["table"] = whole if table.table else None
-        share, found, budget, told = history_of(
-            Ledger(path, key=asked.key), asked.data, **how
-        )
-    reporter.done("added", told)
-    lines = [f"{asked.data}: {told}."]
-    if found and share < 1:
-        lines.insert(
-            0,
-            f"About {share:.0%} of the records of {asked.data} were in these releases.",
-        )
-    unknown = {
-        "draws": None if found else 0,
-        "eps_l": None,
-        "eps_u": None,
-        "eps_ldp": None,
-    }
-    record = {
-        "ledger": str(path),
-        "data": asked.data,
-        "share": share,
-        **(budget or unknown),
-        "told": told,
-    }
+def _list(
+    reporter: Reporter, path: Path, asked: Asked, common: o.CommonOptions
+) -> None:
+    """Print all releases of the ledger."""
+    from mechdesign.jobs.ledger import Ledger
+
+    entries: list[Entry] = []
+    if path.exists():
+        ledger = Ledger(path, key=asked.key)
+        with ledger.reading() as db:
+            entries = ledger.releases(db)
+    text = f"No release is known ({path})."
+    if entries:
+        text = "\n".join(_table(entries))
+    reporter.done("listed", f"{len(entries)} releases are known")
     common.answer(
-        lambda: {**record, "releases": list(map(_record, found))},
-        lambda: "\n".join([*(_table(found) if found else []), *lines]),
+        lambda: {"ledger": str(path), "releases": [_record(e) for e in entries]},
+        lambda: text,
     )
 
 
-def _record(entry: Entry) -> dict[str, Any]:
-    kept = {
-        "started",
-        "state",
-        "source",
-        "target",
-        "records",
-        "identity",
-        "fresh",
-        "joint",
-    }
-    channels = [
-        {
-            "channel": d.use.channel,
-            "file": d.channel_file,
-            "columns": d.use.columns,
-            "draw": d.draw,
+def _total(
+    reporter: Reporter,
+    path: Path,
+    asked: Asked,
+    data: str,
+    table: o.OtherTable,
+    common: o.CommonOptions,
+) -> None:
+    """Print the releases of one data set, and the joint budget of all its draws."""
+    from mechdesign.jobs.ledger import Ledger
+    from mechdesign.jobs.past_releases import history_of
+
+    moved = [md.Channel.load(file) for file in asked.channel or []]
+
+    def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:
+        return table.read("a channel", *channels, together=True)
+
+    with reporter.work("reading", unit="B") as work:
+        share, entries, budget, sentence = history_of(
+            Ledger(path, key=asked.key),
+            data,
+            text=table.text(),
+            channels=moved,
+            table=whole_table if table.table else None,
+            progress=work.at,
+        )
+    reporter.done("added", sentence)
+    lines: list[str] = []
+    if entries:
+        lines += _table(entries)
+    if entries and share < 1:
+        lines.append(
+            f"About {share:.0%} of the records of {data} were in these releases."
+        )
+    lines.append(f"{data}: {sentence}.")
+    if budget is None:
+        budget = {
+            "draws": None if entries else 0,
+            "eps_l": None,
+            "eps_u": None,
+            "eps_ldp": None,
         }
-        for d in entry.drawn
-    ]
+    record = {
+        "ledger": str(path),
+        "data": data,
+        "share": share,
+        **budget,
+        "told": sentence,
+        "releases": [_record(entry) for entry in entries],
+    }
+    common.answer(lambda: record, lambda: "\n".join(lines))
+
+
+RECORDED = {
+    "started",
+    "state",
+    "source",
+    "target",
+    "records",
+    "identity",
+    "fresh",
+    "joint",
+}
+"""Fields of an entry that JSON shows as they are."""
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    channels: list[dict[str, Any]] = []
+    for drawn in entry.drawn:
+        channels.append(
+            {
+                "channel": drawn.use.channel,
+                "file": drawn.channel_file,
+                "columns": drawn.use.columns,
+                "draw": drawn.draw,
+            }
+        )
     return {
-        **entry.model_dump(include=kept),
+        **entry.model_dump(include=RECORDED),
         "data": entry.data_name,
         "channels": channels,
     }
 
 
+HEADER = ("when (UTC)", "data", "records", "column", "channel", "draw", "from", "to")
+
+
 def _table(entries: Sequence[Entry]) -> list[str]:
-    """Releases through one channel with the same number gave a record the same draw."""
+    """A line for each column of each release.
+
+    The draws of a channel are numbered: releases with the same number gave a record the same draw.
+    """
     from mechdesign.report.wording import aligned, label
 
-    rows = [
-        ("when (UTC)", "data", "records", "column", "channel", "draw", "from", "to")
-    ]
+    rows: list[tuple[str, ...]] = [HEADER]
     numbers: dict[str, dict[tuple[str, int], int]] = {}
     for entry in entries:
-        when, unfinished = (
-            entry.started[:16].replace("T", " "),
-            "" if entry.finished else " (not finished)",
-        )
-        source, target = Path(entry.source or "-").name, Path(entry.target).name
+        target = label(Path(entry.target).name)
+        if not entry.finished:
+            target += " (not finished)"
         for drawn in entry.drawn:
-            known = numbers.setdefault(drawn.use.channel, {})
-            number = known.setdefault((drawn.job, drawn.draw), len(known) + 1)
-            channel = (
-                Path(drawn.channel_file).name
-                if drawn.channel_file
-                else drawn.use.channel[:8]
+            draws = numbers.setdefault(drawn.use.channel, {})
+            number = draws.setdefault((drawn.job, drawn.draw), len(draws) + 1)
+            channel = drawn.use.channel[:8]
+            if drawn.channel_file:
+                channel = Path(drawn.channel_file).name
+            rows.append(
+                (
+                    entry.started[:16].replace("T", " "),
+                    entry.data_name or "-",
+                    f"{entry.records:,}",
+                    label(", ".join(drawn.use.columns)),
+                    label(channel),
+                    str(number),
+                    label(Path(entry.source or "-").name),
+                    target,
+                )
             )
-            column = label(", ".join(drawn.use.columns))
-            what = (
-                when,
-                entry.data_name or "-",
-                f"{entry.records:,}",
-                column,
-                label(channel),
-                str(number),
-            )
-            rows.append((*what, label(source), label(target) + unfinished))
     return aligned(rows, left=(0, 1, 3, 4, 6, 7))

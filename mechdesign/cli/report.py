@@ -1,6 +1,6 @@
-"""`mechdesign report CHANNEL`: what a channel promises, what it does and what it costs, as a file for people.
+"""`mechdesign report CHANNEL`: the promise, the working and the cost of a channel, as a file for people.
 
-Also what `design` shares with it: where reports are written, and the commands that they show.
+`design` shares its options for reports, and the commands that reports show.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class ReportOptions:
 
     @property
     def files(self) -> dict[str, str | None]:
-        """The places of both, by the names of their options."""
+        """The paths of both, by the names of their fields."""
         return {"report": self.report, "public_report": self.public_report}
 
     @property
     def asked(self) -> bool:
-        """Whether there is any."""
+        """Whether any report is asked for."""
         return self.report is not None or self.public_report is not None
 
     def check(
         self, sources: tuple[str, ...], others: Mapping[str, str | None], *, force: bool
     ) -> None:
-        """Refuse what cannot be written."""
+        """Refuse reports that cannot be written."""
         number("--curve", self.curve, zero=True)
         if not self.asked:
             return
@@ -69,14 +69,14 @@ class ReportOptions:
         for name, path in {**others, **targets}.items():
             if path is None:
                 continue
-            if (other := seen.setdefault(os.path.realpath(path), name)) != name:
+            other = seen.setdefault(os.path.realpath(path), name)
+            if other != name:
                 raise InputError(
                     f"{other} and {name} both name {path}: give each a file of its own"
                 )
             if name in targets:
-                check_report(
-                    path, force=force, sources=sources, pictures=name == "--report"
-                )
+                pictures = name == "--report"
+                check_report(path, force=force, sources=sources, pictures=pictures)
 
     def save(
         self,
@@ -89,39 +89,54 @@ class ReportOptions:
         output: str | None = None,
         force: bool,
     ) -> None:
-        """Write them; `line` makes the channel again, `output` is its file; nothing internal without `design`."""
+        """Write the reports.
+
+        `line` is the command that designs the channel, `output` its file. There is no internal report without `design`.
+        """
         from mechdesign.report.collect import attributed, internal_report, promise_of
         from mechdesign.report.content import public_report
         from mechdesign.report.writing import save_report
 
-        made: dict[str, Report] = {}
+        reports: dict[str, Report] = {}
         if self.report is not None and design is not None and channel.joint is not None:
-            # Standard input is gone when it has been read.
-            places = {"Table": None if table == "-" else table, "Channel file": output}
-            files = {name: path for name, path in places.items() if path is not None}
-            base = None if table is None else os.path.basename(table)
-            seconds = number("--curve", self.curve, zero=True)
-            found = internal_report(
-                design, channel.joint, reporter.work, table=base, seconds=seconds
+            files: dict[str, str] = {}
+            if table is not None and table != "-":
+                # Standard input is gone once it has been read, so only a file has a hash.
+                files["Table"] = table
+            if output is not None:
+                files["Channel file"] = output
+            internal = internal_report(
+                design,
+                channel.joint,
+                reporter.work,
+                table=None if table is None else os.path.basename(table),
+                seconds=number("--curve", self.curve, zero=True),
             )
-            made[self.report] = attributed(
-                found, channel, commands(line, output, public=False), files
-            )
+            again = commands(line, output, public=False)
+            reports[self.report] = attributed(internal, channel, again, files)
         if self.public_report is not None:
             satisfied = None if design is None else design.verified
-            found = public_report(channel, promise_of(channel), satisfied=satisfied)
+            public = public_report(channel, promise_of(channel), satisfied=satisfied)
             again = commands(design_line(channel, o.PUBLIC_CHANNEL), None, public=True)
-            made[self.public_report] = attributed(found, channel, again)
-        for path, report in made.items():
+            reports[self.public_report] = attributed(public, channel, again)
+        for path, report in reports.items():
             save_report(report, path, overwrite=force)
 
     def text(self) -> str:
         """One line for people."""
-        named = {"Internal report": self.report, "Public report": self.public_report}
-        return " ".join(
-            f"{name}: {path}." for name, path in named.items() if path is not None
-        )
+        sentences: list[str] = []
+        if self.report is not None:
+            sentences.append(f"Internal report: {self.report}.")
+        if self.public_report is not None:
+            sentences.append(f"Public report: {self.public_report}.")
+        return " ".join(sentences)
 
+
+VERDICTS = {
+    True: "satisfied",
+    False: "VIOLATED",
+    None: "not checked, because the table is missing",
+}
 
 EXAMPLE = "Example:  mechdesign report channel.json --report report.html --public-report public.html"
 
@@ -144,18 +159,7 @@ def report(
         )
     reports.check((channel,), {}, force=force)
     if is_mechanism(channel):
-        from mechdesign.nonstochastic.claims import verify_file
-        from mechdesign.report.ranges_page import save_mechanism_report
-
-        found = verify_file(channel)
-        for path in filter(None, (reports.report, reports.public_report)):
-            save_mechanism_report(found, channel, path, overwrite=force)
-        reporter.done(
-            "reported", reports.text(), **reports.files, satisfied=found.satisfied
-        )
-        record = {**reports.files, "satisfied": found.satisfied}
-        common.answer(lambda: record, reports.text)
-        return 0 if found.satisfied else NO
+        return _report_mechanism(reporter, channel, reports, common, force=force)
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
@@ -163,55 +167,71 @@ def report(
     notion = promise_of(loaded, channel)
     if loaded.joint is None and reports.report is not None:
         raise InputError(
-            f"{channel} is a public channel without its table, so nothing internal can be said: give "
+            f"{channel} is a public channel without its table, so it has no internal report: give "
             "--public-report FILE"
         )
-    design = (
-        None if loaded.joint is None else design_behind(loaded, loaded.joint, notion)
-    )
+    design: md.Design | None = None
+    if loaded.joint is not None:
+        design = design_behind(loaded, loaded.joint, notion)
     satisfied = None if design is None else design.verified
     line = design_line(loaded, os.path.basename(channel))
     reports.save(loaded, design, reporter, line=line, output=channel, force=force)
     reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
-    took = time.perf_counter() - started
-    verdict = {
-        True: "satisfied",
-        False: "VIOLATED",
-        None: "not checked, for want of the table",
-    }[satisfied]
+    seconds = time.perf_counter() - started
     common.answer(
-        lambda: {**reports.files, "satisfied": satisfied, "seconds": took},
-        lambda: f"{notion.text}: {verdict}.\n{reports.text()}",
+        lambda: {**reports.files, "satisfied": satisfied, "seconds": seconds},
+        lambda: f"{notion.text}: {VERDICTS[satisfied]}.\n{reports.text()}",
     )
     return NO if satisfied is False else 0
 
 
+def _report_mechanism(
+    reporter: Reporter,
+    path: str,
+    reports: ReportOptions,
+    common: o.CommonOptions,
+    *,
+    force: bool,
+) -> int:
+    """Write the report of a mechanism file, which has one version for everybody."""
+    from mechdesign.nonstochastic.claims import verify_file
+    from mechdesign.report.ranges_page import save_mechanism_report
+
+    verified = verify_file(path)
+    for target in (reports.report, reports.public_report):
+        if target is not None:
+            save_mechanism_report(verified, path, target, overwrite=force)
+    satisfied = verified.satisfied
+    reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
+    common.answer(lambda: {**reports.files, "satisfied": satisfied}, reports.text)
+    return 0 if satisfied else NO
+
+
 def design_line(channel: md.Channel, output: str) -> str | None:
-    """The command that made the channel, as its file has kept it."""
+    """The command that designed the channel, from its file."""
     return recorded_line(channel.record.provenance.get(COMMAND), {"--output": output})
 
 
 def commands(
     line: str | None, file: str | None, *, public: bool
 ) -> tuple[Command, ...]:
-    """What can be done with a channel, as lines for the shell; `line` is the one that made it, where that is known."""
+    """Shell lines for a channel; `line` is the one that designed it, if it is known."""
     from mechdesign.report.record import Command
 
     channel = o.PUBLIC_CHANNEL if file is None else os.path.basename(file)
-    against = ["--table", o.PUBLIC_TABLE] if public else []
-    who = " (for who holds the table)" if public else ""
-    lines = {
-        f"Design the channel{who}:": line,
-        f"Check exactly that it keeps its promise{who}:": shlex.join(
-            [PROGRAM, "audit", channel, *against]
-        ),
-        "Release a file, each record one draw:": shlex.join(
-            [PROGRAM, "apply", channel, "IN.csv", "OUT.csv"]
-        ),
-        "The matrix with all its digits:": shlex.join(
-            [PROGRAM, "show", channel, "--csv"]
-        ),
-    }
-    return tuple(
-        Command(purpose, line) for purpose, line in lines.items() if line is not None
+    audit = [PROGRAM, "audit", channel]
+    holder = ""
+    if public:
+        audit += ["--table", o.PUBLIC_TABLE]
+        holder = " (for the holder of the table)"
+    apply = [PROGRAM, "apply", channel, "IN.csv", "OUT.csv"]
+    show = [PROGRAM, "show", channel, "--csv"]
+    steps: list[Command] = []
+    if line is not None:
+        steps.append(Command(f"Design the channel{holder}:", line))
+    steps.append(
+        Command(f"Check exactly that it keeps its promise{holder}:", shlex.join(audit))
     )
+    steps.append(Command("Release a file, each record one draw:", shlex.join(apply)))
+    steps.append(Command("The matrix with all its digits:", shlex.join(show)))
+    return tuple(steps)

@@ -1,6 +1,6 @@
 """`mechdesign run JOB.toml`: a nightly job from one file, whose keys are the options of `design`, `apply`, `report`."""
 
-# The model is made of the options when it is first used, and nobody knows its fields before.
+# The model is built from the options when it is first used, so type checkers cannot know its fields.
 # pyright: basic
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import tomllib
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import chdir, closing, contextmanager
 from dataclasses import dataclass, field, fields
-from functools import cache, partial, reduce
-from operator import getitem
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeAlias, get_type_hints
@@ -27,6 +26,7 @@ from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import (
     COLUMNS,
     COMMAND,
+    Declared,
     argument,
     command_line,
     declared,
@@ -39,10 +39,10 @@ from mechdesign.core.files import check_target
 EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
 
 LEFT_OUT = ("output", "dry_run", "fresh_draw", "insecure_seed")
-"""Options without a key: the first two are the job's own, and a job that is repeated does not draw anew."""
+"""Options without a key: the first two belong to the job, and a repeated job makes no new draws."""
 
 TYPED = {"type": ["string", "number"]}
-"""What stands for what is typed on a command line."""
+"""The JSON Schema of a value that is text on the command line."""
 
 Place: TypeAlias = tuple[str | int, ...]
 """A section or key of the job file, from outside to inside."""
@@ -50,18 +50,21 @@ Place: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What is run."""
+    """The job."""
 
     job: str = argument(
         "JOB.toml",
-        "The job: the channel, and sections [design], [[apply]] and [report].",
+        "The job: the channel, and sections \\[design], \\[\\[apply]] and \\[report].",
     )
     dry_run: bool = flag("Check everything that can be checked, and write nothing.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told(o.CommonOptions):
-    """What commands say: printed, and kept for the one JSON object; `real` names what a rehearsal wrote elsewhere."""
+class StepAnswers(o.CommonOptions):
+    """The answers of the commands of a job: printed, and collected for its JSON object.
+
+    `real` maps the files that a rehearsal wrote to those that the job would write.
+    """
 
     steps: list[dict[str, Any]] = field(default_factory=list)
     real: dict[str, str] = field(default_factory=dict)
@@ -70,95 +73,138 @@ class Told(o.CommonOptions):
         self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]
     ) -> None:
         """Print the result for people, and keep it."""
-        found = record()
-        written = {
-            key: self.real[value]
-            for key, value in found.items()
-            if str(value) in self.real
-        }
-        self.steps.append({**found, **written})
-        if not self.as_json:
-            typer.echo(
-                f"{' and '.join(written.values())} would be written."
-                if written
-                else text()
-            )
+        step = dict(record())
+        written: list[str] = []
+        for key, value in step.items():
+            if str(value) in self.real:
+                step[key] = self.real[str(value)]
+                written.append(step[key])
+        self.steps.append(step)
+        if self.as_json:
+            return
+        if written:
+            typer.echo(f"{' and '.join(written)} would be written.")
+        else:
+            typer.echo(text())
 
 
 @cache
 def job_model() -> Any:
-    """The model of a job file, made of the options of the commands."""
-    from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
+    """The model of a job file, built from the options of the commands."""
+    from pydantic import Field, create_model
 
     from mechdesign.core.documents import Record
 
-    def section(function: Callable[..., Any], *without: type[Any]) -> Any:
-        keys: dict[str, Any] = {
-            "force": (bool, Field(default=False, description="Replace what is there."))
-        }
-        groups = groups_of(function).values()
-        options = [
-            (group, one)
-            for group in groups
-            if group not in without
-            for one in declared(group)
-        ]
-        for group, (each, said, names) in options:
-            hint, default = (
-                get_type_hints(group)[each.name],
-                each.default if names else ...,
-            )
-            more: dict[str, Any] = {
-                "alias": names[0].removeprefix("--") if names else said.metavar.lower()
-            }
-            if hint not in (bool, int):
-                columns, many = said.metavar == COLUMNS, hint == list[str] | None
-                lists = [{"type": "array", "items": TYPED}] * (columns or many)
-                shown = WithJsonSchema({"anyOf": [TYPED, *lists]})
-                hint = Annotated[
-                    hint, BeforeValidator(partial(_typed, columns, many)), shown
-                ]
-            if each.name not in LEFT_OUT:
-                keys[each.name] = (
-                    hint,
-                    Field(default=default, description=said.help, **more),
-                )
-        return create_model(function.__name__.title(), __base__=Record, **keys)
-
-    release: Any = section(a.apply, o.CommonOptions)
+    channel = Field(description="The channel file: designed if it is not there.")
+    ledger = Field(default=None, description="The ledger of all releases.")
+    design = _section(d.design, o.CommonOptions, r.ReportOptions)
+    apply: Any = _section(a.apply, o.CommonOptions)
+    report = _section(r.report, o.CommonOptions)
     keys: dict[str, Any] = {
-        "channel": (
-            str,
-            Field(description="The channel file: designed if it is not there."),
-        ),
-        "ledger": (
-            str | None,
-            Field(default=None, description="The ledger of all releases."),
-        ),
-        "design": (section(d.design, o.CommonOptions, r.ReportOptions) | None, None),
-        "apply": (list[release], Field(default_factory=list)),
-        "report": (section(r.report, o.CommonOptions) | None, None),
+        "channel": (str, channel),
+        "ledger": (str | None, ledger),
+        "design": (design | None, None),
+        "apply": (list[apply], Field(default_factory=list)),
+        "report": (report | None, None),
     }
     return create_model("Job", __base__=Record, **keys)
 
 
-def _typed(columns: bool, many: bool, value: Any) -> Any:
-    """A value as it would be typed on the command line: numbers are texts there, and options are repeated."""
+def _section(function: Callable[..., Any], *without: type[Any]) -> Any:
+    """The model of a section: a key for every option of a command, except those of the groups `without`."""
+    from pydantic import Field, create_model
+
+    from mechdesign.core.documents import Record
+
+    keys: dict[str, Any] = {
+        "force": (bool, Field(default=False, description="Replace what is there."))
+    }
+    for group in groups_of(function).values():
+        if group in without:
+            continue
+        hints = get_type_hints(group)
+        for member, declaration, names in declared(group):
+            if member.name in LEFT_OUT:
+                continue
+            alias = declaration.metavar.lower()
+            default: Any = ...
+            if names:
+                alias = names[0].removeprefix("--")
+                default = member.default
+            hint = _hint(hints[member.name], declaration)
+            description = Field(
+                default=default, description=declaration.help, alias=alias
+            )
+            keys[member.name] = (hint, description)
+    return create_model(function.__name__.title(), __base__=Record, **keys)
+
+
+def _hint(hint: Any, declaration: Declared) -> Any:
+    """The type of a key: numbers may be written as numbers, and lists as arrays."""
+    from pydantic import BeforeValidator, WithJsonSchema
+
+    if hint in (bool, int):
+        return hint
+    columns = declaration.metavar == COLUMNS
+    repeated = hint == list[str] | None
+    forms: list[Any] = [TYPED]
+    if columns or repeated:
+        forms.append({"type": "array", "items": TYPED})
+    as_typed = BeforeValidator(partial(_typed, columns, repeated))
+    return Annotated[hint, as_typed, WithJsonSchema({"anyOf": forms})]
+
+
+def _typed(columns: bool, repeated: bool, value: Any) -> Any:
+    """A value as it would be typed on the command line, where numbers are texts and options may be repeated."""
     values = value if isinstance(value, list) else [value]
-    texts = [str(each) if type(each) is int else each for each in values]
-    if many:
+    texts = [str(entry) if type(entry) is int else entry for entry in values]
+    if repeated:
         return texts
-    if columns and all(isinstance(each, str) for each in texts):
+    if columns and all(isinstance(text, str) for text in texts):
         return ",".join(texts)
     return value if isinstance(value, list) else texts[0]
 
 
 def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
-    """Do a whole job: design the channel if it is not there, else verify it; release files; write reports.
+    """Run a job file: design or verify the channel, release, report.
 
-    The job file has a key for every option of these commands; its paths are relative to its folder. What is done
-    already is not done again: a job that was killed, or failed, is run again as it is.
+    The job file has a key for every option of these commands; its paths are relative to its folder. Finished steps are
+    not repeated: run a job that was killed, or failed, again as it is.
     """
+    text, job = _read_job(what.job)
+    code = 0
+    answers = StepAnswers(as_json=common.as_json)
+    with TemporaryDirectory() as scratch, chdir(Path(what.job).parent):
+
+        def place_of(path: str) -> str:
+            """Where a file is written: a rehearsal writes to a scratch folder."""
+            if not what.dry_run:
+                return path
+            name = f"{len(answers.real)}{Path(path).suffix}"
+            place = os.path.join(scratch, name)
+            answers.real[place] = path
+            return place
+
+        for section, function, values in _steps(job, what.dry_run, place_of):
+            reporter.finished = False
+            with _locating_errors(what.job, text, section):
+                code = _called(function, reporter, answers, values) or 0
+            if code:
+                break
+    if what.dry_run:
+        end = "Nothing was written: this was a rehearsal."
+    else:
+        end = f"{what.job} is done."
+    if common.as_json or not code:
+        common.answer(
+            lambda: {"job": what.job, "dry_run": what.dry_run, "steps": answers.steps},
+            lambda: end,
+        )
+    return code
+
+
+def _read_job(path: str) -> tuple[str, Any]:
+    """The text of a job file and its model."""
     from pydantic import ValidationError
 
     from mechdesign.core.documents import explained
@@ -166,111 +212,85 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
 
     text = ""
     try:
-        with closing(OpenedFile(what.job)) as file:
+        with closing(OpenedFile(path)) as file:
             text = file.stream.read().decode()
-        job = job_model().model_validate(tomllib.loads(text, parse_float=str))
+        return text, job_model().model_validate(tomllib.loads(text, parse_float=str))
     except ValidationError as error:
         line = line_of(text, error.errors()[0]["loc"])
-        raise InputError(
-            f"{what.job}, line {line}: {explained(error, 'job')}"
-        ) from None
+        raise InputError(f"{path}, line {line}: {explained(error, 'job')}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{what.job} is no TOML file: {error}") from None
-    code, told = 0, Told(as_json=common.as_json)
-    with TemporaryDirectory() as scratch, chdir(Path(what.job).parent):
-
-        def place_of(path: str) -> str:
-            """Where a file is written: in a rehearsal elsewhere."""
-            if not what.dry_run:
-                return path
-            told.real[
-                place := os.path.join(scratch, f"{len(told.real)}{Path(path).suffix}")
-            ] = path
-            return place
-
-        for section, function, values in _steps(job, what.dry_run, place_of):
-            reporter.finished = False
-            with _saying_where(what.job, text, section):
-                code = _called(function, reporter, told, values) or 0
-            if code:
-                break
-    end = (
-        "Nothing was written: this was a rehearsal."
-        if what.dry_run
-        else f"{what.job} is done."
-    )
-    if common.as_json or not code:
-        common.answer(
-            lambda: {"job": what.job, "dry_run": what.dry_run, "steps": told.steps},
-            lambda: end,
-        )
-    return code
+        raise InputError(f"{path} is no TOML file: {error}") from None
 
 
-def _steps(
-    job: Any, dry_run: bool, place_of: Callable[[str], str]
-) -> Iterator[tuple[Place, Callable[..., int | None], dict[str, Any]]]:
-    """What is to be done, less what is done already: whose section, what is called, and with which options."""
-    channel, new = job.channel, not os.path.exists(job.channel)
-    reports: dict[str, Any] = (
-        {} if job.report is None else job.report.model_dump(exclude_none=True)
-    )
-    more = {
-        name: reports.pop(name, default)
-        for name, default in (("force", False), ("curve", "6"))
-    }
-    reports = {
-        name: path for name, path in reports.items() if new or not os.path.exists(path)
-    }
+Step: TypeAlias = tuple[Place, Callable[..., int | None], dict[str, Any]]
+"""The section of a step, the function that does it, and its options."""
+
+
+def _steps(job: Any, dry_run: bool, place_of: Callable[[str], str]) -> Iterator[Step]:
+    """The steps of a job, without those that are done already."""
+    channel = job.channel
+    new = not os.path.exists(channel)
+    reports, report_options = _missing_reports(job, new=new)
     if reports:
-        own = {
-            "self": r.ReportOptions(**reports, curve=more["curve"]),
-            "sources": (),
-            "others": {},
-        }
-        yield ("report",), r.ReportOptions.check, own | more
+        # Reports that cannot be written are refused before the work.
+        options = r.ReportOptions(**reports, curve=report_options["curve"])
+        check = {"self": options, "sources": (), "others": {}, **report_options}
+        yield ("report",), r.ReportOptions.check, check
     if job.design is not None and new:
         yield ("channel",), check_target, {"target": channel, "force": False}
         channel = place_of(channel)
         yield ("design",), d.design, job.design.model_dump() | {"output": channel}
     elif job.design is not None:
         yield ("design",), _verify, job.design.model_dump() | {"output": channel}
-    for k, each in enumerate(job.apply):
-        own = {
-            "channel": channel,
-            "ledger": each.ledger or job.ledger,
-            "dry_run": dry_run,
-        }
-        yield ("apply", k), a.apply, each.model_dump() | own
+    for number, release in enumerate(job.apply):
+        values = release.model_dump()
+        values["channel"] = channel
+        values["ledger"] = release.ledger or job.ledger
+        values["dry_run"] = dry_run
+        yield ("apply", number), a.apply, values
     if reports:
         places = {name: place_of(path) for name, path in reports.items()}
-        yield ("report",), r.report, places | more | {"channel": channel}
+        yield ("report",), r.report, places | report_options | {"channel": channel}
+
+
+def _missing_reports(job: Any, *, new: bool) -> tuple[dict[str, str], dict[str, Any]]:
+    """The reports to write, all for a new channel, else those that are missing; and their options."""
+    options: dict[str, Any] = {"force": False, "curve": "6"}
+    reports: dict[str, str] = {}
+    if job.report is not None:
+        for name, value in job.report.model_dump(exclude_none=True).items():
+            if name in options:
+                options[name] = value
+            elif new or not os.path.exists(value):
+                reports[name] = value
+    return reports, options
 
 
 def _verify(
     reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
 ) -> int | None:
-    """See that a channel is the one that the section asks for, and keeps its promise on the table as it is now."""
+    """Check that a channel is the one that the section asks for, and keeps its promise on the table of today."""
     from mechdesign.channel.channel import Channel
 
-    channel, groups = values["output"], _groups(d.design, values)
+    channel = values["output"]
+    groups = _groups(d.design, values)
     groups["budget"].check()
     groups["objective"] = groups["objective"].shown()
-    typed = (
+    typed = [
         group for name, group in groups.items() if name not in ("reports", "common")
-    )
-    if Channel.load(channel).record.provenance.get(COMMAND) != command_line(
-        "design", *typed, public=True
-    ):
+    ]
+    line = command_line("design", *typed, public=True)
+    if Channel.load(channel).record.provenance.get(COMMAND) != line:
         raise InputError(
-            f"{channel} is there, and was not designed by what this section says: remove it to have it designed anew, "
-            "or name another channel"
+            f"{channel} exists, and was not designed with the options of this section: remove it to have it designed "
+            "anew, or name another channel"
         )
-    kept = {
-        each.name for group in (o.OtherTable, o.AfterOptions) for each in fields(group)
-    } - {"bins"}
-    table = {name: value for name, value in values.items() if name in kept}
-    return _called(audit, reporter, common, table | {"channel": channel})
+    table: dict[str, Any] = {"channel": channel}
+    for group in (o.OtherTable, o.AfterOptions):
+        for member in fields(group):
+            if member.name in values and member.name != "bins":
+                table[member.name] = values[member.name]
+    return _called(audit, reporter, common, table)
 
 
 def _called(
@@ -279,62 +299,80 @@ def _called(
     common: o.CommonOptions,
     values: dict[str, Any],
 ) -> int | None:
-    given = (
-        values
-        | _groups(function, values)
-        | {"reporter": reporter, "common": common, "values": values}
-    )
-    return function(
-        **{
-            name: given[name]
-            for name in inspect.signature(function).parameters
-            if name in given
-        }
-    )
+    """Call a step with those of the values that it takes."""
+    available = {
+        **values,
+        **_groups(function, values),
+        "reporter": reporter,
+        "common": common,
+        "values": values,
+    }
+    arguments: dict[str, Any] = {}
+    for name in inspect.signature(function).parameters:
+        if name in available:
+            arguments[name] = available[name]
+    return function(**arguments)
 
 
 def _groups(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: group(
-            **{
-                each.name: values[each.name]
-                for each, *_ in declared(group)
-                if each.name in values
-            }
-        )
-        for name, group in groups_of(function).items()
-    }
+    """The groups of options that a function takes, made of single values."""
+    groups: dict[str, Any] = {}
+    for name, group in groups_of(function).items():
+        members: dict[str, Any] = {}
+        for member, *_ in declared(group):
+            if member.name in values:
+                members[member.name] = values[member.name]
+        groups[name] = group(**members)
+    return groups
 
 
 @contextmanager
-def _saying_where(job: str, text: str, place: Place) -> Generator[None]:
-    """Errors of a step name the line of the key that they are about, else that of the section."""
+def _locating_errors(job: str, text: str, place: Place) -> Generator[None]:
+    """Errors of a step name the line of the section, or of the key whose option or value they mention."""
     try:
         yield
     except InputError as error:
-        section, said = _at(text, place), str(error)
-        found = [
-            (rank, said.find(mark), -len(mark), key)
-            for key, value in (section.items() if isinstance(section, dict) else ())
-            for each in (value if isinstance(value, list) else [value])
-            for rank, mark in enumerate((f"--{key}", repr(each), str(each)))
-            if mark in said
-        ]
-        where = (*place, *(key for *_, key in sorted(found)[:1]))
-        raise InputError(f"{job}, line {line_of(text, where)}: {said}") from None
+        where = _mentioned_key(_at(text, place), str(error))
+        line = line_of(text, place if where is None else (*place, where))
+        raise InputError(f"{job}, line {line}: {error}") from None
+
+
+def _mentioned_key(section: Any, message: str) -> str | None:
+    """The key that a message is about: best by the name of its option, else by its value.
+
+    This only chooses the line that is shown. Whatever it finds, the message itself stays the same.
+    """
+    if not isinstance(section, dict):
+        return None
+    best: tuple[int, int, int] | None = None
+    key: str | None = None
+    for name, value in section.items():
+        for single in value if isinstance(value, list) else [value]:
+            for rank, mark in enumerate((f"--{name}", repr(single), str(single))):
+                if mark not in message:
+                    continue
+                candidate = (rank, message.find(mark), -len(mark))
+                if best is None or candidate < best:
+                    best = candidate
+                    key = name
+    return key
 
 
 def _at(text: str, place: Place) -> Any:
-    document: Any = tomllib.loads(text)
-    return reduce(getitem, place, document)
+    value: Any = tomllib.loads(text)
+    for key in place:
+        value = value[key]
+    return value
 
 
 def line_of(text: str, place: Place) -> int:
     """The line on which a key begins, or its section if it is missing.
 
-    The first lines that are TOML and have the key are all up to its end; those before, all up to its beginning.
+    TOML parsers give no positions. So ever more lines are parsed: the first part with the key ends where the key
+    ends, and the longest valid part without it ends where the key begins.
     """
-    begins, lines = 1, text.split("\n")
+    begins = 1
+    lines = text.split("\n")
     for number in range(1, len(lines) + 1):
         try:
             _at("\n".join(lines[:number]), place)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
+from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign show channel.json        For other tools:  mechdesign show channel.json --csv > W.csv"
 
@@ -19,30 +19,41 @@ def show(
     common: o.CommonOptions,
     as_csv: o.AsCsv = False,
 ) -> None:
-    """Print the probabilities of a channel, and what each output says about the useful column.
+    """Print the probabilities of a channel, and the meaning of each output for the useful column.
 
     With --csv the matrix with exact decimals, a row per useful symbol, as `audit --matrix` reads it.
     """
     common.refuse_beside(as_csv)
-    shown: tuple[Any, Any, Any]
     if m.is_mechanism(channel):
-        from mechdesign.nonstochastic.claims import read_verified
-        from mechdesign.report.ranges import cells_csv, text_of, verdict_record
-
-        shown = (
-            read_verified(channel),
-            verdict_record,
-            cells_csv if as_csv else partial(text_of, "show"),
-        )
+        _show_mechanism(channel, common, as_csv=as_csv)
     else:
-        from mechdesign.report.record import channel_record
-        from mechdesign.report.terminal import channel_text, matrix_csv
-
-        shown = (
-            md.Channel.load(channel),
-            channel_record,
-            matrix_csv if as_csv else channel_text,
-        )
+        _show_channel(channel, common, as_csv=as_csv)
     reporter.done("shown", f"{channel} is shown")
-    found, record, text = shown
-    common.answer(lambda: record(found), lambda: text(found))
+
+
+def _show_mechanism(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
+    from mechdesign.nonstochastic.claims import read_verified
+    from mechdesign.report.ranges import cells_csv, text_of, verdict_record
+
+    verified = read_verified(path)
+    text = cells_csv if as_csv else partial(text_of, "show")
+    common.answer(lambda: verdict_record(verified), lambda: text(verified))
+
+
+def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
+    from mechdesign.report.record import channel_record
+    from mechdesign.report.terminal import channel_text, matrix_csv
+
+    channel = md.load(path)
+    if isinstance(channel, md.RowChannel):
+        if as_csv:
+            raise InputError(
+                f"{path} is a channel of rows, which has no single matrix: leave --csv out"
+            )
+        from mechdesign.report.rows import row_channel_record, row_channel_text
+
+        rows = channel
+        common.answer(lambda: row_channel_record(rows), lambda: row_channel_text(rows))
+        return
+    text = matrix_csv if as_csv else channel_text
+    common.answer(lambda: channel_record(channel), lambda: text(channel))

@@ -31,7 +31,14 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 import mechdesign
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, check_target, reading, replacing, text_of
+from mechdesign.core.files import (
+    EXISTS_OVERWRITE,
+    PathLike,
+    check_target,
+    reading,
+    replacing,
+    text_of,
+)
 from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 
 
@@ -135,9 +142,9 @@ def without_infinities(value: Any, where: str = "content") -> Any:
 
 def write_document(path: PathLike, document: FileDocument, *, overwrite: bool) -> None:
     """Write a document in the newest version of its format, whole or not at all."""
-    check_target(path, force=overwrite)
+    check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
     text = document_text(document)
-    with replacing(path, force=overwrite) as temporary:
+    with replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 

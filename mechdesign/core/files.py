@@ -24,6 +24,11 @@ PathLike = str | os.PathLike[str]
 
 EXISTS = "{} exists; choose another name, or overwrite it with force (--force)"
 
+EXISTS_OVERWRITE = (
+    "{} exists; choose another name, or replace it with overwrite=True (--force)"
+)
+"""The same of functions whose argument is `overwrite`."""
+
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
@@ -55,9 +60,13 @@ def reading(name: str) -> Generator[None]:
 
 
 def check_target(
-    target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()
+    target: PathLike,
+    *,
+    force: bool,
+    sources: tuple[PathLike, ...] = (),
+    exists: str = EXISTS,
 ) -> None:
-    """Refuse a place to write to before any work is done."""
+    """Refuse a place to write to before any work is done; `exists` is the message about an existing file."""
     name = text_of(target)
     path = Path(name)
     if path.is_dir():
@@ -68,7 +77,7 @@ def check_target(
         if path.exists() and Path(source).exists() and path.samefile(source):
             raise InputError(f"{name} is the input file itself; write to another file")
     if path.exists() and not force:
-        raise InputError(EXISTS.format(name))
+        raise InputError(exists.format(name))
     if not path.parent.is_dir():
         raise InputError(
             f"{name} cannot be written: there is no folder {str(path.parent)!r}"
@@ -80,11 +89,14 @@ def check_target(
 
 
 @contextmanager
-def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
+def replacing(
+    target: PathLike, *, force: bool, exists: str = EXISTS
+) -> Generator[Path]:
     """Give a temporary path in the folder of `target` to write to; rename it when all went well.
 
     On any exception the temporary file is removed and `target` stays as it was. The data are on disk before
     the rename, so a crash leaves the old file or the new one. A file that is replaced keeps its permissions.
+    `exists` is the message if another program has written the target meanwhile.
     """
     path = Path(target)
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
@@ -94,7 +106,7 @@ def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
         yield temporary
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
-        if force or not _named(temporary, path):
+        if force or not _named(temporary, path, exists):
             keep_mode(temporary, path)
             os.replace(temporary, path)
         sync_folder(path.parent)
@@ -106,13 +118,13 @@ def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _named(temporary: Path, path: Path) -> bool:
+def _named(temporary: Path, path: Path, exists: str) -> bool:
     """Give a file a name that nothing has, in one step, for another program may want it too; False if none can."""
     try:
         os.link(temporary, path)
     except OSError as error:
         if isinstance(error, FileExistsError) or path.exists():
-            raise InputError(EXISTS.format(os.fspath(path))) from None
+            raise InputError(exists.format(os.fspath(path))) from None
         return False
     return True
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
+from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.errors import InputError
 from mechdesign.formats.urls import LAZY
 from mechdesign.frames.clusters import on_dask, on_spark
@@ -32,7 +33,6 @@ from mechdesign.jobs.recipe import without_table
 from mechdesign.jobs.writing import uses_of
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.number_cells import NumbersRecipe, recipe_of
-from mechdesign.release.sampling import Releasable
 
 
 @takes(ReleaseKeywords)

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import require_column
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.release.drawing import LABEL
-from mechdesign.release.sampling import Releasable
 
 
 def lookalikes(

@@ -23,6 +23,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
+from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
@@ -49,7 +50,6 @@ from mechdesign.jobs.past_releases import (
 from mechdesign.jobs.target import Target
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.policies import REFUSE
-from mechdesign.release.sampling import Releasable
 
 KNOWN = 0.5
 """From this share on, records that are unique in both count as the same: by chance alone it is at most 1/e."""

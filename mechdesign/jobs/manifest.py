@@ -18,6 +18,7 @@ from importlib.resources import files
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from mechdesign.auditing.population_promise import population_promise
+from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.documents import (
     Digest,
     FileDocument,
@@ -33,7 +34,6 @@ from mechdesign.core.numbers import factor_at_least, factor_at_most, listed, quo
 from mechdesign.jobs.ledger import Entry, Natural, Use
 from mechdesign.release import drawing, policies
 from mechdesign.release.drawing import OF_SYMBOLS, Release
-from mechdesign.release.sampling import Releasable
 from mechdesign.tables.confidence import scope_of
 
 
@@ -247,6 +247,7 @@ class Manifest:
 
 
 def released_column(
+    channel: Releasable,
     release: Release,
     use: Use,
     names: tuple[str, ...],
@@ -255,11 +256,8 @@ def released_column(
     channel_file: str | None = None,
 ) -> ReleasedColumn:
     """What a manifest says of one channel, when all records have been drawn."""
-    channel, record, joint = (
-        release.channel,
-        release.channel.record,
-        release.channel.joint,
-    )
+    record = channel.record
+    joint = channel.joint
     values = (
         channel.useful.symbols
         if release.form in OF_SYMBOLS

@@ -12,6 +12,7 @@ from secrets import token_hex
 from sqlite3 import Connection
 from typing import Any, TypeAlias
 
+from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
@@ -24,7 +25,6 @@ from mechdesign.jobs.ledger import Drawn, Entry, Ledger, Use
 from mechdesign.nonstochastic.noiseless import composed_epsilon
 from mechdesign.nonstochastic.release_answers import Quantised
 from mechdesign.release.drawing import REDRAW, channel_digest
-from mechdesign.release.sampling import Releasable
 
 Budget: TypeAlias = dict[str, Any]
 """`draws`, `eps_l`, `eps_u` and `eps_ldp`."""

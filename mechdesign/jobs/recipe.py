@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
@@ -39,7 +40,6 @@ from mechdesign.release.draws import (
     RowNumbers,
 )
 from mechdesign.release.policies import MARGINAL
-from mechdesign.release.sampling import Releasable
 from mechdesign.tables.columns import UnknownSymbol, encode_for, own_values, rebuild
 
 Codes = NDArray[np.integer[Any]]

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
+from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.documents import canonical, document_text
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import NamelessFile, PathLike, part_of, real_path
@@ -47,7 +48,6 @@ from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.number_cells import NumbersRecipe, recipe_of
 from mechdesign.nonstochastic.release_answers import Quantised, Tally
 from mechdesign.release.drawing import LABEL, REMEMBERED
-from mechdesign.release.sampling import Releasable
 
 
 def keep_apart(

@@ -220,7 +220,7 @@ def write_sides(
     """Write manifests, with what is `known` of the run besides, and codebook to their temporary places."""
     if sides.codebook is not None:
         out.part_of_side(sides.codebook).write_bytes(
-            codebook_text(drawer.releases[0].channel).encode()
+            codebook_text(drawer.recipe.channels[0]).encode()
         )
     if not sides.manifests:
         return
@@ -229,6 +229,7 @@ def write_sides(
     files = [*map(sha256_of, sides.channel_files), *[None] * len(uses)]
     released = [
         released_column(
+            channel,
             release,
             use,
             tuple(
@@ -236,11 +237,11 @@ def write_sides(
                 for column in plan.columns
                 if column.release and column.release[0] == k
             ),
-            sensitive=sensitive_of(release.channel, recipe.options),
+            sensitive=sensitive_of(channel, recipe.options),
             channel_file=file,
         )
-        for k, (release, use, file) in enumerate(
-            zip(drawer.releases, uses, files, strict=False)
+        for k, (channel, release, use, file) in enumerate(
+            zip(recipe.channels, drawer.releases, uses, files, strict=False)
         )
     ]
     manifest = Manifest(

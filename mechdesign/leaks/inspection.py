@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
@@ -17,7 +18,6 @@ from mechdesign.formats.opening import open_source
 from mechdesign.jobs.column_plan import sensitive_of
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.leaks.evidence import Crossing
-from mechdesign.release.sampling import Releasable
 
 VALUES = 1 << 16
 """Different values from which on a column is not looked at any more: it names individuals, or has to be coarser."""

@@ -1,4 +1,4 @@
-"""Numbers for what a channel of bins releases: the median of what an output stands for, or a value inside of it.
+"""Numbers for the outputs of a channel of bins: the median of what an output comes from, or a value inside of it.
 
 Both are functions of the output, of the table's frequencies and of nothing else of the record, so they tell no more of
 it than the output does.
@@ -6,10 +6,9 @@ it than the output does.
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import about, fraction_of, quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
-from mechdesign.release.sampling import Releasable, Sampler
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.sampling import Sampler
 from mechdesign.tables.bins import DAY, Bins, Kind, middle_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -30,28 +30,32 @@ LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN = FORMS
 
 
 def released_variable(channel: Releasable, form: str) -> Variable:
-    """What the released columns of a form hold: the symbols are the columns of `by_output`."""
+    """The variable of the released columns of a form: its symbols are the columns of `by_output`."""
     useful = channel.useful
     if form == LABEL:
-        return Variable(
-            (",".join(useful.columns),), tuple((label,) for label in channel.outputs)
-        )
+        labels = tuple((label,) for label in channel.outputs)
+        return Variable((",".join(useful.columns),), labels)
     if form == REPRESENTATIVE:
-        return Variable(
-            useful.columns,
-            tuple(dict.fromkeys(zip(*numbers_released(channel), strict=True))),
-        )
-    return replace(useful, bins=()) if form == POSTERIOR_DRAW else useful
+        # Outputs with the same numbers are one symbol.
+        numbers = zip(*numbers_released(channel), strict=True)
+        return Variable(useful.columns, tuple(dict.fromkeys(numbers)))
+    if form == POSTERIOR_DRAW:
+        return replace(useful, bins=())
+    return useful
 
 
 def by_output(channel: Releasable, form: str) -> Floats:
-    """The chance of every symbol of `released_variable` for every output, for a form other than the label."""
+    """(outputs, symbols) chance of every symbol of `released_variable`, for a form other than the label."""
     index = released_variable(channel, form).index
+    place: list[int] | None
     if form == REPRESENTATIVE:
-        place = [
-            index[numbers] for numbers in zip(*numbers_released(channel), strict=True)
-        ]
-    elif form == POSTERIOR_DRAW or (place := symbols_released(channel)) is None:
+        numbers = zip(*numbers_released(channel), strict=True)
+        place = [index[symbol] for symbol in numbers]
+    elif form == POSTERIOR_DRAW:
+        place = None
+    else:
+        place = symbols_released(channel)
+    if place is None:
         table_of(channel, form)
         return channel.posteriors
     matrix = np.zeros((len(channel.outputs), len(index)))
@@ -62,8 +66,12 @@ def by_output(channel: Releasable, form: str) -> Floats:
 def symbols_released(channel: Releasable) -> list[int] | None:
     """The symbol that each output is, where all outputs are symbols of the column; None otherwise."""
     index = {name: x for x, name in enumerate(channel.useful.names)}
-    found = [index.get(label, -1) for label in channel.outputs]
-    return None if -1 in found else found
+    symbols: list[int] = []
+    for label in channel.outputs:
+        if label not in index:
+            return None
+        symbols.append(index[label])
+    return symbols
 
 
 def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
@@ -89,79 +97,83 @@ def numbers_released(
     For an output that is a bin of the column, the median of the bin under the table; else the median of the bins'
     medians, each as likely as the table says that its bin is behind the output. The empty text for no number.
     """
-    known = symbols_released(channel)
-    return tuple(
-        _numbers(channel, part, known, form)
-        for part in range(len(channel.useful.columns))
-    )
+    symbols = symbols_released(channel)
+    parts = range(len(channel.useful.columns))
+    return tuple(_numbers(channel, part, symbols, form) for part in parts)
 
 
 def _numbers(
-    channel: Releasable, part: int, known: list[int] | None, form: str
+    channel: Releasable, part: int, symbols: list[int] | None, form: str
 ) -> tuple[str, ...]:
+    """The numbers of one column; `symbols` are those of the outputs, if they are symbols."""
     bins = _bins_of(channel, part, form)
     shown = bins.shown
-    own = [shown.get(symbol[part]) or "" for symbol in channel.useful.symbols]
-    if known is not None:
-        return tuple(own[x] for x in known)
+    labels = [symbol[part] for symbol in channel.useful.symbols]
+    medians = [shown.get(label) or "" for label in labels]
+    if symbols is not None:
+        return tuple(medians[x] for x in symbols)
     table_of(channel, form)
     rank = {label: k for k, label in enumerate(bins.labels)}
-    place = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
     numbers: list[str] = []
-    for at, masses in channel.behind:
-        behind = sorted(
-            (place[x], own[x], mass)
-            for x, mass in zip(at, masses, strict=True)
-            if own[x]
-        )
-        numbers.append(
-            behind[middle_of([mass for _, _, mass in behind])][1] if behind else ""
-        )
+    for inputs, masses in channel.behind:
+        # (rank of the bin, its median, mass), in the order of the bins
+        behind: list[tuple[int, str, int]] = []
+        for x, mass in zip(inputs, masses, strict=True):
+            if medians[x]:
+                behind.append((rank.get(labels[x], -1), medians[x], mass))
+        behind.sort()
+        number = ""
+        if behind:
+            _, number, _ = behind[middle_of([mass for _, _, mass in behind])]
+        numbers.append(number)
     return tuple(numbers)
 
 
 def symbol_sampler(channel: Releasable) -> Sampler:
     """A symbol for each output: the output itself where it is one, else drawn from P(x | y) under the table."""
-    known = symbols_released(channel)
-    if known is None:
+    symbols = symbols_released(channel)
+    if symbols is None:
         return posterior_sampler(channel)
-    return sampler_of([((x,), (1,)) for x in known], len(channel.useful))
+    return sampler_of([((x,), (1,)) for x in symbols], len(channel.useful))
 
 
 def inner_samplers(
     channel: Releasable, form: str
 ) -> list[tuple[tuple[str, ...], Sampler | None]]:
-    """For every column the texts that are published, and what draws one of them for a symbol.
+    """For every column the texts that are published, and a sampler that draws one of them for a symbol.
 
     In a column with bins these are values inside of the symbol's bin, as often as the table has them; in others,
     without a sampler, the symbols' own texts.
     """
-    found: list[tuple[tuple[str, ...], Sampler | None]] = []
     if not any(channel.useful.bins):
-        _bins_of(channel, 0, form)
+        _bins_of(channel, 0, form)  # refuses: there are none
+    samplers: list[tuple[tuple[str, ...], Sampler | None]] = []
     for part, texts in enumerate(zip(*channel.useful.symbols, strict=True)):
         if channel.useful.bins[part] is None:
-            found.append((texts, None))
-            continue
-        bins = _bins_of(channel, part, form)
-        values: list[str] = [text for inside in bins.values or () for text in inside]
-        starts = np.cumsum([0, *map(len, bins.values or ())]).tolist()
-        # A symbol without a bin (the empty text) and a bin without values stand for the empty text.
-        ends = zip(
-            bins.labels, itertools.pairwise(starts), bins.counts or (), strict=True
-        )
-        inside = {
-            label: (range(*pair), counts) for label, pair, counts in ends if counts
-        }
-        known = [inside.get(text) for text in texts]
-        rows = [row or ((len(values),), (1,)) for row in known]
-        found.append(
-            (
-                (*values, "") if None in known else tuple(values),
-                sampler_of(rows, len(values) + 1),
-            )
-        )
-    return found
+            samplers.append((texts, None))
+        else:
+            samplers.append(_inner_sampler(_bins_of(channel, part, form), texts))
+    return samplers
+
+
+def _inner_sampler(bins: Bins, texts: Sequence[str]) -> tuple[tuple[str, ...], Sampler]:
+    """The values inside of the bins, and a sampler of them with a row for each text, the label of a bin."""
+    values: list[str] = []
+    inside: dict[str, tuple[Sequence[int], Sequence[int]]] = {}
+    for label, in_bin, counts in zip(
+        bins.labels, bins.values or (), bins.counts or (), strict=True
+    ):
+        start = len(values)
+        values += in_bin
+        if counts:
+            inside[label] = (range(start, len(values)), counts)
+    # A symbol without a bin (the empty text) and a bin without values give the empty text, which comes last.
+    empty = ((len(values),), (1,))
+    rows = [inside.get(text, empty) for text in texts]
+    sampler = sampler_of(rows, len(values) + 1)
+    if all(text in inside for text in texts):
+        return tuple(values), sampler
+    return (*values, ""), sampler
 
 
 @dataclass(frozen=True)
@@ -185,13 +197,12 @@ class Moved:
 
 def unit_of(distance: float, kind: str) -> tuple[int, str]:
     """Seconds of the unit that suits a distance between dates or times, and its name; 1 and nothing for numbers."""
-    units = ((DAY, " days"), (3600, " hours"), (60, " minutes"), (0, " s"))
-    size, name = (
-        (1, "")
-        if kind == "number"
-        else next(each for each in units if distance >= each[0])
-    )
-    return max(size, 1), name
+    if kind == "number":
+        return 1, ""
+    for seconds, name in ((DAY, " days"), (3600, " hours"), (60, " minutes")):
+        if distance >= seconds:
+            return seconds, name
+    return 1, " s"
 
 
 def distance_text(distance: float, kind: str) -> str:
@@ -201,86 +212,120 @@ def distance_text(distance: float, kind: str) -> str:
 
 
 def moved(channel: Releasable) -> tuple[Moved, ...]:
-    """Of every column in bins, and of numbers that are moved the least; nothing for a public channel."""
-    objective, known, joint = (
-        channel.record.objective,
-        symbols_released(channel),
-        channel.joint,
-    )
-    if joint is None or any(
-        bins is not None and bins.values is None for bins in channel.useful.bins
-    ):
+    """The moves of every column in bins, and of numbers that are moved the least; none for a public channel."""
+    symbols = symbols_released(channel)
+    joint = channel.joint
+    if joint is None:
         return ()
-    if objective and objective.distance and known and not any(channel.useful.bins):
-        return (_symbols_moved(channel, joint, known),)
-    found: list[Moved] = []
-    for part, (column, bins) in enumerate(
-        zip(channel.useful.columns, channel.useful.bins, strict=False)
+    for bins in channel.useful.bins:
+        if bins is not None and bins.values is None:
+            return ()
+    is_distance = channel.distance is not None
+    if is_distance and symbols and not any(channel.useful.bins):
+        return (_symbols_moved(channel, joint, symbols),)
+    moves: list[Moved] = []
+    for part, bins in enumerate(channel.useful.bins):
+        if bins is not None:
+            moves.append(_bins_moved(channel, joint, part, bins, symbols))
+    return tuple(moves)
+
+
+def _bins_moved(
+    channel: Releasable,
+    joint: Joint,
+    part: int,
+    bins: Bins,
+    symbols: list[int] | None,
+) -> Moved:
+    """The moves of one column in bins.
+
+    With q(b, z) the joint masses of bins and released numbers, the expected distance is the sum of q(b, z) times the
+    mean of |v - z| over the values v in bin b, as often as the table has them.
+    """
+    texts = _numbers(channel, part, symbols, REPRESENTATIVE)
+    shown = list(dict.fromkeys(texts))
+    released = np.array([float(bins.number(text) or 0) for text in shown])
+    masses = _bin_masses(channel, joint, part, bins, [shown.index(t) for t in texts])
+    # Records that are published without a number are left out.
+    masses = masses * [bool(text) for text in shown]
+    masses /= masses.sum()
+    distance = np.zeros(masses.shape)
+    mean = np.zeros(len(bins))
+    variance = np.zeros(len(bins))
+    for k, (values, counts) in enumerate(
+        zip(bins.values or (), bins.counts or (), strict=True)
     ):
-        if bins is None:
-            continue
-        texts = _numbers(channel, part, known, REPRESENTATIVE)
-        shown = list(dict.fromkeys(texts))
-        released = np.array([float(bins.number(text) or 0) for text in shown])
-        rank = {label: k for k, label in enumerate(bins.labels)}
-        places = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
-        in_bin = np.equal.outer(np.arange(len(bins)), places).astype(np.float64)
-        shown_at = [shown.index(text) for text in texts]
-        shown_as = np.equal.outer(shown_at, np.arange(len(shown))).astype(np.float64)
-        weights = joint.p_x[:, None] * channel.matrix
-        masses = (in_bin @ weights @ shown_as) * [bool(text) for text in shown]
-        masses /= masses.sum()
-        distance, mean, inner = (
-            np.zeros(masses.shape),
-            np.zeros(len(bins)),
-            np.zeros(len(bins)),
-        )
-        for k, (values, counts) in enumerate(
-            zip(bins.values or (), bins.counts or (), strict=True)
-        ):
-            if values:
-                cells = np.array([float(bins.number(text) or 0) for text in values])
-                shares = np.array(counts, dtype=np.float64) / sum(counts)
-                distance[k] = shares @ np.abs(cells[:, None] - released)
-                mean[k] = shares @ cells
-                inner[k] = shares @ (cells - mean[k]) ** 2
-        before, after = masses.sum(axis=1), masses.sum(axis=0)
-        by_bin = np.bincount(
-            bins.bins_of([text or "0" for text in shown]).clip(0), after, len(bins)
-        )
-        shares = tuple(before.tolist()), tuple(by_bin.tolist())
-        moves = (
-            float((distance * masses).sum()),
-            _correlation(masses, mean, released, inner),
-        )
-        found.append(Moved(column, bins.kind, bins.edges, bins.labels, *moves, *shares))
-    return tuple(found)
+        if values:
+            numbers = np.array([float(bins.number(text) or 0) for text in values])
+            shares = np.array(counts, dtype=np.float64) / sum(counts)
+            distance[k] = shares @ np.abs(numbers[:, None] - released)
+            mean[k] = shares @ numbers
+            variance[k] = shares @ (numbers - mean[k]) ** 2
+    before = masses.sum(axis=1)
+    by_number = masses.sum(axis=0)
+    bin_of_number = bins.bins_of([text or "0" for text in shown]).clip(0)
+    after = np.bincount(bin_of_number, by_number, len(bins))
+    return Moved(
+        column=channel.useful.columns[part],
+        kind=bins.kind,
+        edges=bins.edges,
+        labels=bins.labels,
+        distance=float((distance * masses).sum()),
+        correlation=_correlation(masses, mean, released, variance),
+        before=tuple(before.tolist()),
+        after=tuple(after.tolist()),
+    )
+
+
+def _bin_masses(
+    channel: Releasable, joint: Joint, part: int, bins: Bins, number_of: Sequence[int]
+) -> Floats:
+    """(bins, numbers) masses under the table; `number_of` has the number of each output."""
+    rank = {label: k for k, label in enumerate(bins.labels)}
+    bin_of = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
+    in_bin = np.equal.outer(np.arange(len(bins)), bin_of).astype(np.float64)
+    numbers = np.arange(max(number_of) + 1)
+    shown_as = np.equal.outer(number_of, numbers).astype(np.float64)
+    weights = joint.p_x[:, None] * channel.matrix
+    return in_bin @ weights @ shown_as
 
 
 def _correlation(
     masses: Floats, own: Floats, released: Floats, inner: Floats | float = 0.0
 ) -> float | None:
-    """Of numbers and released ones with these joint masses; `inner` are variances about `own` where it has means."""
-    before, after = masses.sum(axis=1), masses.sum(axis=0)
-    own, released = own - before @ own, released - after @ released
-    constant = np.ptp(released[after > 0]) == 0 or (
-        np.ptp(own[before > 0]) == 0 and not np.any(inner)
-    )
+    """The correlation of numbers and released ones with these joint masses; None where one of them is constant.
+
+    `own` are the numbers, or the means of bins with `inner` as the variances inside of them.
+    """
+    before = masses.sum(axis=1)
+    after = masses.sum(axis=0)
+    own = own - before @ own
+    released = released - after @ released
+    if np.ptp(released[after > 0]) == 0:
+        return None
+    if np.ptp(own[before > 0]) == 0 and not np.any(inner):
+        return None
     spread = before @ (own**2 + inner) * (after @ released**2)
-    return None if constant else float(own @ masses @ released / math.sqrt(spread))
+    return float(own @ masses @ released / math.sqrt(spread))
 
 
-def _symbols_moved(channel: Releasable, joint: Joint, known: list[int]) -> Moved:
-    """Of a column of numbers that are released as such."""
+def _symbols_moved(channel: Releasable, joint: Joint, symbols: list[int]) -> Moved:
+    """The moves of a column of numbers that are released as such, in ascending order."""
     names = channel.useful.names
     numbers = np.array([float(fraction_of(name)) for name in names])
-    masses, order = np.zeros((len(names),) * 2), np.argsort(numbers)
-    masses[:, known] = joint.p_x[:, None] * channel.matrix
-    before, after = masses.sum(axis=1), masses.sum(axis=0)
-    distance = float((masses * np.abs(np.subtract.outer(numbers, numbers))).sum())
-    sorted_in: list[list[Any]] = [
-        np.array(each)[order].tolist() for each in (names, before, after)
-    ]
-    labels, *shares = map(tuple, sorted_in)
-    moves = distance, _correlation(masses, numbers, numbers)
-    return Moved(channel.useful.columns[0], "number", (), labels, *moves, *shares)
+    masses = np.zeros((len(names),) * 2)
+    masses[:, symbols] = joint.p_x[:, None] * channel.matrix
+    distances = np.abs(np.subtract.outer(numbers, numbers))
+    order: list[int] = np.argsort(numbers).tolist()
+    before: list[float] = masses.sum(axis=1)[order].tolist()
+    after: list[float] = masses.sum(axis=0)[order].tolist()
+    return Moved(
+        column=channel.useful.columns[0],
+        kind="number",
+        edges=(),
+        labels=tuple(names[x] for x in order),
+        distance=float((masses * distances).sum()),
+        correlation=_correlation(masses, numbers, numbers),
+        before=tuple(before),
+        after=tuple(after),
+    )

@@ -1,4 +1,4 @@
-"""What to publish for records: a channel, a key, and a rule for what the channel does not know.
+"""A channel made ready to draw: a key, random words for records, and rules for what the channel does not know.
 
 Files, data frames and clusters all draw here, so the same key and the same record give the same output everywhere.
 Records that share an identifier share a draw; where such records have different symbols, their draws would be
@@ -32,28 +32,34 @@ from mechdesign.release.binned import (
 )
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
-from mechdesign.release.sampling import Releasable, Sampler
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.sampling import Sampler
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
 REMEMBERED = 1 << 22
 """Different identifiers that are remembered (63 MB at worst), so that memory does not grow with the data."""
 
-SLOTS, PART = 1 << 16, 1 << 17
+SLOTS = 1 << 16
+"""Slots of a table of hashes at its beginning."""
+
+PART = 1 << 17
+"""Slots that are read at a time."""
 """Of a table of hashes at its beginning, and of it at a time."""
 
 
 class Seen:
-    """Which identifiers came with which symbol, by 64-bit hashes: false alarms are not expected."""
+    """The symbol that each identifier first came with, in a table of 64-bit hashes: false alarms are not expected."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self.full = False
-        self._room, self._used = remembered, 0
-        self._keys, self._codes = np.zeros(SLOTS, np.uint64), np.zeros(SLOTS, np.int32)
+        self._room = remembered
+        self._used = 0
+        self._keys = np.zeros(SLOTS, np.uint64)
+        self._codes = np.zeros(SLOTS, np.int32)
 
     def reserve(self, count: int) -> None:
         """Make an empty table large enough for so many, which come sorted: in a smaller one they crowd in one place."""
-        size = max(SLOTS, min(count, self._room) * 5 // 4 + 1)
-        self._keys, self._codes = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+        self._clear(max(SLOTS, min(count, self._room) * 5 // 4 + 1))
 
     def find(
         self, hashes: Hashes, codes: Integers
@@ -61,8 +67,8 @@ class Seen:
         """Which of the hashes are new, and the codes that the others came with first (else those given)."""
         if not self._used:
             return np.ones(len(hashes), np.bool_), codes
-        new, found = self._walk(hashes, codes, -1)
-        return new.view(np.bool_), found
+        new, first_codes = self._walk(hashes, codes, -1)
+        return new.view(np.bool_), first_codes
 
     def look(
         self, hashes: Hashes, codes: Integers
@@ -70,60 +76,81 @@ class Seen:
         """Which records are the first of their identifier, and the codes that all came with first; remembers them."""
         if not self._used and len(hashes) > len(self._keys):
             self.reserve(len(hashes))  # growing would take longer than looking
-        new, found = self._walk(hashes, codes, self._room)
+        new, first_codes = self._walk(hashes, codes, self._room)
         late = np.flatnonzero(new == 2)
-        if late.size:  # with no room for them, they are held against each other alone
+        if late.size:
+            # With no room for them, they are held against each other alone.
             self.full = True
             _, at, inverse = np.unique(
                 hashes[late], return_index=True, return_inverse=True
             )
-            found[late] = codes[late[at]][inverse]
-            new[late], new[late[at]] = 0, 1
-        return new.view(np.bool_), found
+            first_codes[late] = codes[late[at]][inverse]
+            new[late] = 0
+            new[late[at]] = 1
+        return new.view(np.bool_), first_codes
 
     def entries(self) -> Iterator[tuple[Hashes, Integers]]:
         """The hashes that are remembered, in no order, and their codes, some at a time."""
-        keys, codes = self._keys, self._codes
-        for part in (slice(first, first + PART) for first in range(0, len(keys), PART)):
-            at = keys[part] != 0
-            yield keys[part][at], codes[part][at].astype(np.int64)
+        keys = self._keys
+        codes = self._codes
+        for start in range(0, len(keys), PART):
+            part = slice(start, start + PART)
+            used = keys[part] != 0
+            yield keys[part][used], codes[part][used].astype(np.int64)
+
+    def _clear(self, size: int) -> None:
+        """An empty table of this size."""
+        self._used = 0
+        self._keys = np.zeros(size, np.uint64)
+        self._codes = np.zeros(size, np.int32)
 
     def _walk(
         self, hashes: Hashes, codes: Integers, room: int
     ) -> tuple[NDArray[np.uint8], Integers]:
-        new, found, at = (
-            np.zeros(len(hashes), np.uint8),
-            np.zeros(len(hashes), np.int64),
-            0,
-        )
-        hashes, codes = (
-            np.ascontiguousarray(hashes),
-            np.ascontiguousarray(codes, np.int64),
-        )
+        """0, 1 (new) or 2 (new, without room) for each hash, and the code that it came with first.
+
+        Up to `room` hashes are remembered; a negative room remembers nothing. The compiled loop stops where the
+        table is too full, and goes on from there in a larger one.
+        """
+        new = np.zeros(len(hashes), np.uint8)
+        first_codes = np.zeros(len(hashes), np.int64)
+        hashes = np.ascontiguousarray(hashes)
+        codes = np.ascontiguousarray(codes, np.int64)
+        position = 0
         while True:
-            table, given = (
-                (self._keys, self._codes, self._used, room),
-                (hashes, codes, new, found, at),
+            position, self._used = _rowhash.look(
+                self._keys,
+                self._codes,
+                self._used,
+                room,
+                hashes,
+                codes,
+                new,
+                first_codes,
+                position,
             )
-            at, self._used = _rowhash.look(*table, *given)
-            if at == len(hashes):
-                return new, found
-            # The last two sizes at once, for both would be in memory while one is copied to the other.
-            old, size, last = copy(self), 4 * len(self._keys), self._room * 5 // 4 + 1
-            size = size if 2 * size < last else last
-            self._keys, self._codes, self._used = (
-                np.zeros(size, np.uint64),
-                np.zeros(size, np.int32),
-                0,
-            )
-            for known in old.entries():
-                self._walk(*known, self._room)
+            if position == len(hashes):
+                return new, first_codes
+            self._grow()
+
+    def _grow(self) -> None:
+        """A table of four times the size, or of the largest."""
+        old = copy(self)
+        size = 4 * len(self._keys)
+        largest = self._room * 5 // 4 + 1
+        # The last two sizes at once, for both would be in memory while one is copied to the other.
+        if 2 * size >= largest:
+            size = largest
+        self._clear(size)
+        for hashes, codes in old.entries():
+            self._walk(hashes, codes, self._room)
 
 
 OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
 """Forms for which a symbol of X is drawn first."""
 
-KEEP, REDRAW = "keep", "redraw"
+KEEP = "keep"
+REDRAW = "redraw"
 CHANGES = (REFUSE, KEEP, REDRAW)
 """What becomes of a record whose symbol is another one than when it was released before: an error, its old output,
 or a draw of its own."""
@@ -156,85 +183,103 @@ class Release:
         self._inner: list[Sampler | None] = []
         self.names: tuple[str, ...] = channel.useful.columns
         self.texts: tuple[tuple[str, ...], ...]
+        self._prepare_form(channel, form)
+        self.codes: Integers = np.zeros(0, dtype=np.int64)
+        """Of the records that were drawn last, as `symbol_counts` counts them."""
+        self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
+        released = channel.useful if form in OF_SYMBOLS else channel.outputs
+        self.output_counts: Integers = np.zeros(len(released), dtype=np.int64)
+        self.changed = changed
+        self.changes = 0
+        self.seen = Seen()
+        self.earlier = Seen()
+        self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
+
+    def _prepare_form(self, channel: Releasable, form: str) -> None:
+        """The names and texts of the released columns, and the samplers of what follows the channel's own draw."""
         if form == LABEL:
-            self.names, self.texts = (",".join(self.names),), (channel.outputs,)
+            self.names = (",".join(self.names),)
+            self.texts = (channel.outputs,)
         elif form == REPRESENTATIVE:
             self.texts = binned.numbers_released(channel, form)
         elif form == POSTERIOR_DRAW:
             self._posterior = policies.posterior_sampler(channel)
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
         else:
-            inner = binned.inner_samplers(channel, form)
-            self.texts, self._inner = (
-                tuple(texts for texts, _ in inner),
-                [sampler for _, sampler in inner],
-            )
+            columns = binned.inner_samplers(channel, form)
+            self.texts = tuple(texts for texts, _ in columns)
+            self._inner = [sampler for _, sampler in columns]
             self._posterior = binned.symbol_sampler(channel)
-        self.codes: Integers = np.zeros(0, dtype=np.int64)
-        """Of the records that were drawn last, as `symbol_counts` counts them."""
-        self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
-        released = channel.useful if form in OF_SYMBOLS else channel.outputs
-        self.output_counts: Integers = np.zeros(len(released), dtype=np.int64)
-        self.changed, self.changes = changed, 0
-        self.seen, self.earlier = Seen(), Seen()
-        self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     def draw(
         self, columns: Sequence[Encoded], records: Records
     ) -> list[NDArray[np.int32]]:
-        """What to publish for each record: for every released column codes into its `texts`."""
-        codes = self.codes = self._rows(columns)
+        """The draw of each record: for every released column codes into its `texts`."""
+        self.codes = self._rows(columns)
+        codes = self.codes
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
-        known = (
-            self._known(codes, records) if isinstance(records, Identifiers) else codes
-        )
-        drawn = self._drawn(known, records, self._key)
-        if self.changed == REDRAW and isinstance(records, Identifiers):
-            # A number of its own for each further symbol: that of the first has met the first alone.
-            for code in np.unique(codes[codes != known]).tolist():
-                at = np.flatnonzero((codes == code) & (known != code))
-                drawn[at] = self._drawn(
-                    codes[at], records.some(at), self._key.derived("changed", str(code))
-                )
+        if isinstance(records, Identifiers):
+            first_codes = self._first_codes(codes, records)
+            drawn = self._drawn(first_codes, records, self._key)
+            if self.changed == REDRAW:
+                self._redraw_changed(drawn, codes, first_codes, records)
+        else:
+            drawn = self._drawn(codes, records, self._key)
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         if not self._inner:
             return [drawn] * len(self.texts)
         symbols = drawn.astype(np.int64)
-        sources = (
-            records.source(self._key.derived(records.kind, WITHIN, name))
-            for name in self.names
-        )
-        pairs = zip(self._inner, sources, strict=True)
-        return [
-            drawn if inner is None else inner.draw(symbols, source)
-            for inner, source in pairs
-        ]
+        published: list[NDArray[np.int32]] = []
+        for name, sampler in zip(self.names, self._inner, strict=True):
+            if sampler is None:
+                published.append(drawn)
+            else:
+                key = self._key.derived(records.kind, WITHIN, name)
+                published.append(sampler.draw(symbols, records.source(key)))
+        return published
+
+    def _redraw_changed(
+        self,
+        drawn: NDArray[np.int32],
+        codes: Integers,
+        first_codes: Integers,
+        records: Identifiers,
+    ) -> None:
+        """Draw records anew whose symbol is not the one that they were first released with.
+
+        A number of its own for each further symbol: that of the first has met the first alone.
+        """
+        is_changed = codes != first_codes
+        for code in np.unique(codes[is_changed]).tolist():
+            at = np.flatnonzero((codes == code) & is_changed)
+            key = self._key.derived("changed", str(code))
+            drawn[at] = self._drawn(codes[at], records.some(at), key)
 
     def _drawn(self, codes: Integers, records: Records, key: Key) -> NDArray[np.int32]:
-        drawn = self._sampler.draw(
-            codes, records.source(key.derived(records.kind, "output"))
-        )
+        """An output of the channel for each record or, for forms of symbols, the symbol drawn from it."""
+        source = records.source(key.derived(records.kind, "output"))
+        drawn = self._sampler.draw(codes, source)
         if self._posterior is None:
             return drawn
-        return self._posterior.draw(
-            drawn.astype(np.int64), records.source(key.derived(records.kind, LABEL))
-        )
+        source = records.source(key.derived(records.kind, LABEL))
+        return self._posterior.draw(drawn.astype(np.int64), source)
 
-    def _known(self, codes: Integers, records: Identifiers) -> Integers:
+    def _first_codes(self, codes: Integers, records: Identifiers) -> Integers:
         """The symbols that the records were first released with.
 
-        Refuses identifiers that stand for records with different symbols, whose draws would depend on each other.
+        Refuses identifiers that records with different symbols share, whose draws would depend on each other.
         """
         hashes = self._hasher.identifiers(records.columns)
-        _, own = self.seen.look(hashes, codes)
-        _, known = self.earlier.find(hashes, codes)
+        _, here = self.seen.look(hashes, codes)
+        _, before = self.earlier.find(hashes, codes)
         columns = quoted(",".join(self.channel.useful.columns))
-        for position in np.flatnonzero(own != codes)[:1].tolist():
+        shared = np.flatnonzero(here != codes)
+        if shared.size:
             raise InputError(
-                f"the identifier {records.named(position)} stands for records with different symbols of {columns}; "
-                "name columns that identify a record"
+                f"the identifier {records.named(int(shared[0]))} stands for records with different symbols of "
+                f"{columns}; name columns that identify a record"
             )
-        other = np.flatnonzero(known != codes)
+        other = np.flatnonzero(before != codes)
         self.changes += len(other)
         if other.size and self.changed == REFUSE:
             raise InputError(
@@ -242,7 +287,7 @@ class Release:
                 "released before: keep what was released (--changed keep), or draw it anew, which tells more of it "
                 "(--changed redraw)"
             )
-        return known
+        return before
 
     def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
         """Hashes and first symbols of the records that no earlier release had, some at a time, sorted."""
@@ -256,18 +301,17 @@ class Release:
         columns = [
             normalised_cells(column, self.policy.normalise) for column in columns
         ]
-        if len(columns) == 1:  # each text once
+        if len(columns) == 1:
+            # Each text once, and before them the empty cells with code -1.
             cells = columns[0]
-            times = np.bincount(
-                cells.codes.astype(np.int64) + 1, times, len(cells.texts) + 1
-            )
+            size = len(cells.texts) + 1
+            times = np.bincount(cells.codes.astype(np.int64) + 1, times, size)
             columns = [replace(cells, codes=np.arange(-1, len(cells.texts)))]
         codes = positions_of(columns, self._alphabet)
         codes[codes < 0] += len(self.symbol_counts)  # MISSING comes before UNKNOWN
-        found = np.bincount(
-            codes, times, len(self.symbol_counts)
-        )  # floats, which are exact up to 2^53
-        self.symbol_counts += found.astype(np.int64)
+        # As floats, which are exact up to 2^53.
+        counts = np.bincount(codes, times, len(self.symbol_counts))
+        self.symbol_counts += counts.astype(np.int64)
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
@@ -276,22 +320,35 @@ class Release:
         ]
         codes = positions_of(columns, self._alphabet)
         if codes.size and codes.min() < 0:
-            for code, rule, place in (
-                (MISSING, self.policy.null, 0),
-                (UNKNOWN, self.policy.unknown, 1),
-            ):
-                at = np.flatnonzero(codes == code)
-                if at.size and rule == REFUSE:
-                    raise unknown_at(int(at[0]), columns, self._alphabet)
-                codes[at] = len(self._alphabet) + place
+            size = len(self._alphabet)
+            self._place(codes, MISSING, self.policy.null, size, columns)
+            self._place(codes, UNKNOWN, self.policy.unknown, size + 1, columns)
         return codes
+
+    def _place(
+        self,
+        codes: Integers,
+        code: int,
+        rule: str,
+        row: int,
+        columns: Sequence[Encoded],
+    ) -> None:
+        """Give the records with a code a row of the sampler, or refuse the first of them."""
+        at = np.flatnonzero(codes == code)
+        if at.size and rule == REFUSE:
+            raise unknown_at(int(at[0]), columns, self._alphabet)
+        codes[at] = row
 
 
 def channel_digest(channel: Releasable) -> str:
     """SHA-256 of what a channel does: its columns, symbols, outputs and rows, and nothing of where it comes from."""
     rows = IntegerRows.of(channel.rows)
-    head = {"columns": channel.useful.columns, "symbols": channel.useful.symbols}
-    head |= {"outputs": channel.outputs, "denominator": channel.denominator}
+    head = {
+        "columns": channel.useful.columns,
+        "symbols": channel.useful.symbols,
+        "outputs": channel.outputs,
+        "denominator": channel.denominator,
+    }
     digest = hashlib.sha256(canonical(head).encode())
     for array in (rows.indptr, rows.indices, rows.values):
         digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
@@ -300,12 +357,14 @@ def channel_digest(channel: Releasable) -> str:
 
 def key_of(key: Key | None, insecure_seed: int | None) -> Key:
     """The key given, that of the seed, or a new one that nobody keeps."""
-    if key is not None and not isinstance(key, Key):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if key is None:
+        if insecure_seed is None:
+            return Key.fresh()
+        return Key.insecure(insecure_seed)
+    if not isinstance(key, Key):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
             f"the key must be a Key (Key.fresh(), read_key), not {type(key).__name__}"
         )
-    if key is not None and insecure_seed is not None:
+    if insecure_seed is not None:
         raise InputError("give a key or an insecure seed, not both")
-    if key is None:
-        return Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
     return key

@@ -30,7 +30,10 @@ KEY_BYTES = 32
 ROWS = "rows"
 IDENTIFIERS = "identifiers"
 
-_BLOCK, _WORDS_PER_BLOCK, _WORD_BYTES, _PERSON = 16, 2, 8, 16
+_BLOCK = 16
+_WORDS_PER_BLOCK = 2
+_WORD_BYTES = 8
+_PERSON = 16
 
 
 class Key:
@@ -180,10 +183,8 @@ class Identifiers:
                 each.take(arrow_integers(at)) if attempt else each[run]
                 for each in self.columns
             ]
-            secret, person = (
-                _attempt(key, attempt).secret,
-                b"mechdesign id".ljust(_PERSON, b"\0"),
-            )
+            secret = _attempt(key, attempt).secret
+            person = b"mechdesign id".ljust(_PERSON, b"\0")
             _rowhash.words(found, secret, person, [*map(arrow_offsets, texts)])
             return found
 
@@ -206,7 +207,9 @@ class Draws:
     """Integers for records in their order; `words(attempt, at)` has the 64-bit words of those at positions `at`."""
 
     def __init__(self, count: int, words: Callable[[int, Integers], Words]) -> None:
-        self._count, self._words, self._next = count, words, 0
+        self._count = count
+        self._words = words
+        self._next = 0
 
     def below(self, bound: int, size: int) -> Integers:
         """Independent integers for the next `size` records, uniform in [0, bound), for 1 <= bound <= 2**62.
@@ -226,7 +229,8 @@ class Draws:
         if bound & (bound - 1) == 0:
             return (words >> np.uint64(65 - bound.bit_length())).view(np.int64)
         limit = np.uint64(2**64 // bound * bound - 1)
-        rejected, attempt = np.flatnonzero(words > limit), 0
+        rejected = np.flatnonzero(words > limit)
+        attempt = 0
         if rejected.size:
             words = words.copy()
         while rejected.size:

@@ -1,4 +1,4 @@
-"""What to publish for records that a channel has no row for, as further rows of integers."""
+"""Further rows of integers for records that a channel has no row for: unknown symbols and missing cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted, repeated
 from mechdesign.formats.cells import Encoded
-from mechdesign.release.sampling import Releasable, Sampler
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.sampling import Sampler
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -70,11 +71,9 @@ class Policy:
 
 def normal_form(text: str, form: str) -> str:
     """`text` in a Unicode normal form, or as it is for the form ``none``."""
-    return (
-        text
-        if form == "none"
-        else unicodedata.normalize(cast("Literal['NFC']", form), text)
-    )
+    if form == "none":
+        return text
+    return unicodedata.normalize(cast("Literal['NFC']", form), text)
 
 
 def normalised(variable: Variable, form: str) -> Variable:
@@ -84,13 +83,14 @@ def normalised(variable: Variable, form: str) -> Variable:
     symbols = tuple(
         tuple(normal_form(part, form) for part in symbol) for symbol in variable.symbols
     )
-    if (twice := repeated(symbols)) is not None:
-        one, other = [
-            variable.names[x] for x, symbol in enumerate(symbols) if symbol == twice
-        ][:2]
+    twice = repeated(symbols)
+    if twice is not None:
+        first = symbols.index(twice)
+        second = symbols.index(twice, first + 1)
+        names = variable.names
         raise InputError(
-            f"the channel tells {quoted(one)} from {quoted(other)}, which {form} makes equal; choose another "
-            "normalisation"
+            f"the channel tells {quoted(names[first])} from {quoted(names[second])}, which {form} makes equal; "
+            "choose another normalisation"
         )
     return replace(variable, symbols=symbols)
 
@@ -117,31 +117,34 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     rows = IntegerRows.of(channel.rows)
     scale = -(-FINE // channel.denominator)
     denominator = channel.denominator * scale
-    rules = (policy.null, "null"), (policy.unknown, "unknown")
-    extra = [apportioned(policy_row(channel, *rule), denominator) for rule in rules]
-    places = [np.flatnonzero(row) for row in extra]
-    indptr = np.concatenate(
-        [rows.indptr, rows.indptr[-1] + np.cumsum([len(at) for at in places])]
-    )
-    entries = [
-        rows.values * scale,
-        *(row[at] for row, at in zip(extra, places, strict=True)),
+    further = [
+        apportioned(policy_row(channel, policy.null, "null"), denominator),
+        apportioned(policy_row(channel, policy.unknown, "unknown"), denominator),
     ]
-    shape, indices = (
-        (len(rows) + len(extra), rows.shape[1]),
-        np.concatenate([rows.indices, *places]),
+    # The compressed rows of the channel, and behind them the positive entries of the further ones.
+    positions = [np.flatnonzero(row) for row in further]
+    ends = rows.indptr[-1] + np.cumsum([len(at) for at in positions])
+    values = [rows.values * scale]
+    for row, at in zip(further, positions, strict=True):
+        values.append(row[at])
+    extended = IntegerRows(
+        (len(rows) + len(further), rows.shape[1]),
+        np.concatenate([rows.indptr, ends]),
+        np.concatenate([rows.indices, *positions]),
+        np.concatenate(values),
     )
-    return Sampler(
-        IntegerRows(shape, indptr, indices, np.concatenate(entries)), denominator
-    )
+    return Sampler(extended, denominator)
 
 
 def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
-    """P(y | record) for a record that the channel has no row for."""
+    """In proportion to P(y | record), for a record that the channel has no row for; `name` is that of the rule."""
     if rule == MARGINAL:
         table_of(channel, f"{name}=marginal")
         return [sum(masses) for _, masses in channel.behind]
-    label = channel.outputs[0] if rule == REFUSE else rule.removeprefix(OUTPUT)
+    if rule == REFUSE:
+        label = channel.outputs[0]  # any row: nothing is ever drawn from it
+    else:
+        label = rule.removeprefix(OUTPUT)
     if label not in channel.outputs:
         near = difflib.get_close_matches(label, channel.outputs, n=1)
         hint = f"; did you mean {quoted(near[0])}?" if near else ""
@@ -161,20 +164,24 @@ def posterior_sampler(channel: Releasable) -> Sampler:
 def sampler_of(
     rows: Sequence[tuple[Sequence[int], Sequence[int]]], size: int
 ) -> Sampler:
-    """Draws one of `size` things for each row of (which ones, in what proportion)."""
-    masses = ((at, apportioned(shares, FINE).tolist()) for at, shares in rows)
-    pairs = [
-        [n for pair in zip(*row, strict=True) if pair[1] for n in pair]
-        for row in masses
-    ]
+    """Draws one of `size` things for each row of (their positions, in what proportion)."""
+    pairs: list[list[int]] = []
+    for positions, shares in rows:
+        flat: list[int] = []
+        for position, mass in zip(
+            positions, apportioned(shares, FINE).tolist(), strict=True
+        ):
+            if mass:
+                flat += [position, mass]
+        pairs.append(flat)
     return Sampler(IntegerRows.of_pairs(pairs, size), FINE)
 
 
-def table_of(channel: Releasable, wanted: str) -> Joint:
-    """The table of a channel that is not public; `wanted` needs it."""
+def table_of(channel: Releasable, purpose: str) -> Joint:
+    """The table of a channel that is not public; `purpose` needs it."""
     if channel.joint is None:
         raise InputError(
-            f"{wanted} needs the table that the channel was designed for, and this channel carries none (a public "
+            f"{purpose} needs the table that the channel was designed for, and this channel carries none (a public "
             "one); use the channel file that `design` wrote"
         )
     return channel.joint

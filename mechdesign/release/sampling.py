@@ -7,7 +7,6 @@ cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.release.draws import Draws
-
-if TYPE_CHECKING:
-    from mechdesign.channel.channel import Channel
-
-Releasable: TypeAlias = "Channel"
-"""A channel, which stands above this package and calls it."""
+from mechdesign.release.protocol import Releasable as Releasable
 
 CHUNK = 1 << 16
 """Records drawn at a time: the arrays of one chunk stay in the processor's cache."""
@@ -62,12 +56,14 @@ class Sampler:
         x = np.repeat(np.arange(rows, dtype=np.int64), self._buckets)
         first = np.tile(np.arange(self._buckets, dtype=np.int64) << self._shift, rows)
         last = np.minimum(first + ((1 << self._shift) - 1), self.denominator - 1)
-        low, high = self._search(x, first), self._search(x, last)
+        low = self._search(x, first)
+        high = self._search(x, last)
         return np.where(low == high, low, -1).astype(np.int32)
 
     def _search(self, codes: Integers, numbers: Integers) -> Integers:
         """The output y with cumulated(y - 1) <= u < cumulated(y), by bisection in the row of each code."""
-        low, high = self._starts[codes], self._starts[codes + 1] - 1
+        low = self._starts[codes]
+        high = self._starts[codes + 1] - 1
         for _ in range(self._steps):
             middle = (low + high) >> 1
             right = self._above[middle] <= numbers

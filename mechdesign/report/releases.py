@@ -32,7 +32,7 @@ _AGAINST = {
 _OF = {"table": " of records like those of the table"}
 """For which data a test keeps its promise, where these are not all."""
 
-NUMBERS = ("estimate", "standard_error", "lower", "upper")
+NUMBERS = ("estimate", "standard_error", "lower", "upper", "unbiased")
 
 _METHODS = {"unbiased": "unbiased", "ml": "maximum likelihood"}
 _TARGETS = {
@@ -106,7 +106,7 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
     """A line for each frequency of a column, or of it by another one, without a final newline."""
     titles = [label(column) for column in columns]
     rows = [[*titles, "estimate", "std.error", "interval"]]
-    for *names, estimate, error, lower, upper in (
+    for *names, estimate, error, lower, upper, _ in (
         record.values() for record in result.rows()
     ):
         numbers = f"{estimate:.5f}", f"{error:.5f}", f"{lower:.5f} to {upper:.5f}"

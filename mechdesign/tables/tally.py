@@ -209,6 +209,11 @@ class Tally:
         each = weights[column.codes]
         return each if times is None else each * times, unit
 
+    @property
+    def cells(self) -> int:
+        """Size of the table that `table` gives: sensitive symbols times useful ones, so far."""
+        return len(self._sensitive) * len(self._useful)
+
     def table(self) -> ExactTable:
         """The joint table, its symbols sorted by text (by code point, column after column)."""
         notices: list[str] = []

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mechdesign.analysis import estimate_frequencies, estimate_joint
-from mechdesign.analysis.frequencies import score_interval, spread_of
+from mechdesign.analysis.score_intervals import score_interval, spread_of
 from mechdesign.analysis.model import Estimator, release_model
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.tables.variable import Variable

@@ -123,7 +123,7 @@ def test_unbiased_in_exact_expectation(rows, masses):
     groups = md.identifiability(channel).groups
     expected = [float(sum(prior[x] for x in group)) for group in groups]
     condition = md.identifiability(channel).condition
-    np.testing.assert_allclose(result.estimates, expected, atol=1e-11 * condition)
+    np.testing.assert_allclose(result.unbiased, expected, atol=1e-11 * condition)
 
 
 @given(invertible_rows())

@@ -36,6 +36,22 @@ def test_symbols_known_together_only_are_one_row():
     assert record["frequencies"][1]["lower"] == found.lower[1]
 
 
+def test_the_text_never_shows_an_estimate_outside_of_its_interval():
+    channel = channel_of(((8, 1, 1), (1, 8, 1), (2, 2, 6)))
+    counts = {"y0": 900, "y1": 50, "y2": 50}
+    found = md.estimate_frequencies(channel, counts)
+    lines = estimate_text(found, "x").splitlines()
+    numbers = [line.split() for line in lines if line.startswith(("  a ", "  b "))]
+    assert [(row[1], row[3]) for row in numbers] == [
+        ("1.00000", f"{found.lower[0]:.5f}"),
+        ("0.00000", "0.00000"),
+    ]
+    assert "3 of 3 unbiased estimates are impossible" in " ".join(lines)
+    record = json.loads(to_json(estimate_record(found, "x")))
+    assert [row["estimate"] for row in record["frequencies"]] == [1.0, 0.0, 0.0]
+    assert record["frequencies"][1]["unbiased"] == found.unbiased[1] < 0.0
+
+
 def test_labels_cannot_move_the_cursor():
     hostile = channel_of(((1, 0), (0, 1)), names=("a\x1b[2J", "b\n"))
     text = estimate_text(md.estimate_frequencies(hostile, {"y0": 50, "y1": 50}), "x")

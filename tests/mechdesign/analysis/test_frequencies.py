@@ -285,8 +285,52 @@ def test_maximum_likelihood_equals_unbiased_inside_and_is_never_negative(channel
     assert other.likelihood is not None
     assert other.likelihood.deficit < 1e-5
     outside = {"y0": 900, "y1": 50, "y2": 50}
-    assert md.estimate_frequencies(channel, outside).estimates.min() < 0
+    assert md.estimate_frequencies(channel, outside).unbiased.min() < 0
     assert md.estimate_frequencies(channel, outside, method="ml").estimates.min() >= 0
+
+
+IMPOSSIBLE = {"y0": 900, "y1": 50, "y2": 50}
+"""Counts whose unbiased estimates are partly below 0 and partly above 1."""
+
+
+def test_an_impossible_estimate_is_reported_as_the_nearest_possible_one(channel):
+    result = md.estimate_frequencies(channel, IMPOSSIBLE)
+    exact = np.linalg.solve(channel.matrix.T, [0.9, 0.05, 0.05])
+    np.testing.assert_allclose(result.unbiased, exact, atol=1e-12)
+    assert exact.min() < -0.01
+    assert exact.max() > 1.01
+    np.testing.assert_array_equal(result.estimates, np.clip(result.unbiased, 0.0, 1.0))
+    assert result.notices[-1].startswith("3 of 3 unbiased estimates are impossible")
+    assert [row["unbiased"] for row in result.rows()] == result.unbiased.tolist()
+
+
+def test_a_contrast_may_be_negative_and_stays_within_its_coefficients(channel):
+    contrast = {"contrast": {"a": -1.0, "b": 1.0}}
+    result = md.estimate_frequencies(channel, IMPOSSIBLE, functionals=contrast)
+    assert result.unbiased[0] < -1.0
+    assert result.estimates[0] == result.lower[0] == -1.0
+    assert result.upper[0] > -1.0
+
+
+@pytest.mark.parametrize("target", ["population", "records"])
+@pytest.mark.parametrize("method", ["unbiased", "ml"])
+def test_every_estimate_lies_within_its_interval_and_both_within_0_and_1(
+    channel, method, target
+):
+    """0 <= lower <= estimate <= upper <= 1, however few the records and however odd their counts."""
+    rng = np.random.default_rng(31)
+    impossible = 0
+    for _ in range(100):
+        records = int(rng.integers(2, 40))
+        numbers = rng.multinomial(records, rng.dirichlet([0.3, 0.3, 0.3]))
+        counts = dict(zip(channel.outputs, numbers.tolist(), strict=True))
+        result = md.estimate_frequencies(channel, counts, method=method, target=target)
+        assert (result.lower >= 0.0).all()
+        assert (result.lower <= result.estimates).all()
+        assert (result.estimates <= result.upper).all()
+        assert (result.upper <= 1.0).all()
+        impossible += bool((result.unbiased < 0.0).any())
+    assert impossible > 10
 
 
 def test_posterior_draws_are_estimated_through_the_whole_chain(channel):

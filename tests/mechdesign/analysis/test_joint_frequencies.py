@@ -44,7 +44,32 @@ def test_a_kept_column_splits_the_estimates(channel):
         "standard_error": result.standard_errors[0, 0],
         "lower": result.lower[0, 0],
         "upper": result.upper[0, 0],
+        "unbiased": result.unbiased[0, 0],
     }
+
+
+@pytest.mark.parametrize("target", ["population", "records"])
+@pytest.mark.parametrize("method", ["unbiased", "ml"])
+def test_every_estimate_lies_within_its_interval_and_both_within_0_and_1(
+    channel, method, target
+):
+    """0 <= lower <= estimate <= upper <= 1 in every cell, and unbiased estimates sum to 1."""
+    rng = np.random.default_rng(32)
+    impossible = 0
+    for _ in range(100):
+        records = int(rng.integers(2, 40))
+        labels = rng.choice(channel.outputs, records, p=rng.dirichlet([0.3, 0.3, 0.3]))
+        towns = rng.choice(["N", "S"], records, p=[0.8, 0.2])
+        result = md.estimate_joint(channel, labels, towns, method=method, target=target)
+        assert (result.lower >= 0.0).all()
+        assert (result.lower <= result.estimates).all()
+        assert (result.estimates <= result.upper).all()
+        assert (result.upper <= 1.0).all()
+        assert result.unbiased.sum() == pytest.approx(1.0)
+        if (result.unbiased < -1e-6).any():
+            impossible += 1
+            assert (method == "ml") == (not result.notices)
+    assert impossible > 10
 
 
 def test_standard_errors_are_those_of_the_contributions_of_each_record(channel):

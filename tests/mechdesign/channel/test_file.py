@@ -168,7 +168,9 @@ def test_the_layout_of_the_json_is_free(channel, tmp_path):
 def test_nothing_is_overwritten_unless_asked_for(channel, tmp_path):
     target = tmp_path / "c.json"
     target.write_text("precious")
-    with pytest.raises(InputError, match=r"c\.json exists"):
+    with pytest.raises(
+        InputError, match=r"c\.json exists; .* or replace it with overwrite=True"
+    ):
         channel.save(target)
     assert target.read_text() == "precious"
     channel.save(target, overwrite=True)

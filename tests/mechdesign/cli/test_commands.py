@@ -272,7 +272,7 @@ def test_the_report_says_what_is_guaranteed_and_about_what(folder, run):
         "not about the population",
         "the released column alone",
         "lowest after highest after",
-        "What voids it",
+        "When the promise does not hold",
         "Every channel with this promise has local differential privacy",
         "Verified in exact arithmetic",
         "mechdesign apply c.json",

@@ -68,7 +68,7 @@ def test_designed_audited_and_said(
     assert _json(capsys)["confidence"] == 0.9
     report = str(tmp_path / "r.md")
     assert main(["report", channel, "--report", report, "--curve", "0"]) == 0
-    assert "All are those of the table, which is a sample." in Path(report).read_text(
+    assert "All figures are those of the table, which is a sample." in Path(report).read_text(
         encoding="utf-8"
     )
     capsys.readouterr()

@@ -70,7 +70,14 @@ def test_the_text_is_a_table(run, channel, labels):
 def test_csv_has_all_digits_and_notes_go_to_standard_error(run, channel, labels):
     result = run("estimate", "out.csv", "--channel", channel, "--csv", "--method", "ml")
     rows = [*csv.DictReader(io.StringIO(result.out))]
-    assert [*rows[0]] == ["job", "estimate", "standard_error", "lower", "upper"]
+    assert [*rows[0]] == [
+        "job",
+        "estimate",
+        "standard_error",
+        "lower",
+        "upper",
+        "unbiased",
+    ]
     expected = md.estimate_frequencies(md.Channel.load(channel), labels, method="ml")
     assert [float(row["estimate"]) for row in rows] == pytest.approx(
         expected.estimates.tolist()

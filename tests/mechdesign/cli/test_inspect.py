@@ -298,7 +298,7 @@ def test_a_report_says_the_same(people, channel, folder, run):
         if line.startswith("|")
     ]
     assert shown[2:] == rows
-    assert "- Stand for what is protected: **'code'**" in page
+    assert "- Give a protected column away: **'code'**" in page
     assert (
         "What the other columns of in.csv say about 'job', and about 'group', before any release."
         in page

@@ -422,7 +422,7 @@ def test_reports_say_what_stays(
     full, public = Path(inside).read_text(), Path(outside).read_text()
     for text in (full, public):
         assert "| hours | stays true |" in text
-        assert "The expected share of every hours is that of the table" in text
+        assert "The expected share of every value of hours is that of the table" in text
     assert "of the records are released with their own hours" in full
     assert "of the records are released" not in public
     assert "| 0.5\\* | truth |" in full

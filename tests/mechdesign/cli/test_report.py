@@ -101,7 +101,7 @@ def test_a_report_of_a_channel_file_agrees_with_that_of_its_design(folder, run):
     ):
         assert a[key] == b[key]
     assert a["kept"] | {"remarks": []} == b["kept"] | {"remarks": []}
-    assert "since the channel was designed" in b["kept"]["remarks"][0]
+    assert "computed at design time" in b["kept"]["remarks"][0]
     drop = {"written": None, "provenance": None}
     assert ap | drop == bp | drop
 
@@ -386,7 +386,7 @@ def test_refusals_before_any_work(folder, run, channel, monkeypatch):
 
 def test_refusals_of_channels(folder, run):
     run("design", "records.csv", *MICRO, "--output", "p.json", "--public")
-    words = "p.json is a public channel without its table, so nothing internal can be said: give --public-report"
+    words = "p.json is a public channel without its table, so it has no internal report: give --public-report"
     refused(run, 2, words, "report", "p.json", "--report", "r.md")
     joint = Joint.from_counts([[9, 1], [1, 9]])
     Channel(joint.useful, ("u",), [[1], [1]], 1, joint=joint).save(folder / "n.json")

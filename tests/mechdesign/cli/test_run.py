@@ -199,7 +199,7 @@ def test_a_channel_that_another_section_made_is_not_used(job, run):
     assert result.code == 2
     assert "job.toml, line 2: " not in result.err
     assert (
-        "channel.json is there, and was not designed by what this section says: remove it"
+        "channel.json exists, and was not designed with the options of this section: remove it"
         in result.err
     )
     job.write_text(JOB)

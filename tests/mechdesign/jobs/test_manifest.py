@@ -78,7 +78,12 @@ def column(
         channel=release.digest, columns=("job",), form=form, unknown=unknown, null=null
     )
     return released_column(
-        release, use, names, sensitive=("rel",), channel_file=CHANNEL_FILE
+        channel,
+        release,
+        use,
+        names,
+        sensitive=("rel",),
+        channel_file=CHANNEL_FILE,
     )
 
 

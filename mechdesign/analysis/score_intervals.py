@@ -1,0 +1,167 @@
+"""Confidence intervals for linear estimates of frequencies, valid for few records and rare symbols as well.
+
+A score interval (Wilson 1927, JASA 22) of an estimate t holds every value theta that t does not contradict:
+
+    |t - theta| <= d + z sd(theta),
+
+where sd(theta) is the standard deviation of the mean weight if theta is true, and d is half of what one record can
+change, as in the continuity correction for a binomial count. An estimate at the end of the possible values has an
+estimated error of zero and yet gets an interval; no interval is a point.
+
+Invariant: both ends are possible values, and the estimate, moved to the nearest possible value, lies between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.analysis import likelihood as ml
+from mechdesign.analysis.model import Estimator
+from mechdesign.channel.channel import Array
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import number
+
+HALVINGS = 60
+"""Bisections of an end: a double has no more digits."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean square of the weights as a function of the frequency theta, (m,) cells at once.
+
+    The function is linear between three values of theta: the `least` possible one, the fitted one (`middle`) and
+    the `most`.
+
+    Parameters
+    ----------
+    least, middle, most : (m,) arrays
+    squares : three (m,) arrays
+        The mean square at these values.
+    fixed : three (m,) arrays, optional
+        The part of the mean square that does not vary, at the same values; theta^2 by default.
+    """
+
+    least: Array
+    middle: Array
+    most: Array
+    squares: tuple[Array, Array, Array]
+    fixed: tuple[Array, Array, Array] | None = None
+
+    @cached_property
+    def _varying(self) -> tuple[Array, Array, Array]:
+        """The mean squares without the fixed part."""
+        if self.fixed is None:
+            return self.squares
+        at_least, at_middle, at_most = self.squares
+        return (
+            at_least - self.fixed[0],
+            at_middle - self.fixed[1],
+            at_most - self.fixed[2],
+        )
+
+    def deviation(self, theta: Array, records: int) -> Array:
+        """Standard deviation of a mean of that many weights, if theta (m,) is true."""
+        at_least, at_middle, at_most = self._varying
+        above = theta > self.middle
+        start = np.where(above, self.middle, self.least)
+        stop = np.where(above, self.most, self.middle)
+        first = np.where(above, at_middle, at_least)
+        last = np.where(above, at_most, at_middle)
+        width = stop - start
+        share = np.divide(
+            theta - start, width, out=np.ones_like(theta), where=width > 0.0
+        )
+        variance = first + share * (last - first)
+        if self.fixed is None:
+            variance = variance - theta**2
+        # The fit can leave a variance of zero below it by rounding.
+        return np.sqrt(np.maximum(variance, 0.0) / records)
+
+
+def check_level(level: float) -> float:
+    """The confidence level as a float; InputError outside of (0, 1)."""
+    value = number("level", level, "between 0 and 1, such as 0.95")
+    if not 0.0 < value < 1.0:
+        raise InputError(
+            f"the level ({value:g}) must be strictly between 0 and 1, such as 0.95"
+        )
+    return value
+
+
+def score_interval(
+    estimate: Array, spread: Spread, step: Array, records: int, level: float
+) -> tuple[Array, Array]:
+    """Lower and upper ends of score intervals, by bisection of both at once.
+
+    Parameters
+    ----------
+    estimate : (.., m) array
+    spread : Spread
+    step : (m,) array
+        How far apart the weights of two records can be.
+    records : int
+    level : float
+        Confidence level, in (0, 1).
+    """
+    z = NormalDist().inv_cdf((1.0 + level) / 2.0)
+    half_step = step / (2.0 * records)
+    # Axis 0: the lower and the upper end.
+    limits = np.stack(np.broadcast_arrays(spread.least, spread.most, estimate)[:2])
+    possible = np.clip(estimate, *limits)
+
+    def is_held(theta: Array) -> NDArray[np.bool_]:
+        return np.abs(theta - possible) <= half_step + z * spread.deviation(
+            theta, records
+        )
+
+    # The estimate itself is held. Bisection keeps a held value inside and, unless the limit is held, one outside.
+    inside = np.broadcast_to(possible, limits.shape)
+    outside = limits
+    for _ in range(HALVINGS):
+        theta = (inside + outside) / 2.0
+        held = is_held(theta)
+        inside = np.where(held, theta, inside)
+        outside = np.where(held, outside, theta)
+    lower, upper = np.where(is_held(limits), limits, inside)
+    return lower, upper
+
+
+def spread_of(
+    estimator: Estimator, counts: NDArray[np.int64], target: str
+) -> tuple[Spread, Array]:
+    """The spread of the cells' weights, and how far apart the weights of two labels are (m,).
+
+    At the fitted frequencies the mean square follows the fit. At the ends of the possible values all mass lies on the
+    symbols with the smallest or the largest coefficient, in proportion to the fit.
+    """
+    weights = estimator.weights
+    c = estimator.cells.functionals
+    squares = estimator.model.matrix @ weights**2
+    fit = ml.smoothed_fit(estimator.model.matrix, counts)[..., None]
+    least, most = estimator.cells.bounds
+
+    def restricted(to: NDArray[np.bool_]) -> Array:
+        inside = to * np.maximum(fit, np.finfo(np.float64).tiny)
+        return inside / inside.sum(axis=-2, keepdims=True)
+
+    distributions = (restricted(c == least), fit, restricted(c == most))
+    mean_squares = [(shares * squares).sum(axis=-2) for shares in distributions]
+    middle = (fit * c).sum(axis=-2)
+    fixed = None
+    if target == "records":
+        # With the symbols of the records given, sum_x P(x) c(x)^2 is no part of the variance.
+        second = [(shares * c**2).sum(axis=-2) for shares in distributions]
+        fixed = (second[0], second[1], second[2])
+    spread = Spread(
+        least,
+        middle,
+        most,
+        (mean_squares[0], mean_squares[1], mean_squares[2]),
+        fixed,
+    )
+    return spread, np.ptp(weights, axis=0)

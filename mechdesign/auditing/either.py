@@ -1,0 +1,63 @@
+"""The exact verdict on a channel of either kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+from mechdesign.auditing import population as of_channels
+from mechdesign.auditing.rows import RowAudit, audit_rows
+from mechdesign.auditing.verdict import Audit
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.errors import InputError
+from mechdesign.notions import Notion
+from mechdesign.tables.confidence import ConfidenceSet
+from mechdesign.tables.joint import Joint
+
+
+@overload
+def audit(
+    channel: Channel,
+    joint: Joint,
+    notion: Notion,
+    *,
+    population: ConfidenceSet | None = None,
+    after: Sequence[Channel] = (),
+) -> Audit: ...
+@overload
+def audit(
+    channel: RowChannel, joint: Any = None, notion: Notion | None = None
+) -> RowAudit: ...
+def audit(
+    channel: Channel | RowChannel,
+    joint: Any = None,
+    notion: Notion | None = None,
+    *,
+    population: ConfidenceSet | None = None,
+    after: Sequence[Channel] = (),
+) -> Audit | RowAudit:
+    """Decide exactly whether a channel keeps a promise.
+
+    Parameters
+    ----------
+    channel : Channel or RowChannel
+    joint : Joint; for a channel of rows a frame, or nothing for the table that the channel carries
+    notion : Notion
+        A channel of rows is by default held against what it was designed for.
+    population : ConfidenceSet, optional
+        Judge a channel of one variable on every population of this set.
+    after : sequence of Channel
+        Earlier releases of the same record.
+
+    Raises
+    ------
+    InputError
+        As `auditing.population.audit` and `auditing.rows.audit_rows` do.
+    """
+    if isinstance(channel, RowChannel):
+        if population is not None or after:
+            raise InputError("population and after are not built for a channel of rows")
+        return audit_rows(channel, joint, notion)
+    # The other kind checks its arguments itself, missing ones included.
+    return of_channels.audit(channel, joint, notion, population=population, after=after)  # pyright: ignore[reportArgumentType]

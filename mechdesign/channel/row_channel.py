@@ -1,0 +1,432 @@
+"""A channel for rows of several columns: a tree of small channels, one for every prefix that may have been released.
+
+W(y|x, k) = product over levels j of W_j(y_j | x_j; k, y_1 .. y_{j-1}), in exact integers (`core.row_tree`). The given
+columns k are released as they are; the sensitive columns and all others are not released.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mechdesign.channel.record import SymbolBudgets
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.numbers import listed, quoted, repeated, valid_text
+from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, RowTree
+from mechdesign.formats.cells import encode
+from mechdesign.notions import Notion, from_record
+from mechdesign.tables.columns import positions_of, unknown_at
+from mechdesign.tables.records import Records
+from mechdesign.tables.variable import Variable
+
+if TYPE_CHECKING:
+    from mechdesign.release.draws import Key
+    from mechdesign.release.policies import Policy
+
+TRUTH, INFORMATION = "truth", "information"
+TOTAL, RELATIVE = "total", "relative"
+
+PUBLIC_PROVENANCE = ("tool", "version", "command")
+"""Entries of `provenance` that a public file keeps: nothing that depends on the table."""
+
+
+@dataclass(frozen=True)
+class RowRecord:
+    """What was asked for and found when the channel was designed, as plain JSON values.
+
+    `achieved` and `utility` are those of the integers; a public channel has neither, nor a `certificate`.
+    """
+
+    notion: dict[str, Any]
+    promise: str = TOTAL
+    objective: str = TRUTH
+    budgets: tuple[SymbolBudgets, ...] = ()
+    achieved: dict[str, Any] | None = None
+    utility: dict[str, Any] | None = None
+    certificate: dict[str, Any] | None = None
+    provenance: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        from_record(self.notion)
+        if self.promise not in (TOTAL, RELATIVE):
+            raise InputError(
+                f"promise ({quoted(self.promise)}) must be total or relative"
+            )
+        if self.objective not in (TRUTH, INFORMATION):
+            raise InputError(
+                f"objective ({quoted(self.objective)}) must be truth or information"
+            )
+
+    def public(self) -> RowRecord:
+        """Without what is computed from the table."""
+        kept = {
+            name: self.provenance[name]
+            for name in PUBLIC_PROVENANCE
+            if name in self.provenance
+        }
+        return replace(
+            self, achieved=None, utility=None, certificate=None, provenance=kept
+        )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RowChannel(Displayed):
+    """A tree of channels that releases given columns and levels, and nothing else of a record.
+
+    Being a `RowChannel` means that its rows are probabilities; `auditing.rows.audit_rows` decides what it promises.
+
+    Parameters
+    ----------
+    sensitive : Variable
+    given : tuple of Variable
+        Columns that are released as they are.
+    strata : tuple of tuple of int
+        The combinations of given symbols that the channel knows, ascending; one empty combination without given ones.
+    levels : tuple of Variable
+        Inputs of each level, in the order in which they are released.
+    labels : tuple of tuple of str
+        Outputs of each level. With the objective truth these are the names of its inputs.
+    tree : RowTree
+        With a root for each stratum.
+    record : RowRecord
+    table : Records, optional
+        The rows that the channel was designed for, over `given` and `levels`; None in a public channel.
+
+    Raises
+    ------
+    InputError
+        If the parts do not fit together; the message names the level.
+    """
+
+    sensitive: Variable
+    given: tuple[Variable, ...]
+    strata: tuple[tuple[int, ...], ...]
+    levels: tuple[Variable, ...]
+    labels: tuple[tuple[str, ...], ...]
+    tree: RowTree
+    record: RowRecord
+    table: Records | None = None
+
+    def __post_init__(self) -> None:
+        columns = self.sensitive.columns + self.released_columns
+        twice = repeated(columns)
+        if twice is not None:
+            raise InputError(
+                f"the column {quoted(twice)} occurs twice among the sensitive, given and released ones"
+            )
+        self._check_labels()
+        self._check_strata()
+        self.tree.check(tuple(map(len, self.labels)))
+        sizes = [table.size for table in self.tree.levels]
+        if sizes != [len(variable) for variable in self.levels]:
+            raise InputError("a level of the tree has another number of input symbols")
+        if len(self.tree.roots) != len(self.strata):
+            raise InputError(
+                f"there are {len(self.tree.roots)} roots for {len(self.strata)} strata"
+            )
+        if self.table is not None and self.table.groups != self.given + self.levels:
+            raise InputError("the rows of the table are over other columns or symbols")
+
+    def _check_labels(self) -> None:
+        if len(self.labels) != len(self.levels):
+            raise InputError(f"there must be outputs for {len(self.levels)} levels")
+        for variable, labels in zip(self.levels, self.labels, strict=True):
+            title = quoted(",".join(variable.columns))
+            for label in labels:
+                valid_text(label, f"an output of {title}")
+            again = repeated(labels)
+            if again is not None:
+                raise InputError(f"the output {quoted(again)} of {title} occurs twice")
+            if self.record.objective == TRUTH and labels != variable.names:
+                raise InputError(
+                    f"with the objective truth the outputs of {title} must be its own symbols"
+                )
+
+    def _check_strata(self) -> None:
+        if list(self.strata) != sorted(set(self.strata)) or not self.strata:
+            raise InputError("the strata must be different and ascend")
+        for stratum in self.strata:
+            if len(stratum) != len(self.given):
+                raise InputError("a stratum must have a code for every given column")
+            for variable, code in zip(self.given, stratum, strict=True):
+                if not 0 <= code < len(variable):
+                    raise InputError(
+                        f"a stratum has no symbol of {quoted(','.join(variable.columns))}"
+                    )
+
+    def __repr__(self) -> str:
+        levels = ", ".join(variable.brief for variable in self.levels)
+        given = ""
+        if self.given:
+            given = f" given {', '.join(variable.brief for variable in self.given)}"
+        return (
+            f"RowChannel({levels}{given}; {self.tree.leaves:,} leaves, protects {self.sensitive.brief}, "
+            f"{self.notion.text}, {self.record.promise})"
+        )
+
+    @cached_property
+    def notion(self) -> Notion:
+        """What was asked for, with the budgets of single symbols."""
+        notion = from_record(self.record.notion)
+        own: dict[str, tuple[float, float]] = {}
+        names = {
+            (column, symbol): name for column, symbol, name in self.sensitive.protected
+        }
+        for budgets in self.record.budgets:
+            name = names.get((budgets.column, budgets.symbol))
+            if name is None:
+                raise InputError(
+                    f"budgets: there is no sensitive symbol {listed(budgets.symbol)}"
+                )
+            own[name] = (float(budgets.eps_l), float(budgets.eps_u))
+        if not own:
+            return notion
+        return notion.with_budgets(own)
+
+    @property
+    def groups(self) -> tuple[Variable, ...]:
+        """The given columns, then the levels."""
+        return self.given + self.levels
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """Names of the columns that the channel needs of a record and releases, given ones first."""
+        return tuple(
+            name for variable in self.given + self.levels for name in variable.columns
+        )
+
+    @property
+    def output_columns(self) -> tuple[str, ...]:
+        """Names of the released columns: those above, but one for each level with free outputs."""
+        if self.record.objective == TRUTH:
+            return self.released_columns
+        names = [name for variable in self.given for name in variable.columns]
+        return (*names, *(",".join(variable.columns) for variable in self.levels))
+
+    @cached_property
+    def stratum_of(self) -> dict[tuple[int, ...], int]:
+        """Place of each combination of given symbols."""
+        return {codes: k for k, codes in enumerate(self.strata)}
+
+    def strata_of(self, codes: Integers) -> Integers:
+        """(records,) stratum of each row of codes of the given columns, -1 for a combination that is not known."""
+        if not self.given:
+            return np.zeros(len(codes), dtype=np.int64)
+        strata = np.array(self.strata, dtype=np.int64)
+        known = np.zeros(len(strata), dtype=np.int64)
+        found = np.zeros(len(codes), dtype=np.int64)
+        # Column by column the rank of the combination so far: products of all sizes could overflow.
+        for k, variable in enumerate(self.given):
+            keys, ranks = np.unique(
+                known * len(variable) + strata[:, k], return_inverse=True
+            )
+            wanted = found * len(variable) + codes[:, k]
+            place = np.minimum(keys.searchsorted(wanted), len(keys) - 1)
+            found = np.where((found >= 0) & (keys[place] == wanted), place, -1)
+            known = ranks.ravel().astype(np.int64)
+        # Strata ascend, so the last rank is the stratum.
+        return found
+
+    def texts_of(self, level: int, output: int) -> tuple[str, ...]:
+        """What is released for an output of a level: a text for each column, or one label with free outputs."""
+        if self.record.objective == TRUTH:
+            return self.levels[level].symbols[output]
+        return (self.labels[level][output],)
+
+    def distribution(
+        self, row: Mapping[str, str] | Sequence[str]
+    ) -> dict[tuple[str, ...], Fraction]:
+        """The exact law of what is released for a row.
+
+        Parameters
+        ----------
+        row : mapping of column to text, or sequence of texts
+            The true texts of the given columns, then of the released ones in the order of the levels.
+
+        Returns
+        -------
+        dict from tuples of released texts to probabilities, which sum to 1
+            One text for each given and each released column; with free outputs one label for each level.
+
+        Raises
+        ------
+        InputError
+            If a column is missing, or the channel does not know the row.
+        """
+        codes = self._codes_of(row)
+        given = codes[: len(self.given)]
+        if given not in self.stratum_of:
+            raise InputError(
+                "the channel does not know this combination of given symbols: no record of its table has it"
+            )
+        root = int(self.tree.roots[self.stratum_of[given]])
+        start: tuple[str, ...] = ()
+        for variable, code in zip(self.given, given, strict=True):
+            start += variable.symbols[code]
+        law: dict[tuple[str, ...], Fraction] = {}
+        waiting = [(0, root, start, Fraction(1))]
+        while waiting:
+            level, node, texts, share = waiting.pop()
+            if level == len(self.levels):
+                law[texts] = law.get(texts, Fraction(0)) + share
+                continue
+            code = codes[len(self.given) + level]
+            for output, child, value in self._entries(level, node, code):
+                waiting.append(
+                    (
+                        level + 1,
+                        child,
+                        texts + self.texts_of(level, output),
+                        share * Fraction(value, DENOMINATOR),
+                    )
+                )
+        return law
+
+    def _codes_of(self, row: Mapping[str, str] | Sequence[str]) -> tuple[int, ...]:
+        names = self.released_columns
+        if isinstance(row, Mapping):
+            absent = [name for name in names if name not in row]
+            if absent:
+                raise InputError(f"the row has no column {listed(absent)}")
+            texts = [row[name] for name in names]
+        else:
+            texts = list(row)
+            if len(texts) != len(names):
+                raise InputError(
+                    f"the row has {len(texts)} texts, and the channel needs one for each of {listed(names)}"
+                )
+        codes: list[int] = []
+        start = 0
+        for variable in self.groups:
+            end = start + len(variable.columns)
+            codes.append(_code_of(variable, texts[start:end]))
+            start = end
+        return tuple(codes)
+
+    def _entries(self, level: int, node: int, code: int) -> list[tuple[int, int, int]]:
+        """Output, child and integer of every entry of a symbol's row at a node."""
+        table = self.tree.levels[level]
+        if table.constant[node]:
+            slot = int(table.first_slot[node])
+            slots = [slot]
+            values = [DENOMINATOR]
+        else:
+            pair = int(table.pairs(np.array([node]), np.array([code]))[0])
+            if pair == NO_PAIR:
+                raise InputError(
+                    "the channel does not know this combination of symbols: no record of its table has it with "
+                    f"{quoted(self.levels[level].names[code])} of {quoted(','.join(self.levels[level].columns))}"
+                )
+            span = slice(int(table.rows.indptr[pair]), int(table.rows.indptr[pair + 1]))
+            slots = table.rows.indices[span].tolist()
+            values = table.rows.values[span].tolist()
+        outputs = table.slot_outputs[slots].tolist()
+        children = table.slot_children[slots].tolist()
+        return list(zip(outputs, children, values, strict=True))
+
+    def apply(
+        self,
+        frame: Any,
+        *,
+        key: Key | None = None,
+        identity: Sequence[str] | None = None,
+        first_row: int = 0,
+        policy: Policy | None = None,
+        insecure_seed: int | None = None,
+    ) -> Any:
+        """Draw a released row for every record of a frame; a frame of the same kind with the released columns only.
+
+        The draws of a record depend on the key, the channel, the level, and the record's row number or identifier.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table
+        key : draws.Key, optional
+            A new key is used and forgotten where none is given.
+        identity : sequence of str, optional
+            What identifies each record; its row number otherwise.
+        first_row : int
+            Row number of the first record.
+        policy : release.Policy, optional
+            What to do with symbols that are unknown at a node: refuse (default), or marginal.
+        insecure_seed : int, optional
+            Reproducible draws, for tests only.
+
+        Raises
+        ------
+        InputError
+            On a missing column, or a symbol that is unknown at its node, unless the policy has a rule for it.
+        """
+        from mechdesign.release.row_frames import apply_to_frame
+
+        return apply_to_frame(
+            self,
+            frame,
+            key=key,
+            identity=identity,
+            first_row=first_row,
+            policy=policy,
+            insecure_seed=insecure_seed,
+        )
+
+    def public(self) -> RowChannel:
+        """Without the table and whatever is computed from it but the tree itself."""
+        return replace(
+            self,
+            given=tuple(map(_public_variable, self.given)),
+            levels=tuple(map(_public_variable, self.levels)),
+            record=self.record.public(),
+            table=None,
+        )
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        overwrite: bool = False,
+        public: bool = False,
+    ) -> None:
+        """Write the file of the channel (`channel.row_file`); with `public` without the table.
+
+        Raises
+        ------
+        InputError
+            If the file exists (without `overwrite`), is a folder or cannot be written.
+        """
+        from mechdesign.channel import row_file
+
+        channel = self.public() if public else self
+        row_file.write(channel, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RowChannel:
+        """Read the file of a row channel, or refuse it with InputError and say why."""
+        from mechdesign.channel import row_file
+
+        return row_file.read(path)
+
+
+def _code_of(variable: Variable, texts: Sequence[str]) -> int:
+    """The symbol of the texts of a record: numbers of a column with bins, or labels of the bins."""
+    own = variable.index.get(tuple(texts))
+    if own is not None:
+        return own
+    cells = [
+        encode([text], name) for text, name in zip(texts, variable.columns, strict=True)
+    ]
+    code = int(positions_of(cells, variable)[0])
+    if code < 0:
+        raise unknown_at(0, cells, variable)
+    return code
+
+
+def _public_variable(variable: Variable) -> Variable:
+    bins = tuple(part and part.public() for part in variable.bins)
+    return replace(variable, bins=bins)

@@ -1,0 +1,368 @@
+"""The file of a row channel: canonical JSON of integers and texts with a hash, checked in every part when it is read.
+
+Nodes of a level are written in their order, each with its inputs, its outputs, the child of every output and a row of
+pairs (place of the output, integer) for every input; nodes without inputs are constant. The rows of the table stand
+beside the tree, one line for each: codes of the given columns, of the levels, of the secret, and the count. A public
+file has none of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+import numpy as np
+from pydantic import Field, WithJsonSchema
+
+from mechdesign.channel.file import Labels
+from mechdesign.channel.record import SymbolBudgets
+from mechdesign.channel.row_channel import RowChannel, RowRecord
+from mechdesign.core import documents as d
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, check_target, replacing
+from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
+from mechdesign.core.numbers import listed
+from mechdesign.core.row_tree import DENOMINATOR, LevelTable, RowTree
+from mechdesign.tables.bins import Bins
+from mechdesign.tables.records import Records
+from mechdesign.tables.variable import Variable
+
+_LISTS = {
+    "type": "array",
+    "items": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+}
+_INTEGERS = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+_NODES = {
+    "type": "array",
+    "description": "The nodes of a level. A node without inputs is constant: it has one output and no rows.",
+    "items": {
+        "type": "object",
+        "required": ["inputs", "outputs", "children", "rows"],
+        "additionalProperties": False,
+        "properties": {
+            "inputs": {**_INTEGERS, "description": "Input symbols, ascending."},
+            "outputs": {**_INTEGERS, "description": "Outputs, ascending."},
+            "children": {
+                **_INTEGERS,
+                "description": "Node of the next level for each output; empty on the last level.",
+            },
+            "rows": {
+                **_LISTS,
+                "description": "For each input: place of an output, integer, .. ; a row sums to the denominator.",
+            },
+        },
+    },
+}
+_TREE = {
+    "type": "array",
+    "items": _NODES,
+    "description": "The nodes of every level.",
+}
+_ROWS = {
+    **_LISTS,
+    "description": "Distinct rows: codes of the given columns and the levels, of the secret, and the count.",
+}
+_Tree = Annotated[Any, WithJsonSchema(_TREE)]
+_Rows = Annotated[Any, WithJsonSchema(_ROWS)]
+
+NODE_KEYS = ("children", "inputs", "outputs", "rows")
+
+
+class LevelLabels(Labels):
+    """Inputs of a level, its outputs where these are no symbols of its own, and bins by column."""
+
+    outputs: tuple[str, ...] | None = None
+    bins: dict[str, Bins] = Field(default_factory=dict[str, Bins])
+
+
+class RowChannelDocument(d.FileDocument):
+    """A row channel; `rows` is not there in a public file, nor is what is computed from them."""
+
+    FORMAT: ClassVar[str] = "mechdesign.row-channel"
+    WHAT: ClassVar[str] = "row channel file"
+    LARGEST: ClassVar[int] = 2**30  # 27,000 leaves of eight columns take some 15 MB
+    ARRAYS: ClassVar[frozenset[str]] = frozenset({"tree", "rows"})
+
+    sensitive: Labels
+    given: tuple[LevelLabels, ...] = ()
+    levels: Annotated[tuple[LevelLabels, ...], Field(min_length=1)]
+    strata: tuple[tuple[int, ...], ...]
+    roots: tuple[int, ...]
+    denominator: Annotated[int, Field(ge=DENOMINATOR, le=DENOMINATOR)]
+    tree: _Tree = None
+    rows: _Rows = None
+    counts: bool = True
+    notion: dict[str, Any]
+    promise: Literal["total", "relative"]
+    objective: Literal["truth", "information"]
+    budgets: tuple[SymbolBudgets, ...] = ()
+    achieved: dict[str, Any] | None = None
+    utility: dict[str, Any] | None = None
+    certificate: dict[str, Any] | None = None
+    provenance: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+RECORDS = ("notion", "achieved", "utility", "certificate", "provenance")
+
+
+def write(channel: RowChannel, path: PathLike, *, overwrite: bool = False) -> None:
+    """Write the file through a temporary one in the same folder and a rename."""
+    check_target(path, force=overwrite)
+    text = text_of(channel)
+    with replacing(path, force=overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def text_of(channel: RowChannel) -> str:
+    """The whole text of the file."""
+    version = RowChannelDocument.VERSIONS[-1]
+    return d.hashed_text(RowChannelDocument.FORMAT, version, content(channel))
+
+
+def content(channel: RowChannel) -> dict[str, Any]:
+    """Everything but format, version and hash."""
+    record = channel.record
+    values: dict[str, Any] = {
+        "sensitive": _labels(channel.sensitive),
+        "given": [_labels(variable) for variable in channel.given],
+        "levels": [_level_labels(channel, k) for k in range(len(channel.levels))],
+        "strata": channel.strata,
+        "roots": channel.tree.roots.tolist(),
+        "denominator": DENOMINATOR,
+        "tree": [
+            _nodes(table, channel.tree, k)
+            for k, table in enumerate(channel.tree.levels)
+        ],
+        "promise": record.promise,
+        "objective": record.objective,
+    }
+    for key in RECORDS:
+        value = getattr(record, key)
+        if value is not None:
+            values[key] = d.without_infinities(value, key)
+    if record.budgets:
+        values["budgets"] = [
+            budgets.model_dump(exclude_none=True) for budgets in record.budgets
+        ]
+    table = channel.table
+    if table is not None:
+        values["rows"] = _rows(table)
+        if not table.is_counts:
+            values["counts"] = False
+    return values
+
+
+def _labels(variable: Variable) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "columns": variable.columns,
+        "symbols": variable.symbols,
+    }
+    bins: dict[str, Any] = {}
+    for part, name in enumerate(variable.columns):
+        own = variable.bins_of(part)
+        if own is not None:
+            bins[name] = own.model_dump(exclude_none=True)
+    if bins:
+        values["bins"] = bins
+    if variable.each:
+        values["each"] = True
+    return values
+
+
+def _level_labels(channel: RowChannel, level: int) -> dict[str, Any]:
+    values = _labels(channel.levels[level])
+    if channel.labels[level] != channel.levels[level].names:
+        values["outputs"] = channel.labels[level]
+    return values
+
+
+def _nodes(table: LevelTable, tree: RowTree, level: int) -> list[dict[str, Any]]:
+    pairs = np.searchsorted(table.pair_nodes, np.arange(table.nodes + 1)).tolist()
+    slots = np.searchsorted(table.slot_nodes, np.arange(table.nodes + 1)).tolist()
+    inputs = table.pair_inputs.tolist()
+    outputs = table.slot_outputs.tolist()
+    children: list[int] = []
+    if level + 1 < len(tree.levels):
+        children = table.slot_children.tolist()
+    rows = list(table.rows.pairs())
+    nodes: list[dict[str, Any]] = []
+    for node in range(table.nodes):
+        first = slots[node]
+        own: list[list[int]] = []
+        for row in rows[pairs[node] : pairs[node + 1]]:
+            local = list(row)
+            local[::2] = [slot - first for slot in row[::2]]
+            own.append(local)
+        nodes.append(
+            {
+                "inputs": inputs[pairs[node] : pairs[node + 1]],
+                "outputs": outputs[first : slots[node + 1]],
+                "children": children[first : slots[node + 1]],
+                "rows": own,
+            }
+        )
+    return nodes
+
+
+def _rows(table: Records) -> list[list[int]]:
+    codes = np.column_stack([table.codes, table.secrets]).tolist()
+    return [[*row, count] for row, count in zip(codes, table.counts, strict=True)]
+
+
+def read(path: PathLike) -> RowChannel:
+    """Read the file of a row channel."""
+    return d.read_built(path, RowChannelDocument, _channel)
+
+
+def _channel(version: int, document: RowChannelDocument) -> RowChannel:
+    given = tuple(_variable(labels, "given") for labels in document.given)
+    levels = tuple(_variable(labels, "levels") for labels in document.levels)
+    outputs = tuple(
+        variable.names if labels.outputs is None else labels.outputs
+        for labels, variable in zip(document.levels, levels, strict=True)
+    )
+    sensitive = Variable(
+        document.sensitive.columns, document.sensitive.symbols, document.sensitive.each
+    )
+    sizes = [len(variable) for variable in levels]
+    record = RowRecord(
+        notion=d.with_infinities(document.notion),
+        promise=document.promise,
+        objective=document.objective,
+        budgets=document.budgets,
+        achieved=d.with_infinities(document.achieved),
+        utility=d.with_infinities(document.utility),
+        certificate=d.with_infinities(document.certificate),
+        provenance=document.provenance,
+    )
+    return RowChannel(
+        sensitive=sensitive,
+        given=given,
+        strata=document.strata,
+        levels=levels,
+        labels=outputs,
+        tree=_tree(document.tree, sizes, document.roots),
+        record=record,
+        table=_records(document, sensitive, given + levels),
+    )
+
+
+def _variable(labels: LevelLabels, where: str) -> Variable:
+    unknown = [name for name in labels.bins if name not in labels.columns]
+    if unknown:
+        raise InputError(
+            f"{where}: bins for a column {listed(unknown)} that is not there"
+        )
+    bins = tuple(labels.bins.get(name) for name in labels.columns)
+    if not labels.bins:
+        bins = ()
+    try:
+        return Variable(labels.columns, labels.symbols, labels.each, bins)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _tree(value: Any, sizes: Sequence[int], roots: tuple[int, ...]) -> RowTree:
+    levels = _list(value, "tree")
+    if len(levels) != len(sizes):
+        raise InputError(f"the tree must have nodes for {len(sizes)} levels")
+    tables: list[LevelTable] = []
+    for k, (nodes, size) in enumerate(zip(levels, sizes, strict=True)):
+        last = k + 1 == len(sizes)
+        tables.append(
+            _level_table(_list(nodes, f"tree[{k}]"), size, f"tree[{k}]", last)
+        )
+    return RowTree(np.array(roots, dtype=np.int64), tuple(tables))
+
+
+def _level_table(nodes: list[Any], size: int, place: str, last: bool) -> LevelTable:
+    inputs: list[list[int]] = []
+    outputs: list[list[int]] = []
+    children: list[list[int]] = []
+    rows: list[list[int]] = []
+    slots = 0
+    for k, node in enumerate(nodes):
+        where = f"{place}[{k}]"
+        if not isinstance(node, Mapping) or sorted(cast("Any", node)) != list(
+            NODE_KEYS
+        ):
+            raise InputError(f"{where} must have inputs, outputs, children and rows")
+        entry = cast("Mapping[str, Any]", node)
+        inputs.append(_integers(entry["inputs"], f"{where}.inputs"))
+        outputs.append(_integers(entry["outputs"], f"{where}.outputs"))
+        below = _integers(entry["children"], f"{where}.children")
+        own = _list(entry["rows"], f"{where}.rows")
+        wanted = 0 if last else len(outputs[-1])
+        if len(below) != wanted or len(own) != len(inputs[-1]):
+            raise InputError(
+                f"{where} must have a row for every input and a child for every output"
+            )
+        children.append([-1] * len(outputs[-1]) if last else below)
+        for row in own:
+            pairs = _integers(row, f"{where}.rows")
+            if any(at >= len(outputs[-1]) for at in pairs[::2]):
+                raise InputError(f"{where}.rows has a place without an output")
+            pairs[::2] = [at + slots for at in pairs[::2]]
+            rows.append(pairs)
+        slots += len(outputs[-1])
+    return LevelTable(
+        size=size,
+        nodes=len(nodes),
+        pair_nodes=_repeated(inputs),
+        pair_inputs=_flat(inputs),
+        slot_nodes=_repeated(outputs),
+        slot_outputs=_flat(outputs),
+        slot_children=_flat(children),
+        rows=IntegerRows.of_pairs(rows, slots),
+    )
+
+
+def _flat(lists: list[list[int]]) -> Integers:
+    return np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int64)
+
+
+def _repeated(lists: list[list[int]]) -> Integers:
+    return np.repeat(np.arange(len(lists)), [len(values) for values in lists])
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{where} must be a list")
+    return list(cast("list[Any]", value))
+
+
+def _integers(value: Any, where: str) -> list[int]:
+    values = _list(value, where)
+    for number in values:
+        if type(number) is not int or not 0 <= number <= LARGEST_INTEGER:
+            raise InputError(f"{where} must be a list of whole numbers, at least 0")
+    return values
+
+
+def _records(
+    document: RowChannelDocument, sensitive: Variable, groups: tuple[Variable, ...]
+) -> Records | None:
+    if document.rows is None:
+        return None
+    lines = _list(document.rows, "rows")
+    width = len(groups) + 2
+    codes: list[list[int]] = []
+    counts: list[int] = []
+    for k, line in enumerate(lines):
+        values = _list(line, f"rows[{k}]")
+        if len(values) != width or any(type(value) is not int for value in values):
+            raise InputError(f"rows[{k}] must be {width} whole numbers")
+        if not 0 < values[-1] < 2**256:
+            raise InputError(f"rows[{k}]: the count must be positive and below 2^256")
+        codes.append(_integers(values[:-1], f"rows[{k}]"))
+        counts.append(values[-1])
+    table = np.array(codes, dtype=np.int64).reshape(len(codes), width - 1)
+    return Records(
+        sensitive=sensitive,
+        groups=groups,
+        secrets=table[:, -1],
+        codes=table[:, :-1],
+        counts=tuple(counts),
+        is_counts=document.counts,
+    )

@@ -1,0 +1,205 @@
+"""What a promise about released rows asks of the nodes of a tree: bounds of lifts by stratum, level and symbol.
+
+With the prior of the promise (P(s) for a total one, P(s|k) for a relative one in the stratum k), the lift of a
+prefix is P(s | prefix) / prior. A leaf must keep the budgets of the notion. A prefix is a mean of its leaves, so
+it keeps them, too; how much of a budget each level may spend is free, and is given by *shares*
+c_1 <= .. <= c_k = 1. With a the lift of the stratum itself, which is 1 for a relative promise,
+
+    log upper bound at level j = max(log a, 0) + c_j (eps_u - max(log a, 0)),
+
+likewise below, and for quotients of lifts with r, the largest quotient within the stratum, r + c_j (epsilon - r). So
+bounds grow from level to level, and a constant, which leaves all lifts as they are, is possible at every node
+(docs/rows-theory.md, propositions 1, 2 and 7).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.demands import allowed_sides
+from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.limits import LiftLimits
+from mechdesign.core.numbers import about, quoted
+from mechdesign.notions import Notion
+from mechdesign.tables.records import Records
+from solvers import Array
+
+TOTAL, RELATIVE = "total", "relative"
+PROMISES = (TOTAL, RELATIVE)
+
+MARGIN = 1e-9
+"""Relative distance that designed lifts keep from their bounds: far more than what sums of doubles miss, and worth
+less than a billionth of the information."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Bounds of the lifts of the outputs of a node: (|S|,) arrays, and the largest quotient of two lifts."""
+
+    lower: Array
+    upper: Array
+    ratio: float
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """One combination of the given columns with its promise.
+
+    `rows` are positions in the records, `prior` is what lifts are measured against, `start` the lifts before anything
+    is released, `protected` the symbols that the promise speaks of here.
+    """
+
+    rows: NDArray[np.int64]
+    mass: float
+    prior: Array
+    start: Array
+    protected: NDArray[np.bool_]
+    eps_l: Array
+    eps_u: Array
+    ratio: float
+
+    def bounds(self, share: float) -> Bounds:
+        """What a level may use whose cumulative share of the budgets is `share`."""
+        with np.errstate(divide="ignore"):
+            start = np.log(self.start)
+        upper = np.full(len(start), math.inf)
+        lower = np.zeros(len(start))
+        for s in np.flatnonzero(self.protected).tolist():
+            if math.isfinite(self.eps_u[s]):
+                used = max(float(start[s]), 0.0)
+                upper[s] = math.exp(used + share * (self.eps_u[s] - used))
+            if math.isfinite(self.eps_l[s]):
+                used = max(-float(start[s]), 0.0)
+                lower[s] = math.exp(-used - share * (self.eps_l[s] - used))
+        if math.isinf(self.ratio):
+            return Bounds(lower, upper, math.inf)
+        some = start[self.protected]
+        used = float(some.max() - some.min())
+        return Bounds(lower, upper, math.exp(used + share * (self.ratio - used)))
+
+
+def check_promise(promise: str) -> None:
+    """Refuse what is no promise."""
+    if promise not in PROMISES:
+        raise InputError(f"promise ({quoted(promise)}) must be total or relative")
+
+
+def limits_of(notion: Notion) -> LiftLimits:
+    """The limits of a notion on single lifts; others are refused, for along a path of a tree only lifts multiply."""
+    limits = notion.limits
+    if not isinstance(limits, LiftLimits):
+        raise InputError(
+            f"{notion.name} bounds averages; a promise about rows needs bounds on single lifts: use alip, lip, ldp, "
+            "max-lift or min-lift"
+        )
+    return limits
+
+
+def strata_of(
+    records: Records, given: int, notion: Notion, promise: str
+) -> list[Stratum]:
+    """The strata in the order of their codes; the first `given` groups of the records are released as they are.
+
+    Raises
+    ------
+    NotPrivate
+        If the given columns alone break a total promise; the message names the worst stratum and the two remedies.
+    """
+    limits = limits_of(notion)
+    check_promise(promise)
+    sides = allowed_sides(records.sensitive, notion)
+    eps_l = np.array([lower for lower, _ in sides])
+    eps_u = np.array([upper for _, upper in sides])
+    sums = records.sensitive_counts()
+    shares = np.array([count / records.total for count in sums])
+    strata: list[Stratum] = []
+    for rows in strata_rows(records, given):
+        counts = records.sensitive_counts(rows)
+        size = sum(counts)
+        own = np.array([count / size for count in counts])
+        present = own > 0.0
+        if promise == RELATIVE:
+            prior = np.where(present, own, 1.0)
+            protected = present
+        else:
+            prior = shares
+            protected = np.ones(len(own), dtype=np.bool_)
+        start = own / prior
+        strata.append(
+            Stratum(
+                rows=rows,
+                mass=size / records.total,
+                prior=prior,
+                start=start,
+                protected=protected,
+                eps_l=eps_l,
+                eps_u=eps_u,
+                ratio=limits.ratio,
+            )
+        )
+    if promise == TOTAL and given:
+        _check_given(records, given, strata)
+    return strata
+
+
+def strata_rows(records: Records, given: int) -> list[NDArray[np.int64]]:
+    """Positions of the rows of every combination of the first `given` groups, in the order of the codes."""
+    if not given:
+        return [np.arange(len(records))]
+    _, stratum = np.unique(records.codes[:, :given], axis=0, return_inverse=True)
+    order = np.argsort(stratum.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(stratum.ravel()))
+    return np.split(order, ends[:-1])
+
+
+def stratum_name(records: Records, given: int, rows: NDArray[np.int64]) -> str:
+    """``sex=Male, age=30``: the given symbols of a stratum."""
+    parts: list[str] = []
+    for group, code in enumerate(records.codes[rows[0], :given].tolist()):
+        variable = records.groups[group]
+        parts.append(f"{','.join(variable.columns)}={variable.names[code]}")
+    return ", ".join(parts)
+
+
+def _check_given(records: Records, given: int, strata: list[Stratum]) -> None:
+    """Refuse a total promise that the given columns break: the worst stratum is that with the largest excess."""
+    worst_excess = 0.0
+    worst: tuple[Stratum, str, float] | None = None
+    names = records.sensitive.names
+    for stratum in strata:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(stratum.start)
+        # An infinite budget allows everything, a lift of zero included.
+        excess_up = np.where(np.isinf(stratum.eps_u), -math.inf, logs - stratum.eps_u)
+        excess_down = np.where(
+            np.isinf(stratum.eps_l), -math.inf, -logs - stratum.eps_l
+        )
+        excess_ratio = -math.inf
+        if math.isfinite(stratum.ratio):
+            excess_ratio = float(logs.max() - logs.min()) - stratum.ratio
+        candidates = [
+            (float(excess_up.max()), int(np.argmax(excess_up))),
+            (float(excess_down.max()), int(np.argmax(excess_down))),
+            (excess_ratio, int(np.argmax(np.abs(logs)))),
+        ]
+        for excess, s in candidates:
+            # At an excess of exactly zero a constant keeps the promise; rounding is left to the exact audit.
+            if excess > max(worst_excess, MARGIN):
+                worst_excess = excess
+                worst = (stratum, names[s], float(stratum.start[s]))
+    if worst is None:
+        return
+    stratum, symbol, lift = worst
+    columns = ",".join(
+        name for variable in records.groups[:given] for name in variable.columns
+    )
+    raise NotPrivate(
+        f"the given columns {quoted(columns)} break the promise by themselves: among the records with "
+        f"{stratum_name(records, given, stratum.rows)} ({about(100.0 * stratum.mass)} % of all) {quoted(symbol)} is "
+        f"{about(lift)} times as likely as in the whole table; release them as levels in place of giving them "
+        "(--release), or promise relative to them (--promise relative)"
+    )

@@ -1,0 +1,360 @@
+"""Growing the tree of a row channel: from the stratum down, the heaviest prefix first.
+
+A prefix carries weights of the distinct rows, P(row, prefix). They give the law of the next level, the node's
+channel is made for this law (`row_node`), and a child's weights are weights * W(y|x). What prefixes are worth is
+proportional to their mass, so they are taken in the order of mass: whenever time is over, or a prefix has less than
+the least mass, the rest of it is released as a constant, which keeps every promise (docs/rows-theory.md,
+proposition 2).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.channel.labels import output_labels
+from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.row_tree import DENOMINATOR, END, LevelTable, RowTree
+from mechdesign.mechanisms.row_budgets import Bounds, Stratum
+from mechdesign.mechanisms.row_node import TRUTH, NodePrograms, NodeTable
+from mechdesign.tables.records import Records
+from solvers import Array
+
+ANY = "any"
+"""Label of a constant output with free outputs."""
+
+
+def entropy(masses: Array) -> float:
+    """Entropy (nats) of masses that sum to 1."""
+    positive = masses[masses > 0.0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+@dataclass(eq=False)
+class Prefix:
+    """A node to be: the rows that may lead here, their weights, and the slot that it hangs from."""
+
+    level: int
+    stratum: int
+    parent: int
+    rows: NDArray[np.int64]
+    weights: Array
+
+    @property
+    def mass(self) -> float:
+        """P(prefix)."""
+        return float(self.weights.sum())
+
+
+@dataclass(eq=False)
+class LevelParts:
+    """The nodes of one level as they come; `children` hold final places only once all nodes are there."""
+
+    inputs: list[Integers] = field(default_factory=list[Integers])
+    outputs: list[Integers] = field(default_factory=list[Integers])
+    tables: list[Integers] = field(default_factory=list[Integers])
+    children: list[int] = field(default_factory=list[int])
+    constants: dict[tuple[int, int], int] = field(
+        default_factory=dict[tuple[int, int], int]
+    )
+    labels: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A tree with what it keeps, in floating point.
+
+    `information` is I(X; Y | K) in nats, of all levels together and of each; `truth` the expected share of unchanged
+    cells of each column of each level (None with free outputs); `stopped` the mass of prefixes that were not grown.
+    """
+
+    tree: RowTree
+    labels: tuple[tuple[str, ...], ...]
+    information: tuple[float, ...]
+    truth: dict[str, float] | None
+    stopped: float
+    in_time: bool
+
+
+class RowGrowth:
+    """Grows trees of one problem for different splits of the budgets."""
+
+    def __init__(
+        self,
+        records: Records,
+        given: int,
+        strata: Sequence[Stratum],
+        objective: str,
+        order: Sequence[int] | None = None,
+    ) -> None:
+        self.records = records
+        self.strata = strata
+        self.objective = objective
+        count = len(records.groups) - given
+        self.order = list(range(count)) if order is None else list(order)
+        places = [given + k for k in self.order]
+        self.levels = [records.groups[place] for place in places]
+        self._codes = [np.ascontiguousarray(records.codes[:, p]) for p in places]
+        self._programs = NodePrograms(objective)
+        self._equal = [_equal_cells(variable.symbols) for variable in self.levels]
+
+    def grow(
+        self,
+        shares: Sequence[float],
+        *,
+        least_mass: float,
+        end: float = math.inf,
+        slack: float = 0.0,
+    ) -> Grown:
+        """The tree for cumulative shares of the budgets, one for each level, the last one 1.
+
+        `slack` is a relative distance that all bounds keep beside the usual one, `end` a time of `time.perf_counter`.
+        """
+        parts = [LevelParts() for _ in self.levels]
+        if self.objective == TRUTH:
+            for part, variable in zip(parts, self.levels, strict=True):
+                part.labels = {name: k for k, name in enumerate(variable.names)}
+        information = [0.0] * len(self.levels)
+        truth = [np.zeros(len(cells)) for cells in self._equal]
+        bounds = [
+            [_narrowed(stratum.bounds(share), slack) for share in shares]
+            for stratum in self.strata
+        ]
+        roots = [0] * len(self.strata)
+        heap: list[tuple[float, int, Prefix]] = []
+        tickets = itertools.count()
+        for k, stratum in enumerate(self.strata):
+            prefix = Prefix(0, k, END, stratum.rows, self.records.masses[stratum.rows])
+            heapq.heappush(heap, (-prefix.mass, next(tickets), prefix))
+        stopped = 0.0
+        in_time = True
+        while heap:
+            mass, _, prefix = heapq.heappop(heap)
+            late = time.perf_counter() >= end
+            if -mass < least_mass or late:
+                in_time = in_time and not late
+                stopped -= mass
+                place = self._stop(parts, prefix, truth)
+            else:
+                place, children = self._expand(
+                    parts, prefix, bounds[prefix.stratum], information, truth
+                )
+                for child in children:
+                    heapq.heappush(heap, (-child.mass, next(tickets), child))
+            if prefix.level == 0:
+                roots[prefix.stratum] = place
+            else:
+                parts[prefix.level - 1].children[prefix.parent] = place
+        by_column: dict[str, float] | None = None
+        if self.objective == TRUTH:
+            by_column = {}
+            for variable, cells in zip(self.levels, truth, strict=True):
+                by_column |= dict(zip(variable.columns, cells.tolist(), strict=True))
+        return Grown(
+            tree=self._assembled(parts, roots),
+            labels=tuple(tuple(part.labels) for part in parts),
+            information=tuple(information),
+            truth=by_column,
+            stopped=stopped,
+            in_time=in_time,
+        )
+
+    def _expand(
+        self,
+        parts: list[LevelParts],
+        prefix: Prefix,
+        bounds: Sequence[Bounds],
+        information: list[float],
+        truth: list[Array],
+    ) -> tuple[int, list[Prefix]]:
+        """Make the channel of a node; its number within the level, and its children."""
+        level, stratum = prefix.level, self.strata[prefix.stratum]
+        part, size = parts[level], len(self.levels[level])
+        codes = self._codes[level][prefix.rows]
+        count = len(stratum.prior)
+        joint = np.bincount(
+            self.records.secrets[prefix.rows] * size + codes,
+            prefix.weights,
+            count * size,
+        ).reshape(count, size)
+        inputs = np.flatnonzero(joint.any(axis=0))
+        joint = joint[:, inputs]
+        columns = joint.sum(axis=0)
+        mass = float(columns.sum())
+        table = NodeTable(joint / columns / stratum.prior[:, None], columns / mass)
+        rows = self._programs.channel(table, bounds[level])
+        used = np.flatnonzero(rows.any(axis=0))
+        rows = rows[:, used]
+        if self.objective == TRUTH:
+            outputs = inputs[used]
+        else:
+            outputs, rows = self._named(part, level, inputs, rows)
+
+        shares = rows / DENOMINATOR
+        released = table.masses @ shares
+        within = sum(
+            share * entropy(row)
+            for share, row in zip(table.masses, shares, strict=True)
+        )
+        information[level] += mass * (entropy(released) - within)
+        if self.objective == TRUTH:
+            moved = mass * table.masses[:, None] * shares
+            for k, equal in enumerate(self._equal[level]):
+                truth[level][k] += float(moved[equal[np.ix_(inputs, outputs)]].sum())
+
+        place = len(part.inputs)
+        first = len(part.children)
+        part.inputs.append(inputs)
+        part.outputs.append(outputs)
+        part.tables.append(rows)
+        part.children += [END] * len(outputs)
+        if level + 1 == len(self.levels):
+            return place, []
+        local = np.zeros(size, dtype=np.int64)
+        local[inputs] = np.arange(len(inputs))
+        ways = shares[local[codes]]
+        children: list[Prefix] = []
+        for k in range(len(outputs)):
+            weights = prefix.weights * ways[:, k]
+            reached = np.flatnonzero(weights)
+            children.append(
+                Prefix(
+                    level + 1,
+                    prefix.stratum,
+                    first + k,
+                    prefix.rows[reached],
+                    weights[reached],
+                )
+            )
+        return place, children
+
+    def _named(
+        self, part: LevelParts, level: int, inputs: Integers, rows: Integers
+    ) -> tuple[Integers, Integers]:
+        """Codes of the labels of free outputs, ascending, and the columns in their order."""
+        names = [self.levels[level].names[x] for x in inputs.tolist()]
+        if rows.shape[1] == 1:
+            labels: tuple[str, ...] = (self._any_label(level),)
+        else:
+            labels = output_labels(names, IntegerRows.from_array(rows))
+        codes = np.array(
+            [part.labels.setdefault(label, len(part.labels)) for label in labels]
+        )
+        order = np.argsort(codes)
+        return codes[order], rows[:, order]
+
+    def _any_label(self, level: int) -> str:
+        label = ANY
+        while label in self.levels[level].names:
+            label += "*"
+        return label
+
+    def _stop(self, parts: list[LevelParts], prefix: Prefix, truth: list[Array]) -> int:
+        """Release the rest of a prefix as a constant; the number of its first constant node."""
+        outputs: list[int] = []
+        for level in range(prefix.level, len(self.levels)):
+            if self.objective == TRUTH:
+                size = len(self.levels[level])
+                codes = self._codes[level][prefix.rows]
+                masses = np.bincount(codes, prefix.weights, size)
+                heaviest = int(np.argmax(masses))
+                for k, equal in enumerate(self._equal[level]):
+                    truth[level][k] += float(masses[equal[:, heaviest]].sum())
+                outputs.append(heaviest)
+            else:
+                labels = parts[level].labels
+                outputs.append(labels.setdefault(self._any_label(level), len(labels)))
+        child = END
+        for level in range(len(self.levels) - 1, prefix.level - 1, -1):
+            constants = parts[level].constants
+            key = (outputs[level - prefix.level], child)
+            # Numbers below END name constant nodes until the number of other nodes of the level is settled.
+            child = constants.setdefault(key, END - 1 - len(constants))
+        return child
+
+    def _assembled(self, parts: list[LevelParts], roots: list[int]) -> RowTree:
+        levels: list[LevelTable] = []
+        for k, part in enumerate(parts):
+            below = len(parts[k + 1].inputs) if k + 1 < len(parts) else 0
+            levels.append(_level_table(part, len(self.levels[k]), below))
+        first = len(parts[0].inputs)
+        places = [_settled(root, first) for root in roots]
+        return RowTree(np.array(places, dtype=np.int64), tuple(levels))
+
+
+def _settled(place: int, others: int) -> int:
+    """The final number of a node, of which constant ones come after the `others` of their level."""
+    if place < END:
+        return others + (END - 1 - place)
+    return place
+
+
+def _level_table(part: LevelParts, size: int, below: int) -> LevelTable:
+    """The flat tables of a level; `below` is the number of nodes of the next level that are not constant."""
+    proper = len(part.inputs)
+    slot_sizes = [len(outputs) for outputs in part.outputs]
+    pair_sizes = [len(inputs) for inputs in part.inputs]
+    slots = sum(slot_sizes)
+    first_slots = np.concatenate([[0], np.cumsum(slot_sizes)])[:-1].astype(np.int64)
+    indices: list[Integers] = []
+    values: list[Integers] = []
+    lengths: list[Integers] = []
+    for first, table in zip(first_slots.tolist(), part.tables, strict=True):
+        at, column = np.nonzero(table)
+        lengths.append(np.bincount(at, minlength=len(table)))
+        indices.append(column + first)
+        values.append(table[at, column])
+    constants = list(part.constants)
+    outputs = [*part.outputs, np.array([output for output, _ in constants], np.int64)]
+    children = [*part.children, *(child for _, child in constants)]
+    nodes = proper + len(constants)
+    slot_nodes = np.concatenate(
+        [np.repeat(np.arange(proper), slot_sizes), np.arange(proper, nodes)]
+    )
+    empty = np.zeros(0, dtype=np.int64)
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([empty, *lengths]))])
+    shape = (sum(pair_sizes), slots + len(constants))
+    rows = IntegerRows(
+        shape,
+        indptr.astype(np.int64),
+        np.concatenate([empty, *indices]),
+        np.concatenate([empty, *values]),
+    )
+    return LevelTable(
+        size=size,
+        nodes=nodes,
+        pair_nodes=np.repeat(np.arange(proper), pair_sizes).astype(np.int64),
+        pair_inputs=np.concatenate([empty, *part.inputs]).astype(np.int64),
+        slot_nodes=slot_nodes.astype(np.int64),
+        slot_outputs=np.concatenate(outputs).astype(np.int64),
+        slot_children=np.array(
+            [_settled(child, below) for child in children], dtype=np.int64
+        ),
+        rows=rows,
+    )
+
+
+def _narrowed(bounds: Bounds, slack: float) -> Bounds:
+    if not slack:
+        return bounds
+    return Bounds(
+        bounds.lower * (1.0 + slack),
+        bounds.upper * (1.0 - slack),
+        bounds.ratio * (1.0 - slack),
+    )
+
+
+def _equal_cells(symbols: Sequence[tuple[str, ...]]) -> list[NDArray[np.bool_]]:
+    """For each column of a level the (n, n) array that tells which symbols have the same cell in it."""
+    equal: list[NDArray[np.bool_]] = []
+    for cells in zip(*symbols, strict=True):
+        texts = np.array(cells, dtype=object)
+        equal.append(texts[:, None] == texts[None, :])
+    return equal

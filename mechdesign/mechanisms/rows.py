@@ -1,0 +1,594 @@
+"""Row channels: the tree of `row_growth`, verified leaf by leaf, with a bound on every other mechanism.
+
+`design_rows` counts the distinct rows, looks for the best split of the budgets, grows the tree, has it audited exactly,
+and bounds what any mechanism could keep. A tree that fails the audit is grown again with a distance from all bounds;
+nothing is returned that was not verified. docs/rows-theory.md has definitions and proofs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import mechdesign
+from mechdesign.auditing.demands import own_budgets
+from mechdesign.auditing.rows import RowAudit, audit_rows
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.record import SymbolBudgets
+from mechdesign.channel.row_channel import RowChannel, RowRecord
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, expected
+from mechdesign.core.numbers import about, at_most, number, quoted
+from mechdesign.core.progress import Step, Steps
+from mechdesign.mechanisms.row_bound import RowBound, upper_bound
+from mechdesign.mechanisms.row_budgets import (
+    TOTAL,
+    Stratum,
+    check_promise,
+    limits_of,
+    strata_of,
+)
+from mechdesign.mechanisms.row_growth import Grown, RowGrowth, entropy
+from mechdesign.mechanisms.row_node import OBJECTIVES, TRUTH
+from mechdesign.mechanisms.row_splits import (
+    COARSE_MASS,
+    MOST_ORDERED,
+    Trial,
+    best_split,
+    cumulative,
+)
+from mechdesign.notions import Notion, to_record
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.records import Groups, Records, checked_groups
+from mechdesign.tables.tally import Missing
+
+TIME_LIMIT = 30.0
+"""Seconds that a design takes at most unless told otherwise."""
+
+SEARCH_SHARE, GROWTH_SHARE, BOUND_SHARE = 0.25, 0.6, 0.92
+"""When splits are settled, the tree is grown, and the bound is settled, as shares of the time."""
+
+STOPPING_FROM = 4
+"""Levels from which prefixes of little mass are stopped unless told otherwise."""
+
+LEAST_MASS = 2e-5
+"""Mass below which they are stopped: at most 50,000 nodes a level."""
+
+SLACKS = (0.0, 1e-7, 1e-5, 1e-3)
+"""Distances from the bounds tried in turn until the exact audit passes; the first is enough unless sums of doubles
+missed more than the margin of the nodes."""
+
+GIVEN, BEST = "given", "best"
+
+
+@dataclass(frozen=True)
+class RowRequest:
+    """What is asked of a row channel; `design_rows` describes the fields."""
+
+    notion: Notion
+    given: int = 0
+    promise: str = TOTAL
+    objective: str = TRUTH
+    order: str = GIVEN
+    least_mass: float | None = None
+    time_limit: float = TIME_LIMIT
+    progress: Steps | None = None
+
+    def __post_init__(self) -> None:
+        expected("notion", self.notion, Notion, "; write one, as in LIP(0.5)")
+        limits_of(self.notion)
+        check_promise(self.promise)
+        if self.objective not in OBJECTIVES:
+            raise InputError(
+                f"objective ({quoted(self.objective)}) must be truth or information for a release of rows"
+            )
+        if self.order not in (GIVEN, BEST):
+            raise InputError(f"order ({quoted(self.order)}) must be given or best")
+        if not self.time_limit > 0.0:
+            raise InputError(
+                f"time_limit ({self.time_limit!r}) must be a number of seconds above 0"
+            )
+        if self.least_mass is not None and not 0.0 <= self.least_mass < 1.0:
+            raise InputError(
+                f"least_mass ({self.least_mass!r}) must be a share of the records in [0, 1)"
+            )
+
+
+@dataclass(frozen=True)
+class LevelSummary:
+    """What one level keeps and uses.
+
+    `truth` is the expected share of unchanged rows of its columns' cells, by column (None with free outputs), `kept`
+    I(X; Y_j | K, Y_1 .. Y_{j-1}) as a share of H(X | K), `spent` the exact log-lifts of prefixes up to here.
+    """
+
+    columns: tuple[str, ...]
+    truth: dict[str, float] | None
+    kept: float
+    spent: Achieved
+    share: float
+
+
+@dataclass(frozen=True, repr=False)
+class RowDesign(Displayed):
+    """A verified row channel and what it is worth.
+
+    Attributes
+    ----------
+    channel : RowChannel
+    nmi : float
+        I(X; Y) / H(X) of all released columns together; with given columns both are conditional on them.
+    upper_bound_nmi : float
+        Proven for every mechanism that keeps the same promise, whether a tree or not.
+    truth : dict or None
+        Column to expected share of unchanged cells; None with free outputs.
+    achieved : Achieved
+        Smallest doubles that bound all log-lifts of released rows.
+    given_lift : Achieved or None
+        The same for the given columns alone, against the whole table.
+    """
+
+    channel: RowChannel
+    audit: RowAudit
+    nmi: float
+    upper_bound_nmi: float
+    entropy: float
+    truth: dict[str, float] | None
+    levels: tuple[LevelSummary, ...]
+    stopped: float
+    records: int | None
+    messages: tuple[str, ...]
+    seconds: float
+
+    @property
+    def achieved(self) -> Achieved:
+        """What the exact audit found."""
+        return self.audit.achieved
+
+    @property
+    def given_lift(self) -> Achieved | None:
+        """Leakage of the given columns alone."""
+        return self.audit.given
+
+    @property
+    def leaves(self) -> int:
+        """Number of different prefixes that were checked."""
+        return self.audit.leaves
+
+    @property
+    def gap_nmi(self) -> float:
+        """Distance between the bound and what is kept."""
+        return self.upper_bound_nmi - self.nmi
+
+    def __repr__(self) -> str:
+        return (
+            f"RowDesign({self.channel!r}, kept {self.nmi:.4f} of at most {self.upper_bound_nmi:.4f}, "
+            f"{self.seconds:.1f} s)"
+        )
+
+    def summary(self) -> str:
+        """The promise, what is kept, each column, and what the promise does not cover, as text."""
+        notion = self.audit.notion
+        achieved = self.achieved
+        secret = ",".join(self.channel.sensitive.columns)
+        measured = "as in the whole table"
+        if self.audit.promise != TOTAL:
+            measured = "as for somebody of whom only the given columns are known"
+        lines = [
+            f"{notion.text} for {quoted(secret)}, {self.audit.promise} promise: lifts are measured against P({secret}) "
+            f"{measured}",
+            f"verified exactly on {self.leaves:,} leaves: eps_l {at_most(achieved.eps_l)}, eps_u "
+            f"{at_most(achieved.eps_u)}, eps_ldp {at_most(achieved.eps_ldp)}",
+            f"kept: {about(self.nmi)} of the information of the released columns; no mechanism keeps more than "
+            f"{at_most(self.upper_bound_nmi)}",
+        ]
+        for level in self.levels:
+            kept = f"{'*'.join(level.columns)}: kept {about(level.kept)}"
+            if level.truth is not None:
+                cells = ", ".join(
+                    f"{name} {about(100.0 * share)} %"
+                    for name, share in level.truth.items()
+                )
+                kept += f"; unchanged cells {cells}"
+            lines.append(f"{kept}; spent up to here eps_u {at_most(level.spent.eps_u)}")
+        if self.stopped > 0.0:
+            lines.append(
+                f"prefixes of together {about(100.0 * self.stopped)} % of the records release the rest as a constant"
+            )
+        if self.given_lift is not None:
+            lines.append(
+                f"the given columns alone tell: eps_l {at_most(self.given_lift.eps_l)}, eps_u "
+                f"{at_most(self.given_lift.eps_u)}"
+            )
+        lines.append(
+            "the promise is about this table; it says nothing of the population that the records were drawn from"
+        )
+        lines += self.messages
+        return "\n".join(lines)
+
+    def to_frame(self) -> Any:
+        """One line for each level: columns, kept, spent and, with the objective truth, unchanged cells."""
+        import pandas as pd
+
+        lines: list[dict[str, Any]] = []
+        for level in self.levels:
+            line: dict[str, Any] = {
+                "columns": "*".join(level.columns),
+                "kept": level.kept,
+                "spent_eps_l": level.spent.eps_l,
+                "spent_eps_u": level.spent.eps_u,
+            }
+            for name, share in (level.truth or {}).items():
+                line[f"truth of {name}"] = share
+            lines.append(line)
+        return pd.DataFrame(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+def design_rows(
+    table: Any,
+    *,
+    sensitive: str | Sequence[str],
+    release: Groups,
+    notion: Notion,
+    given: str | Sequence[str] = (),
+    promise: str = TOTAL,
+    objective: str = TRUTH,
+    order: str = GIVEN,
+    least_mass: float | None = None,
+    bins: Any = None,
+    weight: str | None = None,
+    missing: Missing = "refuse",
+    time_limit: float | None = None,
+    confidence: float | None = None,
+    cells: int | None = None,
+    rare: int | None = None,
+    progress: Steps | None = None,
+) -> RowDesign:
+    """Compute a channel that releases several columns of a record together, proven private in exact arithmetic.
+
+    Parameters
+    ----------
+    table : frame or Joint
+        A pandas, polars or pyarrow table (or a lazy one), or a joint table whose useful columns are those of `given`
+        and `release`, in any order.
+    sensitive : str or sequence of str
+        The protected column; several are crossed.
+    release : sequence of str or of tuples of str
+        The levels in their order; a tuple crosses its columns in one level.
+    notion : Notion
+        A notion on single lifts: ALIP, LIP, LDP, MaxLift or MinLift, also with budgets of single symbols.
+    given : str or sequence of str
+        Columns that are released as they are.
+    promise : {"total", "relative"}
+        Whether lifts are measured against P(s) or, with given columns, against P(s|k).
+    objective : {"truth", "information"}
+        Own symbols and most cells unchanged; or free outputs and most information.
+    order : {"given", "best"}
+        Whether other orders of up to five levels are tried.
+    least_mass : float, optional
+        Prefixes of less mass release the rest as a constant; by default 0 up to three levels, then 2e-5.
+    bins : mapping of column to bins, optional
+        As for `Joint.binned`.
+    weight, missing : as for `Joint.from_table`
+    time_limit : float, optional
+        Seconds, 30 by default. What is not grown by then is released as a constant.
+    confidence, cells, rare : optional
+        Reserved for the promise about the population.
+    progress : callable, optional
+        Called with each `Step`.
+
+    Raises
+    ------
+    InputError
+        If a column is named twice or is not there, the notion bounds averages, or the table is too large.
+    NotPrivate
+        If the given columns alone break a total promise.
+    SolverFailure
+        If no tree passed the exact audit.
+    """
+    started = time.perf_counter()
+    if confidence is not None or cells is not None or rare is not None:
+        raise InputError(
+            "confidence, cells and rare belong to the promise about the population, which is not built for rows"
+        )
+    levels = checked_groups(release)
+    kept = (given,) if isinstance(given, str) else tuple(given)
+    groups = checked_groups([*kept, *levels])
+    secret = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    for name in secret:
+        if any(name in group for group in groups):
+            raise InputError(
+                f"the sensitive column {quoted(name)} cannot be released or given; leave it out"
+            )
+    seconds = TIME_LIMIT
+    if time_limit is not None:
+        seconds = number("time_limit", time_limit, "of seconds")
+    request = RowRequest(
+        notion=notion,
+        given=len(kept),
+        promise=promise,
+        objective=objective,
+        order=order,
+        least_mass=least_mass,
+        time_limit=seconds,
+        progress=progress,
+    )
+    if isinstance(table, Joint):
+        records = Records.from_joint(table, groups, bins=bins)
+    else:
+        records = Records.from_table(
+            table,
+            sensitive=secret,
+            groups=groups,
+            weight=weight,
+            missing=missing,
+            bins=bins,
+        )
+    return design_records(records, request, started=started)
+
+
+def design_records(
+    records: Records, request: RowRequest, *, started: float | None = None
+) -> RowDesign:
+    """The design for counted rows, whose first `request.given` groups are released as they are; see `design_rows`."""
+    begun = time.perf_counter() if started is None else started
+    _check_records(records)
+    strata = strata_of(records, request.given, request.notion, request.promise)
+    search = RowSearch(records, request, strata, begun)
+    trial = search.best_trial()
+    grown, channel, audit = search.verified(trial)
+    bound = upper_bound(
+        search.records,
+        request.given,
+        strata,
+        request.notion,
+        request.promise,
+        end=begun + BOUND_SHARE * request.time_limit,
+    )
+    return search.finished(trial, grown, channel, audit, bound)
+
+
+def _check_records(records: Records) -> None:
+    if len(records.sensitive) == 1:
+        raise InputError(
+            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single symbol: there is nothing "
+            "to protect"
+        )
+    if records.sensitive.each:
+        raise InputError(
+            "protect-each is not built for a release of rows: protect one column, or their combinations"
+        )
+
+
+class RowSearch:
+    """One request on one table: trials of splits, the final tree, its verdict, and the design."""
+
+    def __init__(
+        self,
+        records: Records,
+        request: RowRequest,
+        strata: Sequence[Stratum],
+        begun: float,
+    ) -> None:
+        self.records = records
+        self.request = request
+        self.strata = strata
+        self.begun = begun
+        self.count = len(records.groups) - request.given
+        self.entropy = conditional_entropy(records, request.given)
+        self._growths: dict[tuple[int, ...], RowGrowth] = {}
+        self._trials = 0
+
+    def end(self, share: float) -> float:
+        """When a share of the time is over, on the clock of `time.perf_counter`."""
+        return self.begun + share * self.request.time_limit
+
+    @property
+    def least_mass(self) -> float:
+        """The mass below which prefixes stop."""
+        if self.request.least_mass is not None:
+            return self.request.least_mass
+        return LEAST_MASS if self.count >= STOPPING_FROM else 0.0
+
+    def growth(self, order: tuple[int, ...]) -> RowGrowth:
+        """The grower for an order of the levels."""
+        if order not in self._growths:
+            request = self.request
+            self._growths[order] = RowGrowth(
+                self.records, request.given, self.strata, request.objective, order
+            )
+        return self._growths[order]
+
+    def value_of(self, grown: Grown) -> float:
+        """What a tree is worth: the kept share, and with the objective truth the mean share of unchanged cells."""
+        kept = 0.0
+        if self.entropy > 0.0:
+            kept = math.fsum(grown.information) / self.entropy
+        if grown.truth is None:
+            return kept
+        return kept + math.fsum(grown.truth.values()) / len(grown.truth)
+
+    def best_trial(self) -> Trial:
+        """The split and the order of the levels, by coarse trees."""
+        coarse = max(self.least_mass, COARSE_MASS if self.count > 2 else 0.0)
+        end = self.end(SEARCH_SHARE)
+
+        def value(order: tuple[int, ...], split: tuple[float, ...]) -> float:
+            grown = self.growth(order).grow(
+                cumulative(split), least_mass=coarse, end=self.end(GROWTH_SHARE)
+            )
+            self._trials += 1
+            worth = self.value_of(grown)
+            if self.request.progress is not None:
+                figures = {"trial": self._trials, "value": worth}
+                self.request.progress(
+                    Step(f"split {self._trials}: value {worth:.4g}", figures)
+                )
+            return worth
+
+        tries_orders = self.request.order == BEST and 1 < self.count <= MOST_ORDERED
+        return best_split(value, self.count, orders=tries_orders, end=end)
+
+    def verified(self, trial: Trial) -> tuple[Grown, RowChannel, RowAudit]:
+        """The final tree, once the exact audit passes it."""
+        worst = ""
+        for slack in SLACKS:
+            grown = self.growth(trial.order).grow(
+                cumulative(trial.split),
+                least_mass=self.least_mass,
+                end=self.end(GROWTH_SHARE),
+                slack=slack,
+            )
+            channel = self.channel_of(grown, trial)
+            audit = audit_rows(channel)
+            if audit.satisfied:
+                return grown, channel, audit
+            worst = f"{quoted(audit.worst.sensitive)}, lift {audit.worst.lift:.17g}"
+        if self.request.given:
+            raise NotPrivate(
+                "the given columns use up the promise to the last digit: release them as levels in place of giving "
+                "them (--release), or promise relative to them (--promise relative)"
+            )
+        raise SolverFailure(
+            f"no tree passed the exact audit ({worst}); use a larger budget"
+        )
+
+    def channel_of(self, grown: Grown, trial: Trial) -> RowChannel:
+        """The channel of a tree, with its table in the order of the levels."""
+        request = self.request
+        given = self.records.groups[: request.given]
+        places = [
+            *range(request.given),
+            *(request.given + level for level in trial.order),
+        ]
+        table = replace(
+            self.records,
+            groups=tuple(self.records.groups[place] for place in places),
+            codes=self.records.codes[:, places],
+        )
+        strata = sorted(
+            {tuple(row) for row in table.codes[:, : request.given].tolist()}
+        )
+        record = RowRecord(
+            notion=to_record(request.notion),
+            promise=request.promise,
+            objective=request.objective,
+            budgets=_budgets(self.records, request.notion),
+            provenance={"tool": "mechdesign", "version": mechdesign.__version__},
+        )
+        return RowChannel(
+            sensitive=self.records.sensitive,
+            given=given,
+            strata=tuple(strata),
+            levels=table.groups[request.given :],
+            labels=grown.labels,
+            tree=grown.tree,
+            record=record,
+            table=table,
+        )
+
+    def finished(
+        self,
+        trial: Trial,
+        grown: Grown,
+        channel: RowChannel,
+        audit: RowAudit,
+        bound: RowBound,
+    ) -> RowDesign:
+        """The design, its figures in the record of the channel."""
+        scale = self.entropy if self.entropy > 0.0 else 1.0
+        information = math.fsum(grown.information)
+        nmi = min(information / scale, 1.0)
+        shares = np.array(trial.split) / sum(trial.split)
+        levels: list[LevelSummary] = []
+        for k, variable in enumerate(channel.levels):
+            truth = None
+            if grown.truth is not None:
+                truth = {name: grown.truth[name] for name in variable.columns}
+            levels.append(
+                LevelSummary(
+                    columns=variable.columns,
+                    truth=truth,
+                    kept=grown.information[k] / scale,
+                    spent=audit.spent[k],
+                    share=float(shares[k]),
+                )
+            )
+        upper = max(bound.upper_bound_nmi, nmi)
+        messages = _messages(grown, bound)
+        utility = {
+            "nmi": nmi,
+            "mutual_information": information,
+            "entropy": self.entropy,
+            "truth": grown.truth,
+            "stopped": grown.stopped,
+        }
+        certificate = {"upper_bound_nmi": upper, "trivial_mass": bound.trivial}
+        record = replace(
+            channel.record,
+            achieved=dict(vars(audit.achieved)),
+            utility={
+                name: value for name, value in utility.items() if value is not None
+            },
+            certificate=certificate,
+        )
+        return RowDesign(
+            channel=replace(channel, record=record),
+            audit=audit,
+            nmi=nmi,
+            upper_bound_nmi=upper,
+            entropy=self.entropy,
+            truth=grown.truth,
+            levels=tuple(levels),
+            stopped=grown.stopped,
+            records=self.records.total if self.records.is_counts else None,
+            messages=messages,
+            seconds=time.perf_counter() - self.begun,
+        )
+
+
+def conditional_entropy(records: Records, given: int) -> float:
+    """H(X | K) in nats of the released columns."""
+    return _entropy_of(records, len(records.groups)) - _entropy_of(records, given)
+
+
+def _entropy_of(records: Records, groups: int) -> float:
+    """Entropy of the first so many groups together."""
+    if not groups:
+        return 0.0
+    _, place = np.unique(records.codes[:, :groups], axis=0, return_inverse=True)
+    return entropy(np.bincount(place.ravel(), records.masses).astype(np.float64))
+
+
+def _budgets(records: Records, notion: Notion) -> tuple[SymbolBudgets, ...]:
+    if not notion.own:
+        return ()
+    sums = records.sensitive_counts()
+    # `own_budgets` asks a joint table for its sensitive symbols alone.
+    useful = records.groups[0].select([0])
+    column = Joint(records.sensitive, useful, tuple((count,) for count in sums))
+    return own_budgets(column, notion)
+
+
+def _messages(grown: Grown, bound: RowBound) -> tuple[str, ...]:
+    messages: list[str] = []
+    if not grown.in_time:
+        messages.append(
+            "the time limit was met: prefixes that were not reached release the rest as a constant; allow more seconds"
+        )
+    if bound.trivial > 0.0:
+        messages.append(
+            f"nothing better than the whole information was proven as a bound for {about(100.0 * bound.trivial)} % of "
+            "the records in time"
+        )
+    return tuple(messages)

@@ -1,0 +1,444 @@
+"""Draws of released rows: all nodes of a level as one sampler, level after level.
+
+A record stands at a node. Its symbol of the next level names a row of integers there; all these rows together are one
+large table, whose outputs are slots, so a slot tells both what is released and at which node the record stands next.
+Every level has numbers of its own, which belong to the key, the channel, the level and the record: the same key and
+record give the same released row, in one run, in parts or on a cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.documents import canonical
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.numbers import quoted
+from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, LevelTable, RowTree
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.digests import RowHasher
+from mechdesign.release.drawing import Seen
+from mechdesign.release.draws import IDENTIFIERS, Draws, Identifiers, Key, Records
+from mechdesign.release.policies import (
+    MARGINAL,
+    REFUSE,
+    Policy,
+    apportioned,
+    normalised,
+    normalised_cells,
+)
+from mechdesign.release.sampling import CHUNK, Sampler
+from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
+from mechdesign.tables.records import Records as Table
+from mechdesign.tables.variable import Variable
+
+MOST_PLACES = 1 << 25
+"""Entries of a dense table of nodes by symbols (128 MB); larger ones are searched."""
+
+PRIME = 2**31 - 1
+"""Rows of symbols are told apart by their number modulo this, where identifiers are checked."""
+
+
+class ReleasableRows(Protocol):
+    """What is needed of a row channel, which stands above this package."""
+
+    @property
+    def given(self) -> tuple[Variable, ...]:
+        """Columns that are released as they are."""
+        ...
+
+    @property
+    def levels(self) -> tuple[Variable, ...]:
+        """Inputs of each level."""
+        ...
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """Outputs of each level."""
+        ...
+
+    @property
+    def strata(self) -> tuple[tuple[int, ...], ...]:
+        """Combinations of given symbols, each with a root of the tree."""
+        ...
+
+    @property
+    def tree(self) -> RowTree:
+        """The nodes."""
+        ...
+
+    @property
+    def table(self) -> Table | None:
+        """Rows that the channel was designed for; None in a public one."""
+        ...
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """Columns that are needed of a record."""
+        ...
+
+    @property
+    def output_columns(self) -> tuple[str, ...]:
+        """Columns that are written."""
+        ...
+
+    def strata_of(self, codes: Integers) -> Integers:
+        """Stratum of every row of given codes, -1 where it is unknown."""
+        ...
+
+    def texts_of(self, level: int, output: int) -> tuple[str, ...]:
+        """What is written for an output of a level."""
+        ...
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A released column: its name, its texts, and for each output code of its group the place of the text.
+
+    `group` counts the given columns first, then the levels.
+    """
+
+    name: str
+    group: int
+    texts: tuple[str, ...]
+    places: NDArray[np.int32]
+
+
+class LevelSampler:
+    """All nodes of a level as one sampler."""
+
+    def __init__(self, table: LevelTable, marginals: Sequence[Integers] | None) -> None:
+        self._table = table
+        self._width = table.size + 1
+        pairs = len(table.pair_nodes)
+        constants = np.flatnonzero(table.constant)
+        parts = [(table.rows.indptr, table.rows.indices, table.rows.values)]
+        slots = table.first_slot[constants]
+        parts.append(
+            (
+                np.arange(len(constants) + 1),
+                slots,
+                np.full(len(constants), DENOMINATOR, dtype=np.int64),
+            )
+        )
+        self._constant_rows = np.full(table.nodes, NO_PAIR, dtype=np.int64)
+        self._constant_rows[constants] = pairs + np.arange(len(constants))
+        self._other_rows = self._constant_rows.copy()
+        if marginals is not None:
+            proper = np.flatnonzero(~table.constant)
+            lengths = [len(values) for values in marginals]
+            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            first = np.repeat(table.first_slot[proper], lengths)
+            within = np.arange(int(starts[-1])) - np.repeat(starts[:-1], lengths)
+            parts.append((starts, first + within, np.concatenate(marginals)))
+            self._other_rows[proper] = pairs + len(constants) + np.arange(len(proper))
+        self.sampler = Sampler(_stacked(parts, len(table.slot_nodes)), DENOMINATOR)
+        self.outputs = table.slot_outputs.astype(np.int32)
+        self.children = table.slot_children
+        self._places = self._dense()
+
+    def _dense(self) -> NDArray[np.int32] | None:
+        """Row of the sampler for each node and symbol; the last place of a node is for unknown ones."""
+        table = self._table
+        if table.nodes * self._width > MOST_PLACES:
+            return None
+        places = np.repeat(self._other_rows.astype(np.int32), self._width)
+        keys = table.pair_nodes * self._width + table.pair_inputs
+        places[keys] = np.arange(len(keys), dtype=np.int32)
+        return places
+
+    def rows_at(self, nodes: Integers, codes: Integers) -> Integers:
+        """Row of the sampler for each record, `NO_PAIR` where there is none; codes are -1 for unknown symbols."""
+        if self._places is not None:
+            at = nodes * self._width
+            at += np.where(codes < 0, self._width - 1, codes)
+            return self._places[at].astype(np.int64)
+        found = self._table.pairs(nodes, np.where(codes < 0, 0, codes))
+        found = np.where(codes < 0, NO_PAIR, found)
+        return np.where(found == NO_PAIR, self._other_rows[nodes], found)
+
+
+def _stacked(
+    parts: Sequence[tuple[Integers, Integers, Integers]], width: int
+) -> IntegerRows:
+    """The rows of several sparse tables of one width, one below the other."""
+    lengths = np.concatenate([np.diff(indptr) for indptr, _, _ in parts])
+    return IntegerRows(
+        (len(lengths), width),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([indices for _, indices, _ in parts]),
+        np.concatenate([values for _, _, values in parts]),
+    )
+
+
+class RowRelease:
+    """A row channel made ready to draw.
+
+    Parameters
+    ----------
+    channel : ReleasableRows
+    key : Key
+    policy : Policy, optional
+        `unknown` speaks of symbols that the channel, or a node of it, does not know, `null` of missing cells; each is
+        ``refuse`` or ``marginal``. The marginal is that of the node, and needs the table that the channel carries.
+
+    Attributes
+    ----------
+    columns : tuple of OutputColumn
+        What `draw` gives, in this order: given columns, then those of the levels.
+    digest : str
+        SHA-256 of what the channel does.
+    """
+
+    def __init__(
+        self, channel: ReleasableRows, key: Key, *, policy: Policy | None = None
+    ) -> None:
+        self.channel = channel
+        self.policy = policy or Policy()
+        for name, rule in (
+            ("unknown", self.policy.unknown),
+            ("null", self.policy.null),
+        ):
+            if rule not in (REFUSE, MARGINAL):
+                raise InputError(
+                    f"{name} ({quoted(rule)}) must be refuse or marginal for a channel of rows"
+                )
+        self.digest = row_channel_digest(channel)
+        self._key = key.derived("row channel", self.digest)
+        form = self.policy.normalise
+        self._alphabets = [
+            normalised(variable, form) for variable in channel.given + channel.levels
+        ]
+        wants_marginal = MARGINAL in (self.policy.unknown, self.policy.null)
+        marginals = marginal_rows(channel) if wants_marginal else None
+        self._levels = [
+            LevelSampler(table, None if marginals is None else marginals[k])
+            for k, table in enumerate(channel.tree.levels)
+        ]
+        self.columns = _output_columns(channel)
+        self.seen = Seen()
+        self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the released columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """Texts of each released column, which the codes of `draw` point to."""
+        return tuple(column.texts for column in self.columns)
+
+    def draw(
+        self, columns: Sequence[Encoded], records: Records
+    ) -> list[NDArray[np.int32]]:
+        """What to release for each record: for every released column codes into its `texts`.
+
+        Parameters
+        ----------
+        columns : sequence of Encoded
+            One for each of the channel's `released_columns`, in their order.
+        records : RowNumbers, NumberedRecords or Identifiers
+        """
+        cells = [normalised_cells(column, self.policy.normalise) for column in columns]
+        codes = self._codes(cells)
+        if isinstance(records, Identifiers):
+            self._check_identifiers(codes, records)
+        given = len(self.channel.given)
+        stacked = np.zeros((len(records), given), dtype=np.int64)
+        for k in range(given):
+            stacked[:, k] = codes[k]
+        strata = self._strata(stacked)
+        outputs = self._outputs(strata, codes[given:], records)
+        groups = [code.astype(np.int32) for code in codes[:given]] + outputs
+        return [column.places[groups[column.group]] for column in self.columns]
+
+    def _codes(self, cells: Sequence[Encoded]) -> list[Integers]:
+        """The symbol of every record in every group, -1 where it is unknown or missing and that is allowed."""
+        codes: list[Integers] = []
+        start = 0
+        for k, variable in enumerate(self._alphabets):
+            end = start + len(variable.columns)
+            part = cells[start:end]
+            start = end
+            places = positions_of(part, variable)
+            if places.size and places.min() < 0:
+                is_given = k < len(self.channel.given)
+                self._check_unknown(places, part, variable, is_given)
+                places = np.maximum(places, -1)
+            codes.append(places)
+        return codes
+
+    def _check_unknown(
+        self,
+        places: Integers,
+        cells: Sequence[Encoded],
+        variable: Variable,
+        is_given: bool,
+    ) -> None:
+        """Refuse unknown symbols and missing cells as the policy says; those of given columns always."""
+        for code, rule in ((MISSING, self.policy.null), (UNKNOWN, self.policy.unknown)):
+            at = np.flatnonzero(places == code)
+            if at.size and (is_given or rule == REFUSE):
+                raise unknown_at(int(at[0]), cells, variable)
+
+    def _strata(self, codes: Integers) -> Integers:
+        strata = self.channel.strata_of(codes)
+        lost = np.flatnonzero(strata < 0)
+        if lost.size:
+            names = ",".join(
+                name for variable in self.channel.given for name in variable.columns
+            )
+            raise InputError(
+                f"entry {lost[0]}: the channel does not know this combination of the given columns {quoted(names)}; "
+                "leave the record out, or design the channel with a table that has it"
+            )
+        return strata
+
+    def _outputs(
+        self, strata: Integers, codes: Sequence[Integers], records: Records
+    ) -> list[NDArray[np.int32]]:
+        """Output codes of every level, drawn some records at a time."""
+        sources = [
+            records.source(self._key.derived(records.kind, "level", str(k)))
+            for k in range(len(self._levels))
+        ]
+        outputs = [np.empty(len(strata), dtype=np.int32) for _ in self._levels]
+        for start in range(0, len(strata), CHUNK):
+            span = slice(start, start + CHUNK)
+            nodes = self.channel.tree.roots[strata[span]]
+            for k, level in enumerate(self._levels):
+                slots = self._slots(level, k, nodes, codes[k][span], sources[k], start)
+                outputs[k][span] = level.outputs[slots]
+                nodes = level.children[slots]
+        return outputs
+
+    def _slots(
+        self,
+        level: LevelSampler,
+        k: int,
+        nodes: Integers,
+        codes: Integers,
+        source: Draws,
+        start: int,
+    ) -> NDArray[np.int32]:
+        rows = level.rows_at(nodes, codes)
+        numbers = source.below(DENOMINATOR, len(rows))
+        if rows.size and rows.min() < 0:
+            first = int(np.argmax(rows < 0))
+            variable = self.channel.levels[k]
+            raise InputError(
+                f"entry {start + first}: the channel does not know this combination of symbols: no record of its "
+                f"table with the released symbols so far has {quoted(variable.names[int(codes[first])])} of "
+                f"{quoted(','.join(variable.columns))}; leave the record out, or say what to publish (--unknown "
+                "marginal)"
+            )
+        return level.sampler.outputs(rows, numbers)
+
+    def _check_identifiers(
+        self, codes: Sequence[Integers], records: Identifiers
+    ) -> None:
+        """Refuse identifiers that belong to records with different rows, whose draws would depend on each other."""
+        numbers = np.zeros(len(records), dtype=np.int64)
+        for code, variable in zip(codes, self._alphabets, strict=True):
+            numbers = (numbers * (len(variable) + 1) + code + 1) % PRIME
+        hashes = self._hasher.identifiers(records.columns)
+        _, first = self.seen.look(hashes, numbers)
+        for position in np.flatnonzero(first != numbers)[:1].tolist():
+            raise InputError(
+                f"the identifier {records.named(position)} belongs to records with different symbols; name columns "
+                "that identify a record"
+            )
+
+
+def _output_columns(channel: ReleasableRows) -> tuple[OutputColumn, ...]:
+    groups: list[list[tuple[str, ...]]] = [
+        list(variable.symbols) for variable in channel.given
+    ]
+    for k, labels in enumerate(channel.labels):
+        groups.append([channel.texts_of(k, output) for output in range(len(labels))])
+    names = iter(channel.output_columns)
+    columns: list[OutputColumn] = []
+    for group, symbols in enumerate(groups):
+        for cells in zip(*symbols, strict=True):
+            texts = tuple(dict.fromkeys(cells))
+            place = {text: k for k, text in enumerate(texts)}
+            places = np.array([place[cell] for cell in cells], dtype=np.int32)
+            columns.append(OutputColumn(next(names), group, texts, places))
+    return tuple(columns)
+
+
+def row_channel_digest(channel: ReleasableRows) -> str:
+    """SHA-256 of what a row channel does: its columns, symbols, labels and tree, and nothing of where it comes from."""
+    head = {
+        "given": [[v.columns, v.symbols] for v in channel.given],
+        "levels": [[v.columns, v.symbols] for v in channel.levels],
+        "labels": channel.labels,
+        "strata": channel.strata,
+        "denominator": DENOMINATOR,
+    }
+    digest = hashlib.sha256(canonical(head).encode())
+    arrays = [channel.tree.roots]
+    for table in channel.tree.levels:
+        arrays += [table.pair_nodes, table.pair_inputs, table.slot_nodes]
+        arrays += [table.slot_outputs, table.slot_children]
+        arrays += [table.rows.indptr, table.rows.indices, table.rows.values]
+    for array in arrays:
+        digest.update(len(array).to_bytes(8, "little"))
+        digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+    return digest.hexdigest()
+
+
+def marginal_rows(channel: ReleasableRows) -> list[list[Integers]]:
+    """For each level and each node that is not constant, integers over 2^53 next to P(y | node) under the table.
+
+    Records that the channel does not know get these draws; they are near the marginal, not exactly it.
+    """
+    records = channel.table
+    if records is None:
+        raise InputError(
+            "unknown=marginal needs the table that the channel was designed for, and this channel carries none (a "
+            "public one); use the channel file that `design` wrote"
+        )
+    tree = channel.tree
+    strata = channel.strata_of(records.codes[:, : len(channel.given)])
+    rows = np.arange(len(records))
+    nodes = tree.roots[strata]
+    weights = records.masses
+    by_level: list[list[Integers]] = []
+    for k, table in enumerate(tree.levels):
+        moving = ~table.constant[nodes]
+        rows, nodes, weights = rows[moving], nodes[moving], weights[moving]
+        pairs = table.pairs(nodes, records.codes[rows, len(channel.given) + k])
+        owner, entries = table.expanded(pairs)
+        slots = table.rows.indices[entries]
+        weights = weights[owner] * (table.rows.values[entries] / DENOMINATOR)
+        masses = np.bincount(slots, weights, len(table.slot_nodes)).astype(np.float64)
+        by_level.append(_node_rows(table, masses))
+        rows = rows[owner]
+        nodes = table.slot_children[slots]
+        if k + 1 < len(tree.levels):
+            # Rows that reach the same node by different inputs are one row there.
+            keys, place = np.unique(nodes * len(records) + rows, return_inverse=True)
+            weights = np.bincount(place.ravel(), weights, len(keys))
+            nodes, rows = np.divmod(keys, len(records))
+    return by_level
+
+
+def _node_rows(table: LevelTable, masses: NDArray[np.float64]) -> list[Integers]:
+    rows: list[Integers] = []
+    ends = np.searchsorted(table.slot_nodes, np.arange(table.nodes + 1)).tolist()
+    for node, (first, last) in enumerate(itertools.pairwise(ends)):
+        if table.constant[node]:
+            continue
+        own = masses[first:last]
+        shares = np.rint(own / own.sum() * DENOMINATOR).astype(np.int64)
+        rows.append(apportioned(np.maximum(shares, 1).tolist(), DENOMINATOR))
+    return rows

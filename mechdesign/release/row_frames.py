@@ -1,0 +1,77 @@
+"""A frame released through a row channel: the given and the released columns, and nothing else."""
+
+# narwhals tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mechdesign.core.errors import InputError
+from mechdesign.formats.cells import encoded_columns
+from mechdesign.release.drawing import key_of
+from mechdesign.release.draws import Identifiers, Key, RowNumbers
+from mechdesign.release.policies import Policy
+from mechdesign.release.row_drawing import ReleasableRows, RowRelease
+from mechdesign.tables.columns import rebuild
+
+
+def apply_to_frame(
+    channel: ReleasableRows,
+    frame: Any,
+    *,
+    key: Key | None,
+    identity: Sequence[str] | None,
+    first_row: int,
+    policy: Policy | None,
+    insecure_seed: int | None,
+) -> Any:
+    """Draw a released row for every record; parameters and errors as those of `RowChannel.apply`."""
+    import narwhals as nw
+
+    cells = encoded_columns(frame, channel.released_columns)
+    count = len(cells[0])
+    records = (
+        RowNumbers(first_row, count)
+        if identity is None
+        else Identifiers([list(identity)])
+    )
+    if len(records) != count:
+        raise InputError(
+            f"the identity has {len(records)} entries and the frame {count} records"
+        )
+    release = RowRelease(channel, key_of(key, insecure_seed), policy=policy)
+    drawn = release.draw(cells, records)
+    table = nw.from_native(frame, eager_only=True)
+    columns: dict[str, Any] = {}
+    for column, codes in zip(release.columns, drawn, strict=True):
+        # With free outputs a level of several columns has one output, of the kind of the first.
+        source = column.name if column.name in table.columns else None
+        if source is None:
+            source = _first_column(channel, column.group)
+        native = table[source].to_native()
+        columns[column.name] = rebuild(
+            native, codes, column.texts, column.name, own=True
+        )
+    return _frame_of(table, columns)
+
+
+def _first_column(channel: ReleasableRows, group: int) -> str:
+    variables = channel.given + channel.levels
+    return variables[group].columns[0]
+
+
+def _frame_of(table: Any, columns: dict[str, Any]) -> Any:
+    """A native frame of the kind of `table`."""
+    implementation = table.implementation
+    if implementation.is_pyarrow():
+        import pyarrow as pa
+
+        return pa.table(columns)
+    if implementation.is_polars():
+        import polars as pl
+
+        return pl.DataFrame([series.alias(name) for name, series in columns.items()])
+    import pandas as pd
+
+    return pd.DataFrame(columns, index=table.to_native().index)

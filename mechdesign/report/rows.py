@@ -1,0 +1,294 @@
+"""Row channels in words and as records: the design, the verdict, and the channel itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from mechdesign.auditing.rows import RowAudit
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.numbers import quoted
+from mechdesign.mechanisms.rows import RowDesign
+from mechdesign.notions import to_record
+from mechdesign.report import wording as w
+
+RELATIVE = "relative"
+
+COVERS = (
+    "It covers a released row and every part of it, against an observer who knows this table and the channel and "
+    "nothing else about the record."
+)
+
+PARTS_OF_RELATIVE = (
+    "It covers a released row with all of its given columns. A part without them may reveal more: at most the "
+    "leakage of the given columns on top."
+)
+
+POPULATION = (
+    "The promise is about this table ({records}), not about the population behind it: there the leakage is larger, "
+    "and it grows as the number of records shrinks."
+)
+
+IDENTITY = (
+    "It hides {sensitive}, not who somebody is: a released row may still be unusual."
+)
+
+BEYOND = "Any other column released beside these ends the promise; `apply` writes none."
+
+
+def row_design_text(design: RowDesign) -> str:
+    """The text of `design --release`, what matters first; without a final newline."""
+    channel = design.channel
+    lines = [
+        f"{_columns(channel)} are released together; {_sensitive(channel)} is protected.",
+        "",
+        "What is promised",
+        w.paragraph(_promise_text(design)),
+        w.paragraph(_verified_text(design)),
+    ]
+    if design.given_lift is not None:
+        lines.append(w.paragraph(_given_text(design.given_lift)))
+    lines += ["", "What is kept", w.paragraph(_kept_text(design))]
+    lines += w.aligned(_level_rows(design), left=(0,))
+    if design.stopped > 0.0:
+        lines.append(
+            w.paragraph(
+                f"{w.percent(design.stopped)} of the records have a rare beginning: the rest of their row is released "
+                "as a constant."
+            )
+        )
+    lines += ["", "Where the promise ends"]
+    lines += [w.item(text) for text in _scope(design)]
+    lines += [w.item(message) for message in design.messages]
+    return "\n".join(lines)
+
+
+def _columns(channel: RowChannel) -> str:
+    names = [w.title(variable.columns) for variable in channel.levels]
+    text = ", ".join(names)
+    if channel.given:
+        given = ", ".join(w.title(variable.columns) for variable in channel.given)
+        text += f" (randomised) and {given} (as they are)"
+    return text
+
+
+def _sensitive(channel: RowChannel) -> str:
+    return w.title(channel.sensitive.columns)
+
+
+def _promise_text(design: RowDesign) -> str:
+    """The promise as a factor between two numbers, from the exact budgets that the channel attains."""
+    sensitive = _sensitive(design.channel)
+    low, high = _factors(design.achieved)
+    text = (
+        f"Seeing a released row changes the probability of every value of {sensitive} by a factor between "
+        f"{low} and {high}"
+    )
+    if design.audit.promise == RELATIVE:
+        text += ", compared with somebody of whom only the given columns are known"
+    return f"{text}."
+
+
+def _verified_text(design: RowDesign) -> str:
+    prefixes = w.count(design.leaves, "prefix", "prefixes")
+    return (
+        f"This is {design.audit.notion.text}, verified in exact arithmetic on all {prefixes} that a released row can "
+        f"have. Achieved: {w.achieved_text(design.achieved)} (nats, rounded up)."
+    )
+
+
+def _given_text(given: Achieved) -> str:
+    low, high = _factors(given)
+    return (
+        "The given columns are released as they are. Alone they change these probabilities by a factor between "
+        f"{low} and {high}."
+    )
+
+
+def _factors(achieved: Achieved) -> tuple[str, str]:
+    low = w.factor_text(achieved.eps_l, upper=False)
+    high = w.factor_text(achieved.eps_u, upper=True)
+    return low, high
+
+
+def _kept_text(design: RowDesign) -> str:
+    text = f"{w.percent_at_least(design.nmi)} of the information in the released columns is kept"
+    if design.channel.given:
+        text += " (beyond the given ones)"
+    bound = w.percent_at_most(design.upper_bound_nmi)
+    return f"{text}; no mechanism with this promise keeps more than {bound} (proven)."
+
+
+def _level_rows(design: RowDesign) -> list[list[str]]:
+    """A row for each level: unchanged cells, information kept, and the budget spent up to there."""
+    rows = [["column", "unchanged cells", "kept", "factor so far"]]
+    for level in design.levels:
+        low, high = _factors(level.spent)
+        unchanged = "-"
+        if level.truth is not None:
+            shares = [w.percent_at_least(share) for share in level.truth.values()]
+            unchanged = ", ".join(shares)
+        rows.append(
+            [
+                w.title(level.columns),
+                unchanged,
+                w.percent_at_least(level.kept),
+                f"{low} to {high}",
+            ]
+        )
+    return rows
+
+
+def _scope(design: RowDesign) -> list[str]:
+    size = "weights or probabilities"
+    if design.records is not None:
+        size = w.count(design.records, "record")
+    covers = PARTS_OF_RELATIVE if design.audit.promise == RELATIVE else COVERS
+    sensitive = _sensitive(design.channel)
+    return [
+        POPULATION.format(records=size),
+        covers,
+        BEYOND,
+        IDENTITY.format(sensitive=sensitive),
+    ]
+
+
+def row_design_record(design: RowDesign, output: str | None) -> dict[str, Any]:
+    """The record of `design --release --json`."""
+    channel = design.channel
+    levels: list[dict[str, Any]] = []
+    for level in design.levels:
+        levels.append(
+            {
+                "columns": level.columns,
+                "truth": level.truth,
+                "kept": level.kept,
+                "spent": asdict(level.spent),
+            }
+        )
+    given = None if design.given_lift is None else asdict(design.given_lift)
+    return {
+        "mechanism": "rows",
+        "method": "tree",
+        "notion": to_record(design.audit.notion),
+        "promise": design.audit.promise,
+        "objective": channel.record.objective,
+        "nmi": design.nmi,
+        "mutual_information": design.nmi * design.entropy,
+        "entropy": design.entropy,
+        "upper_bound_nmi": design.upper_bound_nmi,
+        "gap_nmi": design.gap_nmi,
+        "achieved": asdict(design.achieved),
+        "worst": asdict(design.audit.worst),
+        "given_lift": given,
+        "truth": design.truth,
+        "levels": levels,
+        "leaves": design.leaves,
+        "boxes": None,
+        "stopped": design.stopped,
+        "outputs": design.leaves,
+        "records": design.records,
+        "confidence": None,
+        "population": None,
+        "repaired": False,
+        "fallback_from": None,
+        "verified": design.audit.satisfied,
+        "messages": design.messages,
+        "seconds": design.seconds,
+        "output": output,
+    }
+
+
+def row_audit_text(audit: RowAudit) -> str:
+    """The text of `audit` on a row channel."""
+    verdict = "satisfied" if audit.satisfied else "VIOLATED"
+    row = ", ".join(quoted(text) for text in audit.worst.row) or "any row"
+    lines = [
+        f"{audit.notion.text}, {audit.promise} promise: {verdict}, decided in exact arithmetic on "
+        f"{w.count(audit.leaves, 'prefix', 'prefixes')}.",
+        f"Achieved: {w.achieved_text(audit.achieved)} (nats, rounded up).",
+        f"Worst: the row {row} makes {w.label(audit.worst.sensitive)} {w.about(audit.worst.lift)} times as likely as "
+        "before.",
+    ]
+    for number, spent in enumerate(audit.spent, start=1):
+        low, high = _factors(spent)
+        lines.append(f"Up to level {number}: a factor between {low} and {high}.")
+    if audit.given is not None:
+        lines.append(_given_text(audit.given))
+    return "\n".join(lines)
+
+
+def row_audit_record(audit: RowAudit) -> dict[str, Any]:
+    """The record of `audit --json` on a row channel."""
+    return {
+        "satisfied": audit.satisfied,
+        "notion": to_record(audit.notion),
+        "promise": audit.promise,
+        "achieved": asdict(audit.achieved),
+        "worst": asdict(audit.worst),
+        "given_lift": None if audit.given is None else asdict(audit.given),
+        "spent": [asdict(spent) for spent in audit.spent],
+        "leaves": audit.leaves,
+        "population": None,
+    }
+
+
+def row_channel_text(channel: RowChannel) -> str:
+    """The text of `show` on a row channel: its columns, nodes and promise, level by level."""
+    record = channel.record
+    lines = [
+        f"{_columns(channel)} are released together; {_sensitive(channel)} is protected.",
+        f"It promises {channel.notion.text}, {record.promise} promise (`audit` checks it).",
+        f"Objective: {record.objective}.",
+        "",
+    ]
+    rows = [["level", "symbols", "outputs", "nodes"]]
+    for variable, labels, table in zip(
+        channel.levels, channel.labels, channel.tree.levels, strict=True
+    ):
+        rows.append(
+            [
+                w.title(variable.columns),
+                f"{len(variable):,}",
+                f"{len(labels):,}",
+                f"{table.nodes:,}",
+            ]
+        )
+    lines += w.aligned(rows, left=(0,))
+    if channel.given:
+        given = ", ".join(w.title(variable.columns) for variable in channel.given)
+        lines.append(f"Given as they are: {given} ({len(channel.strata):,} strata).")
+    if channel.table is None:
+        lines.append("This public file does not carry the table.")
+    return "\n".join(lines)
+
+
+def row_channel_record(channel: RowChannel) -> dict[str, Any]:
+    """The record of `show --json` on a row channel."""
+    record = channel.record
+    levels: list[dict[str, Any]] = []
+    for variable, labels, table in zip(
+        channel.levels, channel.labels, channel.tree.levels, strict=True
+    ):
+        levels.append(
+            {
+                "columns": variable.columns,
+                "symbols": variable.symbols,
+                "outputs": labels,
+                "nodes": table.nodes,
+            }
+        )
+    return {
+        "sensitive": channel.sensitive.columns,
+        "given": [variable.columns for variable in channel.given],
+        "strata": len(channel.strata),
+        "levels": levels,
+        "notion": record.notion,
+        "promise": record.promise,
+        "objective": record.objective,
+        "achieved": record.achieved,
+        "utility": record.utility,
+        "certificate": record.certificate,
+        "provenance": record.provenance,
+    }

@@ -1,0 +1,280 @@
+"""The distinct rows of many columns, each with the number of records that have it.
+
+A joint table crosses all useful columns into one variable. A release of rows needs the same counts with one code for
+every *group* of columns: first the given columns, then the levels of the release, each a column or several crossed
+ones. Counting, missing cells, weights and bins are those of `tables.joint`: the rows are read as one crossed variable
+and then taken apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.numbers import listed, quoted, repeated
+from mechdesign.tables.bins import Bins
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
+from mechdesign.tables.variable import Variable
+
+Groups: TypeAlias = Sequence[str | Sequence[str]]
+"""Columns in their order; several names in one entry are crossed."""
+
+MOST_CELLS = 1 << 23
+"""Distinct rows times sensitive symbols that are held (some 500 MB at the peak, for the counts are Python integers)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Distinct rows with counts, in ascending order of their codes.
+
+    Parameters
+    ----------
+    sensitive : Variable
+    groups : tuple of Variable
+        The given columns, then the levels.
+    secrets : (rows,) array
+        Position of the sensitive symbol of each row.
+    codes : (rows, groups) array
+        Position of each row's symbol in every group.
+    counts : tuple of int
+        Records of each row, or their weight in units of the smallest one; positive.
+    is_counts : bool
+        False where the counts are weights and not numbers of records.
+    notices : tuple of str
+        Changes on the way in, such as dropped records.
+    """
+
+    sensitive: Variable
+    groups: tuple[Variable, ...]
+    secrets: Integers
+    codes: Integers
+    counts: tuple[int, ...]
+    is_counts: bool = True
+    notices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        shape = (len(self.counts), len(self.groups))
+        if self.codes.shape != shape or self.secrets.shape != shape[:1]:
+            raise InputError(
+                f"there must be codes of {shape[1]} groups and one secret for each of {shape[0]} rows"
+            )
+        if not self.counts or min(self.counts) <= 0:
+            raise InputError("every row needs a positive count, and there must be rows")
+        ends = np.array([len(self.sensitive), *map(len, self.groups)])
+        both = np.column_stack([self.secrets, self.codes])
+        if (both < 0).any() or (both >= ends).any():
+            raise InputError("a row has a code without a symbol")
+        if len(np.unique(both, axis=0)) < len(both):
+            raise InputError("a row occurs twice; rows must be different")
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @cached_property
+    def total(self) -> int:
+        """Sum of all counts."""
+        return sum(self.counts)
+
+    @cached_property
+    def masses(self) -> NDArray[np.float64]:
+        """(rows,) array of the shares of the rows, each correctly rounded."""
+        return np.array([count / self.total for count in self.counts])
+
+    @cached_property
+    def integers(self) -> NDArray[Any]:
+        """(rows,) array of the counts as Python integers."""
+        weights = np.empty(len(self.counts), dtype=object)
+        weights[:] = self.counts
+        return weights
+
+    def sensitive_counts(self, rows: NDArray[Any] | None = None) -> list[int]:
+        """The count of every sensitive symbol, among all rows or some of them."""
+        sums = [0] * len(self.sensitive)
+        chosen = range(len(self)) if rows is None else rows.tolist()
+        secrets = self.secrets.tolist()
+        for row in chosen:
+            sums[secrets[row]] += self.counts[row]
+        return sums
+
+    def crossed(self, rows: NDArray[Any], first: int) -> list[list[int]]:
+        """(|S|, distinct) counts of some rows by sensitive symbol and by what the groups from `first` on hold."""
+        _, place = np.unique(self.codes[rows][:, first:], axis=0, return_inverse=True)
+        table = [[0] * (int(place.max()) + 1) for _ in self.sensitive.symbols]
+        chosen = zip(
+            self.secrets[rows].tolist(),
+            place.ravel().tolist(),
+            rows.tolist(),
+            strict=True,
+        )
+        for secret, column, row in chosen:
+            table[secret][column] += self.counts[row]
+        return table
+
+    @classmethod
+    def from_table(
+        cls,
+        frame: Any,
+        *,
+        sensitive: str | Sequence[str],
+        groups: Groups,
+        weight: str | None = None,
+        missing: Missing = "refuse",
+        bins: Any = None,
+    ) -> Records:
+        """Count the distinct rows of a table.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or a lazy one as for `Joint.from_table`
+        sensitive : str or sequence of str
+            The protected column; several are crossed.
+        groups : sequence of str or of sequences of str
+        weight, missing : as for `Joint.from_table`
+        bins : mapping of column to bins, or anything that `Joint.binned` takes where there is one column
+
+        Raises
+        ------
+        InputError
+            On a column that is named twice or is not there, an empty cell, no records, or too many distinct rows.
+        """
+        named = checked_groups(groups)
+        secret = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+        roles = Roles(secret, tuple(name for group in named for name in group), weight)
+        tally = Tally(roles, missing)
+        for columns, times in counted_columns(frame, roles.columns):
+            tally.add_columns(columns, times)
+            check_size(tally.cells)
+        return cls.from_joint(Joint.from_tally(tally), named, bins=bins)
+
+    @classmethod
+    def from_joint(
+        cls, joint: Joint, groups: Sequence[tuple[str, ...]], *, bins: Any = None
+    ) -> Records:
+        """The rows behind a table whose useful columns are crossed, with `bins` as `Joint.binned` takes them.
+
+        Raises
+        ------
+        InputError
+            If a column of the groups is no useful column, or there are too many rows.
+        """
+        check_size(len(joint.useful) * len(joint.sensitive))
+        if bins is not None:
+            joint = joint.binned(bins)
+        whole = joint.useful
+        absent = [
+            name for group in groups for name in group if name not in whole.columns
+        ]
+        if absent:
+            raise InputError(f"the table has no column {listed(absent)}")
+        variables: list[Variable] = []
+        codes: list[list[int]] = []
+        for group in groups:
+            variable = joint.releasing(group).useful
+            places = [whole.columns.index(name) for name in group]
+            symbols = [tuple(symbol[i] for i in places) for symbol in whole.symbols]
+            variables.append(variable)
+            codes.append([variable.index[symbol] for symbol in symbols])
+        table = np.array(codes, dtype=np.int64).T
+        return cls._of_counts(joint, tuple(variables), table)
+
+    @classmethod
+    def _of_counts(
+        cls, joint: Joint, groups: tuple[Variable, ...], codes: Integers
+    ) -> Records:
+        """One row for every positive entry of the joint; columns outside the groups are summed over."""
+        counts: dict[tuple[int, ...], int] = {}
+        rows = [tuple(row) for row in codes.tolist()]
+        for secret, line in enumerate(joint.counts):
+            for row, count in zip(rows, line, strict=True):
+                if count:
+                    key = (*row, secret)
+                    counts[key] = counts.get(key, 0) + count
+        keys = sorted(counts)
+        table = np.array(keys, dtype=np.int64).reshape(len(keys), len(groups) + 1)
+        return cls(
+            sensitive=joint.sensitive,
+            groups=groups,
+            secrets=table[:, -1].copy(),
+            codes=table[:, :-1].copy(),
+            counts=tuple(counts[key] for key in keys),
+            is_counts=joint.is_counts,
+            notices=joint.notices,
+        )
+
+    def on(self, sensitive: Variable, groups: Sequence[Variable]) -> Records:
+        """The same rows with the positions of other variables on the same columns.
+
+        Raises
+        ------
+        InputError
+            If a symbol of these rows is none of the other variable's.
+        """
+        secrets = _positions(self.sensitive, sensitive, "the sensitive column")[
+            self.secrets
+        ]
+        columns: list[Integers] = []
+        for k, (old, new) in enumerate(zip(self.groups, groups, strict=True)):
+            columns.append(_positions(old, new, "the column")[self.codes[:, k]])
+        return replace(
+            self,
+            sensitive=sensitive,
+            groups=tuple(groups),
+            secrets=secrets,
+            codes=np.column_stack(columns),
+        )
+
+
+def checked_groups(groups: Groups) -> list[tuple[str, ...]]:
+    """The groups as tuples of names; InputError where there is none, or a column stands in two of them."""
+    if isinstance(groups, str):
+        raise InputError(
+            f"release ({quoted(groups)}) must be a list of columns, as in ['age', ('sex', 'state')]"
+        )
+    named = [(group,) if isinstance(group, str) else tuple(group) for group in groups]
+    if not named or not all(named):
+        raise InputError("name at least one column for every level of the release")
+    twice = repeated(name for group in named for name in group)
+    if twice is not None:
+        raise InputError(
+            f"the column {quoted(twice)} is released twice; name it in one level"
+        )
+    return named
+
+
+def check_size(cells: int) -> None:
+    """Refuse more cells than memory is planned for."""
+    if cells > MOST_CELLS:
+        raise InputError(
+            f"the columns have more than {MOST_CELLS:,} distinct rows (times sensitive symbols), which is more than "
+            "memory is planned for: release fewer columns, sort numbers into bins (--bin), or merge rare symbols"
+        )
+
+
+def _positions(old: Variable, new: Variable, what: str) -> Integers:
+    """Where each symbol of `old` stands in `new`."""
+    columns = ",".join(new.columns)
+    for name, symbol in zip(old.names, old.symbols, strict=True):
+        if symbol not in new.index:
+            raise InputError(
+                f"the table has the symbol {quoted(name)} of {what} {quoted(columns)}, which the channel does not know"
+            )
+    return np.array([new.index[symbol] for symbol in old.symbols], dtype=np.int64)
+
+
+def bins_by_column(variables: Sequence[Variable]) -> Mapping[str, Bins]:
+    """The bins that a channel's variables have, by column, as `Joint.binned` takes them."""
+    by_column: dict[str, Bins] = {}
+    for variable in variables:
+        for part, name in enumerate(variable.columns):
+            bins = variable.bins_of(part)
+            if bins is not None:
+                by_column[name] = bins
+    return by_column
