@@ -138,7 +138,7 @@ def measure(
         measured = measure_table(cells, x, y, feature=feature, hypothesis=tested, **how)
     told = {name: measured[name] for name in ("records", "identifiable")}
     reporter.done("measured", f"{asked.table} is measured", **told)
-    from mechdesign.report.ranges import text_of
+    from mechdesign.nonstochastic.reports import text_of
 
     common.answer(lambda: measured, lambda: text_of("measure", measured))
     return NO if measured["identifiable"] is False else 0
@@ -153,11 +153,11 @@ def hypothesis(
         raise InputError(
             "--y COL and --hypothesis COL=VALUE are needed: what was released, what is tested?"
         )
+    from mechdesign.nonstochastic.reports import text_of
     from mechdesign.nonstochastic.table_measures import (
         read_text_columns,
         tested_hypothesis,
     )
-    from mechdesign.report.ranges import text_of
 
     with reporter.work("testing"):
         roles = {"y": released, "hypothesis": tested[:1]}
@@ -179,8 +179,8 @@ def policy(
     names, tested = columns("--x", asked.x), asked.tested
     if names is None or tested is None or asked.epsilon is None:
         raise InputError("--x COL, --hypothesis COL=VALUE and --epsilon E are needed")
+    from mechdesign.nonstochastic.reports import text_of
     from mechdesign.nonstochastic.table_measures import policy_table
-    from mechdesign.report.ranges import text_of
 
     with reporter.work("searching"):
         read: dict[str, Any] = {"missing": asked.missing, "text": text.text()}
@@ -202,8 +202,8 @@ def partition(
         raise InputError(
             f"{'--x COL' if asked.x is None else '--epsilon BITS'} is missing"
         )
+    from mechdesign.nonstochastic.reports import text_of
     from mechdesign.nonstochastic.table_measures import partition_column
-    from mechdesign.report.ranges import text_of
 
     with reporter.work("partitioning"):
         record = partition_column(

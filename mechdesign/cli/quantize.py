@@ -150,7 +150,7 @@ def quantize(
     from mechdesign.formats.opening import is_folder
     from mechdesign.jobs.ledger import default_path
     from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
-    from mechdesign.report.ranges import quantize_record, text_of
+    from mechdesign.nonstochastic.reports import quantize_record, text_of
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
     total = typed.pop("total_epsilon")
@@ -233,8 +233,8 @@ def _compare(
     from mechdesign.core.files import check_target, replacing
     from mechdesign.formats.inputs import STANDARD
     from mechdesign.nonstochastic.quantize_table import compare_budgets
+    from mechdesign.nonstochastic.reports import curve_csv, save_curve, text_of
     from mechdesign.report.plots import check_plot
-    from mechdesign.report.ranges import curve_csv, save_curve, text_of
 
     if files.target == STANDARD:
         raise InputError(
