@@ -1,6 +1,8 @@
-"""The commands of channels on a mechanism file of `quantize`: audit, show, measure, report, check and apply.
+"""The commands of channels on a mechanism file of `quantize`: audit, show, measure, report, check
+and apply.
 
-This is the only place where these commands reach the ranges. A command asks `is_mechanism`, and passes the file on.
+This is the only place where these commands reach the ranges. A command asks `is_mechanism`, and
+passes the file on.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class MechanismOptions:
     )
     outside: str | None = option(
         "WHAT",
-        "A value outside the range: refuse, clip, mark or drop it (default: as the mechanism was designed).",
+        "A value outside the range: refuse, clip, mark or drop it (default: as the mechanism was "
+        "designed).",
     )
 
 

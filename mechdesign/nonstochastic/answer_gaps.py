@@ -1,8 +1,10 @@
-"""The answers of a finite query, its fibres, and the gaps between answers, where a threshold can go.
+"""The answers of a finite query, its fibres, and the gaps between answers, where a threshold can
+go.
 
-A threshold separates two consecutive answers, so a quantiser of a finite query is a set of gaps: gap g lies between
-values[g] and values[g + 1] (theory.md, section 7). A fibre is the set of answers that one individual can bring about
-while all others stay as they are (Farokhi 2020, noiseless privacy, Definition 1); it is kept as places of answers.
+A threshold separates two consecutive answers, so a quantiser of a finite query is a set of gaps:
+gap g lies between values[g] and values[g + 1] (theory.md, section 7). A fibre is the set of answers
+that one individual can bring about while all others stay as they are (Farokhi 2020, noiseless
+privacy, Definition 1); it is kept as places of answers.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ class GapProblem:
 
     @cached_property
     def intervals(self) -> Indices:
-        """The maximal fibres as gaps: (k, 2) rows (first gap, one past the last), both increasing."""
+        """The maximal fibres as gaps: (k, 2) rows, first gap and one past the last, both increasing."""
         ends = np.concatenate([rows[:, [0, -1]] for rows in self.fibres])
         ends = np.unique(ends[ends[:, 1] > ends[:, 0]], axis=0)
         # By first gap, the longest first: a fibre is maximal if it ends beyond all those before it.
@@ -67,7 +69,7 @@ class GapProblem:
 
     @cached_property
     def runs(self) -> bool:
-        """Whether every fibre is a run of consecutive answers, so that counting thresholds is exact."""
+        """Whether all fibres are runs of consecutive answers, so that counting thresholds is exact."""
         return all(bool((np.diff(rows, axis=1) <= 1).all()) for rows in self.fibres)
 
     def reach(self) -> Indices:
@@ -78,14 +80,15 @@ class GapProblem:
         beyond = np.arange(1, self.gaps + 1)
         first = self.intervals[:, 0]
         if first.size:
-            # Maximal intervals increase in both ends: the last that starts at or before g reaches farthest.
+            # Maximal intervals increase in both ends: the last that starts at or before g reaches
+            # farthest.
             place = np.searchsorted(first, np.arange(self.gaps), side="right") - 1
             ends = self.intervals[np.maximum(place, 0), 1]
             beyond = np.maximum(beyond, np.where(place >= 0, ends, 0))
         return beyond
 
     def binding(self, outputs: int) -> list[tuple[int, ...]]:
-        """The distinct fibres with more than `outputs` answers: the only ones that can break the budget."""
+        """The distinct fibres with more than `outputs` answers; no other can break the budget."""
         # A dictionary keeps the order of the fibres, which the rows of the program follow.
         binding: dict[tuple[int, ...], None] = {}
         for rows in self.fibres:
@@ -146,7 +149,7 @@ def _on_lattice(
 
 def _too_large() -> InputError:
     return InputError(
-        f"the query has more than {LARGEST_FIBRES:,} answers on its fibres, or answers of more than 18 digits "
-        "in their common unit, too many to list; coarser values (a common unit for weights and domains) make "
-        "it smaller, and design_quantizer needs no list"
+        f"the query has more than {LARGEST_FIBRES:,} answers on its fibres, or answers of more "
+        "than 18 digits in their common unit, too many to list; coarser values (a common unit "
+        "for weights and domains) make it smaller, and design_quantizer needs no list"
     )

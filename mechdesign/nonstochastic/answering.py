@@ -1,4 +1,5 @@
-"""Numbers in the columns of a table, batch by batch: the records in use, and the doubles nearest to their cells.
+"""Numbers in the columns of a table, batch by batch: the records in use, and the doubles nearest to
+their cells.
 
 Empty cells are refused, dropped, or kept as a symbol of their own. `groups` adds the numbers up.
 """
@@ -113,7 +114,7 @@ def usable_records(
 def _columns(
     table: Source, batch: Batch, names: Sequence[str], numeric_names: Sequence[str]
 ) -> list[Any]:
-    """The columns of a batch in the order of `names`: arrays of numbers as stored, all others coded."""
+    """The columns of a batch in the order of `names`: stored numbers as arrays, others coded."""
     from pyarrow import types
 
     arrays: dict[str, Any] = {}
@@ -204,7 +205,7 @@ def numbers_of(column: Any, name: str) -> Numbers:
 
 
 def _parsed(texts: Sequence[str]) -> Floats:
-    """The doubles nearest to the texts, NaN for any other text, and a NaN for missing cells at the end."""
+    """The doubles nearest to texts (NaN for other texts), and a final NaN for missing cells."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -246,6 +247,7 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
     if bad.size:
         raise BadCell(
             int(bad[0]),
-            f"the column {quoted(name)} is neither 0 nor 1 there; to count records with some value, name it",
+            f"the column {quoted(name)} is neither 0 nor 1 there; to count records with some "
+            "value, name it",
         )
     return Numbers(values, column.codes)

@@ -1,8 +1,9 @@
-"""The guarantee in a mechanism file, compared with what follows from its thresholds; nothing stated is believed.
+"""The guarantee in a mechanism file, compared with what follows from its thresholds; nothing stated
+is believed.
 
-The outputs of one answer are counted again. The number of answers that one individual takes part in, and the sizes of
-their groups, depend on the data and cannot be recomputed from the file: they are checked for shape, and the total
-budget is recomputed from them.
+The outputs of one answer are counted again. The number of answers that one individual takes part
+in, and the sizes of their groups, depend on the data and cannot be recomputed from the file: they
+are checked for shape, and the total budget is recomputed from them.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def read_verified(path: PathLike) -> VerifiedMechanism:
     verified = verify_file(path)
     if verified.disagreements:
         raise InputError(
-            f"{path}: {verified.disagreements[0]}; the file was edited, and `mechdesign audit` tells all"
+            f"{path}: {verified.disagreements[0]}; the file was edited, and `mechdesign audit` "
+            "tells all"
         )
     return verified
 
@@ -111,15 +113,16 @@ def guarantee_record(
     answers_each: int | None,
     largest: Mapping[int, int] | None = None,
 ) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
-    """The guarantee that a mechanism file has to state, with its total budget (bits) and its promises.
+    """The guarantee that a mechanism file has to state, with its total budget (bits) and its
+    promises.
 
     Parameters
     ----------
     answers_each
         Answers of one individual; None if unknown.
     largest
-        The answers, by size of group, of the individual whose outputs have the largest product. Without it, every
-        answer counts as one with the most outputs.
+        The answers, by size of group, of the individual whose outputs have the largest product.
+        Without it, every answer counts as one with the most outputs.
     """
     outputs = mechanism.outputs
     width: Fraction | None = None
@@ -127,7 +130,8 @@ def guarantee_record(
         # The error of an estimate is bounded for values that fill the range.
         width = mechanism.domain.hi - mechanism.domain.lo
     promised = promises(outputs, width)
-    # The outputs of several answers on one fibre are at most their product (Farokhi 2020, Theorem 6).
+    # The outputs of several answers on one fibre are at most their product (Farokhi 2020, Theorem
+    # 6).
     if largest:
         outputs_of = {
             m.individuals: m.certificate.outputs for m in mechanism.mechanisms
@@ -182,7 +186,8 @@ def _largest(
         usable = False
     if not usable or not largest or sum(largest.values()) > answers_each:
         return None, [
-            f"answers_by_size must list sizes of groups, each with a number of answers, at most {answers_each} in all"
+            "answers_by_size must list sizes of groups, each with a number of answers, at most "
+            f"{answers_each} in all"
         ]
     return largest, []
 

@@ -1,14 +1,17 @@
-"""A total budget divided among answers of groups of unlike sizes, so that the sum of their largest errors is least.
+"""A total budget divided among answers of groups of unlike sizes, so that the sum of their largest
+errors is least.
 
-The outputs of all answers of one individual multiply (Farokhi 2020, noiseless privacy, Theorem 6), so for every
-individual their product may be floor(2^total) at most. An integer program chooses one number of outputs for each size
-of group. Only few of the possible numbers enter the program at first. The prices p_i of its relaxation (of a bit of
-kind of individual i) bound every choice from below,
+The outputs of all answers of one individual multiply (Farokhi 2020, noiseless privacy, Theorem 6),
+so for every individual their product may be floor(2^total) at most. An integer program chooses one
+number of outputs for each size of group. Only few of the possible numbers enter the program at
+first. The prices p_i of its relaxation (of a bit of kind of individual i) bound every choice from
+below,
 
     error(k) >= sum_s min_k [error_s(k) + (sum_i p_i n_is) log2 k] - sum_i p_i log2 floor(2^total),
 
-with n_is the answers of individual i in groups of size s; so a number of outputs whose priced error exceeds the least
-one by more than the gap is in no better choice, and all the others are added. Products are compared in integers.
+with n_is the answers of individual i in groups of size s; so a number of outputs whose priced error
+exceeds the least one by more than the gap is in no better choice, and all the others are added.
+Products are compared in integers.
 """
 
 from __future__ import annotations
@@ -40,10 +43,14 @@ TIME_LIMIT = 60.0
 """Seconds; then the best choice so far is taken, and its bound reported."""
 
 ROUNDING = 1e-9
-"""Relative, of sums of doubles: bits of a product, or prices. Products this close to the total are multiplied out."""
+"""Relative, of sums of doubles: bits of a product, or prices. Products this close to the total are
+multiplied out.
+"""
 
 SCALE = 1000.0
-"""The error of equal shares in the integer program, which HiGHS solves to 1e-6: so to `ROUNDING` of it."""
+"""The error of equal shares in the integer program, which HiGHS solves to 1e-6: so to `ROUNDING` of
+it.
+"""
 
 GRID = 40
 """Numbers of outputs that are tried first for each size, spaced geometrically."""
@@ -77,7 +84,7 @@ def worst_errors(outputs: Integers, ratios: Any) -> Floats:
 
 
 def largest_product(patterns: Integers, outputs: Sequence[int]) -> tuple[int, int]:
-    """The individual (row of `patterns`) whose answers have the most outputs together, and their product, exactly."""
+    """The individual (row of `patterns`) with the largest product of outputs, and the product."""
     bits = patterns @ np.log2(np.array(outputs, dtype=np.float64))
     near = np.flatnonzero(bits >= bits.max() - ROUNDING * (1 + bits.max()))
     largest = (0, 0)
@@ -150,7 +157,10 @@ def divided(
     every_size = np.arange(len(sizes))
     least = float(error(every_size, np.array(outputs)).sum())
     equal = float(error(every_size, np.array(shares)).sum())
-    notice = f"the largest errors of all answers add up to {least:.6g}, by equal shares to {equal:.6g}"
+    notice = (
+        f"the largest errors of all answers add up to {least:.6g}, "
+        f"by equal shares to {equal:.6g}"
+    )
     if least > bound:
         notice += f"; no division is proven to be below {bound:.6g}"
     mechanism = replace(
@@ -164,7 +174,8 @@ def divided(
 
 @dataclass
 class _OutputsProgram:
-    """The integer program of the numbers of outputs, which grows by options and by individuals over their budget.
+    """The integer program of the numbers of outputs, which grows by options and by individuals over
+    their budget.
 
     Parameters
     ----------
@@ -175,7 +186,8 @@ class _OutputsProgram:
     bits
         log2 of the most outputs of one individual.
     fewest, tops
-        The least number of outputs, and the largest of each size that one individual's answers leave room for.
+        The least number of outputs, and the largest of each size that one individual's answers
+        leave room for.
     unit
         The error that the program counts as one.
     options
@@ -183,7 +195,8 @@ class _OutputsProgram:
     rows
         Kinds of individuals whose budget is a row of the program.
     excluded
-        Choices whose product is over the total by less than doubles can tell, each with a pattern that proves it.
+        Choices whose product is over the total by less than doubles can tell, each with a pattern
+        that proves it.
     """
 
     error: Callable[[Integers, Integers], Floats]
@@ -208,7 +221,7 @@ class _OutputsProgram:
         return every, self.cost(every) / self.unit + price * np.log2(every % WIDE)
 
     def program(self) -> Program:
-        """One option for each size; the individuals of `rows` keep their bits, and no choice is an excluded one."""
+        """The program: one option for each size, within the bits of all `rows`, none excluded."""
         size, outputs = np.divmod(self.options, WIDE)
         matrix = SparseRows()
 
@@ -230,14 +243,14 @@ class _OutputsProgram:
         return Program(costs, 0 * ones, ones, matrix, ones.astype(np.bool_))
 
     def bit_prices(self, program: Program) -> Floats:
-        """The prices of a bit of each individual of `rows` in the relaxation, not negative: (rows,)."""
+        """The prices of a bit of each individual of `rows` in the relaxation, at least 0: (rows,)."""
         with solver_failures():
             relaxed = solve_program(replace(program, integer=None))
         first = len(self.tops)
         return np.maximum(-relaxed.prices[first : first + len(self.rows)], 0.0)
 
     def exclude(self, choice: Integers, heaviest: int) -> None:
-        """Add rows that a choice over the total breaks; `heaviest` is the individual that shows it."""
+        """Add rows that exclude a choice over the total, as the individual `heaviest` shows."""
         spent = self.patterns @ np.log2(choice % WIDE)
         worst: list[int] = []
         for k in np.argsort(-spent)[:AT_ONCE].tolist():
@@ -259,12 +272,14 @@ def least_error(
     fewest: int = 1,
     time_limit: float = TIME_LIMIT,
 ) -> tuple[list[int], float]:
-    """The outputs of least total error whose product over the answers of any individual is at most `total`.
+    """The outputs of least total error whose product over the answers of any individual is at most
+    `total`.
 
     Parameters
     ----------
     error
-        The error of all groups of these sizes (their places, from 0) with these numbers of outputs, each.
+        The error of all groups of these sizes (their places, from 0) with these numbers of outputs,
+        each.
     patterns : (k, s) integers
         For each kind of individual, in how many groups of each size it takes part.
     shares
@@ -273,8 +288,8 @@ def least_error(
         No answer has fewer outputs.
 
     Returns
-    -------
-    The outputs, and a lower bound on the error of every choice: their own error if it is proven to be the least.
+    ------- The outputs, and a lower bound on the error of every choice: their own error if it is
+    proven to be the least.
     """
     ends = time.monotonic() + time_limit
     sizes = len(shares)

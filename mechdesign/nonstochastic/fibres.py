@@ -1,8 +1,9 @@
 """The most outputs that a quantiser gives on one fibre of a linear query, counted exactly.
 
-A fibre of block b is {s + w x : x in the domain of b}, where the base s is the contribution of all the others. The
-number of cells on it is a piecewise constant function of s. It can rise only where a member of the fibre reaches a
-threshold from below (cells are closed below), so only these bases and the ends of the set of bases are counted.
+A fibre of block b is {s + w x : x in the domain of b}, where the base s is the contribution of all
+the others. The number of cells on it is a piecewise constant function of s. It can rise only where
+a member of the fibre reaches a threshold from below (cells are closed below), so only these bases
+and the ends of the set of bases are counted.
 
 Three ways count, by what the domains are:
 
@@ -84,7 +85,7 @@ def contributions(block: Stratum) -> list[Fraction]:
 
 
 def lattice_unit(blocks: Iterable[Stratum]) -> int:
-    """The smallest integer u such that u times every contribution of the finite blocks is an integer."""
+    """The smallest integer u that makes u times every contribution of finite blocks an integer."""
     unit = 1
     for block in blocks:
         if is_finite(block):
@@ -104,7 +105,8 @@ def most_outputs(query: LinearQuery, thresholds: Sequence[Fraction]) -> Count:
     """The largest number of cells on a fibre of the query.
 
     Exact (``outputs == attained``) unless the sums of the others are too many to list; then they
-    are relaxed to all real numbers between the smallest and the largest, which includes every fibre.
+    are relaxed to all real numbers between the smallest and the largest, which includes every
+    fibre.
     """
     counts = [_most_in_block(query, k, thresholds) for k in range(len(query.blocks))]
     most = max(counts, key=lambda count: count.attained)
@@ -129,8 +131,8 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
     if bases is not None and rises <= MOST_STEPS:
         outputs, base = _most_over(block, bases, thresholds)
         return Count(outputs, outputs, k, base)
-    # Relaxed: the individual fills its interval, and the others all between their smallest and largest sum. The
-    # largest count of the two true fibres at the ends is attained.
+    # Relaxed: the individual fills its interval, and the others all between their smallest and
+    # largest sum. The largest count of the two true fibres at the ends is attained.
     lo, hi = reach(rest)
     filled = replace(block, domain=IntervalDomain(block.domain.lo, block.domain.hi))
     outputs, _ = _most_over(filled, bases or [(lo, hi)], thresholds)
@@ -141,8 +143,9 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
 def _most_even(block: Stratum, rest: list[Stratum], cuts: EvenThresholds) -> Count:
     """Evenly spaced thresholds and intervals, by a formula.
 
-    A fibre (s + a, s + b] of length L that ends on threshold t_k holds t_k, t_(k-1), .. above t_k - L: that
-    is min(k + 1, ceil(L / step)) of them, which grows with k. No other base but the smallest can have more.
+    A fibre (s + a, s + b] of length L that ends on threshold t_k holds t_k, t_(k-1), .. above t_k -
+    L: that is min(k + 1, ceil(L / step)) of them, which grows with k. No other base but the
+    smallest can have more.
     """
     lo, hi = reach(rest)
     low, high = block.ends
@@ -224,7 +227,8 @@ def _most_over_sums(
 def _components(rest: list[Stratum]) -> list[Ends] | None:
     """The set of bases as disjoint closed intervals, or None if it has too many of them.
 
-    The individuals on intervals together fill [lo, hi], which is moved to every sum of the finite ones.
+    The individuals on intervals together fill [lo, hi], which is moved to every sum of the finite
+    ones.
     """
     discrete = [b for b in rest if is_finite(b)]
     lo, hi = reach(b for b in rest if not is_finite(b))
@@ -266,7 +270,8 @@ def _most_over(
     cuts = scaled(thresholds)
     offsets = scaled(steps)
     ends = scaled(base_ends)
-    # The count rises where a member reaches a threshold; of an interval only the upper end can raise it.
+    # The count rises where a member reaches a threshold; of an interval only the upper end can
+    # raise it.
     rising = offsets
     if not finite:
         rising = offsets[1:]

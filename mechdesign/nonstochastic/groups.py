@@ -1,11 +1,13 @@
-"""Exact sums, order statistics and sizes of groups of records, and their members, collected batch by batch.
+"""Exact sums, order statistics and sizes of groups of records, and their members, collected batch
+by batch.
 
-A double is an integer of 53 bits times a power of two. A group's sum is kept as digits of 26 bits at fixed binary
-places: one addition spreads a double over three neighbouring digits, and the digits of a batch are added up in
-doubles, which hold these sums without rounding. So the totals are exact, in any order of the records.
+A double is an integer of 53 bits times a power of two. A group's sum is kept as digits of 26 bits
+at fixed binary places: one addition spreads a double over three neighbouring digits, and the digits
+of a batch are added up in doubles, which hold these sums without rounding. So the totals are exact,
+in any order of the records.
 
-Memory grows with the groups and the individuals, not with the records; the values that order statistics need, and the
-members of groups, spill into a file.
+Memory grows with the groups and the individuals, not with the records; the values that order
+statistics need, and the members of groups, spill into a file.
 """
 
 # pyright: basic
@@ -37,7 +39,9 @@ COUNTED = 1 << 20
 """Counts of answers, by individual and size of group, that are held at once: 8 MB."""
 
 DIGIT = 26
-"""Bits of a digit of a sum. A batch of 2^25 digits, each with a carry below 2^27, still adds up below 2^53."""
+"""Bits of a digit of a sum. A batch of 2^25 digits, each with a carry below 2^27, still adds up
+below 2^53.
+"""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
@@ -48,7 +52,7 @@ Multiples: TypeAlias = tuple[Iterable[int], Fraction]
 
 
 class _SpilledArrays:
-    """Arrays of one length, batch by batch: in memory while they are few, else in a file without a name."""
+    """Arrays of one length, batch by batch, in memory or, if many, in a file without a name."""
 
     def __init__(self, *types: str) -> None:
         self.types = [np.dtype(name) for name in types]
@@ -111,7 +115,8 @@ class Groups:
         person: Encoded | None = None,
         left_out: NDArray[np.bool_] | None = None,
     ) -> Codes:
-        """Add a batch, and return the group of each record; without keys, all records are one group.
+        """Add a batch, and return the group of each record; without keys, all records are one
+        group.
 
         Parameters
         ----------
@@ -122,8 +127,8 @@ class Groups:
         person
             The column that names the individual.
         left_out : (n,) truth values
-            Records without a value inside the range. Their individuals are members of the group all the same:
-            with another value they would have been in the answer.
+            Records without a value inside the range. Their individuals are members of the group all
+            the same: with another value they would have been in the answer.
         """
         if not keys:
             keys = [Encoded(np.zeros(values.size, np.int64), ("",))]
@@ -152,8 +157,9 @@ class Groups:
         whole, exponent = _as_integers(values)
         places, shift = np.divmod(exponent, DIGIT)
         mask = (1 << DIGIT) - 1
-        # A shift of up to 25 bits must not overflow, so the 53 bits are shifted in two halves: the lower 27, whose
-        # digits begin at this place, and the upper 26, which are 2^27 = 2^26 * 2 units: one place and one bit higher.
+        # A shift of up to 25 bits must not overflow, so the 53 bits are shifted in two halves: the
+        # lower 27, whose digits begin at this place, and the upper 26, which are 2^27 = 2^26 * 2
+        # units: one place and one bit higher.
         low = (whole & (2 * mask + 1)) << shift
         high = (whole >> (DIGIT + 1)) << (shift + 1)
         digits = (low & mask, (low >> DIGIT) + (high & mask), high >> DIGIT)
@@ -226,7 +232,7 @@ class Groups:
         ranks: Callable[[int], tuple[int, int]],
         middle: Floats,
     ) -> None:
-        """Fill `middle` for the groups from `first` to `last`, whose values are sorted into one array."""
+        """Fill `middle` for the groups from `first` to `last`; their values fit into one array."""
         sizes = self._sizes[: len(self)]
         ends = np.cumsum(sizes)
         start = int(ends[first] - sizes[first])
@@ -270,8 +276,8 @@ class Groups:
         pairs = self._sorted_memberships()
         if not single and bool((pairs[1:] == pairs[:-1]).any()):
             raise InputError(
-                "an individual has several records in one group; add them up to one value each first, and give "
-                "the range of that"
+                "an individual has several records in one group; add them up to one value each "
+                "first, and give the range of that"
             )
         people = pairs // len(self)
         last_of_each = np.flatnonzero(people[1:] != people[:-1])
@@ -300,7 +306,8 @@ class Groups:
         sizes
             The s distinct sizes, increasing.
         patterns : (k, s) integers
-            For each kind of individual, the number of groups of each size that it is in; rows are distinct.
+            For each kind of individual, the number of groups of each size that it is in; rows are
+            distinct.
         """
         sizes, size_of = np.unique(self._sizes[: len(self)], return_inverse=True)
         groups = len(self)
@@ -322,14 +329,14 @@ class Groups:
 
 
 def _grown(array: Codes, size: int) -> Codes:
-    """The array with at least `size` entries, zeros at the end; it at least doubles, so growing is cheap."""
+    """The array, extended by zeros to `size` or to twice its length, so that growing is cheap."""
     if array.size >= size:
         return array
     return np.pad(array, (0, max(size, 2 * array.size) - array.size))
 
 
 def _as_integers(values: Floats) -> tuple[Indices, Indices]:
-    """The magnitudes of doubles as integers below 2^53, and the exponents of their powers of two (0 for zero)."""
+    """The magnitudes of doubles as integers below 2^53, and their exponents of two (0 for 0)."""
     mantissa, exponent = np.frexp(np.abs(values))
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     exponents = np.where(values == 0, 0, exponent - 53).astype(np.int64)

@@ -1,8 +1,9 @@
 """Hypothesis tests on uncertain variables, and privacy against them.
 
-Source: Farokhi 2020 (Non-stochastic hypothesis testing), Definitions 1 to 4, Theorems 1 to 3 and Proposition 1,
-corrected (theory.md, section 9). Outputs are a finite set (a frozenset; counted, base 2, **bits**) or a region of real
-vectors with an exact `measure` and the operators of sets (Lebesgue measure, base e, **nats**).
+Source: Farokhi 2020 (Non-stochastic hypothesis testing), Definitions 1 to 4, Theorems 1 to 3 and
+Proposition 1, corrected (theory.md, section 9). Outputs are a finite set (a frozenset; counted,
+base 2, **bits**) or a region of real vectors with an exact `measure` and the operators of sets
+(Lebesgue measure, base e, **nats**).
 """
 
 from __future__ import annotations
@@ -70,12 +71,12 @@ class TestingProblem(Generic[Region]):
 
     @property
     def performance_bound(self) -> float:
-        """Log of the size of the set where a test is correct, at most; consistent tests attain it (Theorem 2)."""
+        """The largest log size of the outputs at which a test is correct (Theorem 2, attained)."""
         return self._log(size(self.telling))
 
     @property
     def privacy(self) -> float:
-        """Priv = log |Y| - log |telling|, inf if no output settles the hypothesis (eq. (9) and (10))."""
+        """Priv = log |Y| - log |telling|, inf if no output settles the hypothesis (eq. (9), (10))."""
         telling = size(self.telling)
         if not telling:
             return math.inf
@@ -85,8 +86,8 @@ class TestingProblem(Generic[Region]):
     def epsilon(self) -> Fraction | None:
         """The largest epsilon of epsilon-privacy, |ambiguous| / |telling|; None if unlimited.
 
-        Definition 3, |Y| >= (1 + epsilon) |telling|, is Priv >= log(1 + epsilon) in any base, because |Y| is the
-        sum of both. At 0 the policy is private for no epsilon.
+        Definition 3, |Y| >= (1 + epsilon) |telling|, is Priv >= log(1 + epsilon) in any base,
+        because |Y| is the sum of both. At 0 the policy is private for no epsilon.
         """
         telling = size(self.telling)
         if not telling:
@@ -97,7 +98,8 @@ class TestingProblem(Generic[Region]):
     def leakage(self) -> float:
         """L0(Y;H) = max over the hypotheses of log(|Y| / |Y|p|) (bits or nats).
 
-        At most log((1 + epsilon) / epsilon) for an epsilon-private policy (Proposition 1, corrected).
+        At most log((1 + epsilon) / epsilon) for an epsilon-private policy (Proposition 1,
+        corrected).
         """
         smaller = min(size(self.null), size(self.alternative))
         return self._log(size(self.outputs) / smaller)

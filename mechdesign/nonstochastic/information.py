@@ -1,11 +1,13 @@
-"""Entropy, information and leakage of ranges, also against guessing, and the overlap partition (bits).
+"""Entropy, information and leakage of ranges, also against guessing, and the overlap partition
+(bits).
 
 Every function counts symbols (**bits**) and measures X unless its docstring names another variable;
 ``joint.reverse`` swaps X and Y.
 
-Sources: Farokhi 2020 (Non-stochastic hypothesis testing), eq. (1) to (5); Farokhi 2019 (Noiseless privacy), eq. (1) to
-(9); Nair 2013 for maximin information; Farokhi and Ding 2020 (brute-force guessing), whose Proposition 3(e) is false:
-L* of unrelated pairs is superadditive (theory.md, section 9).
+Sources: Farokhi 2020 (Non-stochastic hypothesis testing), eq. (1) to (5); Farokhi 2019 (Noiseless
+privacy), eq. (1) to (9); Nair 2013 for maximin information; Farokhi and Ding 2020 (brute-force
+guessing), whose Proposition 3(e) is false: L* of unrelated pairs is superadditive (theory.md,
+section 9).
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def symmetric_leakage(joint: JointRange) -> float:
 def overlap_partition(joint: JointRange) -> tuple[int, NDArray[np.int64]]:
     """The finest partition [[X|Y]]_* of [[X]] whose classes no [[X|y]] crosses.
 
-    The classes are the connected components of the bipartite graph of the pairs; the log of their number is I*(X;Y).
+    The classes are the connected components of the bipartite graph of the pairs; the log of their
+    number is I*(X;Y).
 
     Returns
     -------
@@ -55,11 +58,13 @@ def overlap_partition(joint: JointRange) -> tuple[int, NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class RangeReport:
-    """All measures of a joint range, in one `unit` (bits): of X given Y, and `_reverse` of Y given X.
+    """All measures of a joint range, in one `unit` (bits): of X given Y, and `_reverse` of Y given
+    X.
 
-    H0(X) is the log of the number of values, H0(X|Y) that of the largest conditional range [[X|y]]; the information
-    I0(X;Y) = H0(X) - H0(X|Y) is the least gain over the outputs, and not symmetric. The chain
-    ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit (theory.md, section 6).
+    H0(X) is the log of the number of values, H0(X|Y) that of the largest conditional range [[X|y]];
+    the information I0(X;Y) = H0(X) - H0(X|Y) is the least gain over the outputs, and not symmetric.
+    The chain ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit (theory.md,
+    section 6).
     """
 
     unit: str
@@ -114,7 +119,7 @@ def brute_force_leakage(
 
 @dataclass(frozen=True)
 class WorstAttribute:
-    """The feature of X whose guessing an output helps most (Remark 1): it merges the values that fit `output`."""
+    """The feature of X that `output` helps most to guess: it merges all values there (Remark 1)."""
 
     output: Hashable
     merged: frozenset[Hashable]

@@ -2,8 +2,9 @@
 
 Thresholds are exact fractions; evenly spaced ones are written as a first one, a step and a number.
 
-A hash shows that a file was damaged, not that it was written honestly: the editor of a number can hash the file
-again. So the certificates are counted from the thresholds whenever a file is loaded; `claims` compares the rest.
+A hash shows that a file was damaged, not that it was written honestly: the editor of a number can
+hash the file again. So the certificates are counted from the thresholds whenever a file is loaded;
+`claims` compares the rest.
 """
 
 from __future__ import annotations
@@ -44,18 +45,23 @@ VERSION = 1
 
 QUERY = Matching(
     r"identity|mean|sum|count|median|min|max|quantile:0?\.0{0,15}[1-9][0-9]{0,15}",
-    "identity, mean, sum, count, median, min, max or quantile:P with 0 < P < 1 (such as quantile:0.9)",
+    "identity, mean, sum, count, median, min, max or quantile:P with 0 < P < 1 (such as "
+    "quantile:0.9)",
 )
 """The queries of `mechdesign quantize`."""
 
 Outside: TypeAlias = Literal["refuse", "clip", "mark", "drop"]
 
 OUTSIDE: tuple[Outside, ...] = ("refuse", "clip", "mark", "drop")
-"""Treatments of a value outside the range: an error, the end of the range, an empty answer, or no record."""
+"""Treatments of a value outside the range: an error, the end of the range, an empty answer, or no
+record.
+"""
 
 TOLD: tuple[Outside, ...] = ("mark", "drop")
-"""Treatments that release that a value lies outside, which is one more output on every fibre: whatever the others
-are, one individual brings about one further answer, an empty one or that of the others alone."""
+"""Treatments that release that a value lies outside, which is one more output on every fibre:
+whatever the others are, one individual brings about one further answer, an empty one or that of the
+others alone.
+"""
 
 DIVIDED = ("error", "lifted")
 """Splits of a total budget in which every size of group has a number of outputs of its own."""
@@ -125,7 +131,7 @@ class _Mechanism(Record):
 
 
 class MechanismDocument(FileDocument):
-    """A mechanism file: the quantisers of a query and their guarantee, which is recomputed when the file is read."""
+    """A mechanism file: quantisers and their guarantee, which every reader recomputes."""
 
     FORMAT: ClassVar[str] = FORMAT
     WHAT: ClassVar[str] = "mechanism file"
@@ -178,8 +184,9 @@ class MechanismFile:
     outside
         The treatment of a value outside the domain, one of `OUTSIDE`.
     guarantee, provenance
-        Records for readers, of JSON values. Of the provenance the layout, the split and the points also place the
-        thresholds of new sizes of groups (`sizes`); these are certified like all others.
+        Records for readers, of JSON values. Of the provenance the layout, the split and the points
+        also place the thresholds of new sizes of groups (`sizes`); these are certified like all
+        others.
     """
 
     query: str
@@ -196,8 +203,8 @@ class MechanismFile:
     def outputs(self) -> int:
         """The most outputs of an answer.
 
-        Where records are dropped, the size of a group depends on values, so every size may occur: then it is the
-        number of outputs that the budget allows.
+        Where records are dropped, the size of a group depends on values, so every size may occur:
+        then it is the number of outputs that the budget allows.
         """
         if self.outside == "drop" and self.query != "identity":
             return outputs_allowed(self.epsilon)
@@ -205,7 +212,7 @@ class MechanismFile:
 
     @property
     def divided(self) -> bool:
-        """Whether a total budget was divided, so that groups of other sizes have other numbers of outputs."""
+        """Whether a total budget was divided: then the outputs depend on the size of the group."""
         return self.provenance.get("split") in DIVIDED
 
     @property
@@ -233,7 +240,8 @@ class MechanismFile:
         Raises
         ------
         InputError
-            If the treatment is unknown, is not for this query, or is one more output than the budget allows.
+            If the treatment is unknown, is not for this query, or is one more output than the
+            budget allows.
         """
         if outside not in OUTSIDE:
             raise InputError(
@@ -249,12 +257,13 @@ class MechanismFile:
             certified.append(changed.certified(sized.individuals, sized.quantizer))
         allowed = outputs_allowed(self.epsilon)
         too_many = any(m.certificate.outputs > allowed for m in certified)
-        # A divided budget is spent to the last output, by the product over all answers of an individual.
+        # A divided budget is spent to the last output, by the product over all answers of an
+        # individual.
         newly_told = outside in TOLD and outside != self.outside
         if too_many or (self.divided and newly_told):
             raise InputError(
-                f"to {outside} what lies outside the range is one more output than this mechanism has room for; "
-                f"design one with --outside {outside}"
+                f"to {outside} what lies outside the range is one more output than this mechanism "
+                f"has room for; design one with --outside {outside}"
             )
         return replace(changed, mechanisms=tuple(certified))
 
@@ -295,8 +304,8 @@ class MechanismFile:
         Raises
         ------
         InputError
-            If the file is missing, damaged, edited, of another format or version, or its certificate
-            is not what the count gives.
+            If the file is missing, damaged, edited, of another format or version, or its
+            certificate is not what the count gives.
         """
         mechanism, _, disagreements = loaded(path)
         if disagreements:
@@ -308,9 +317,8 @@ def loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[
     """Read a file and count its outputs again.
 
     Returns
-    -------
-    The mechanism with counted certificates, the entries of its quantisers as written, and a sentence for each number
-    of the file that differs from the count.
+    ------- The mechanism with counted certificates, the entries of its quantisers as written, and a
+    sentence for each number of the file that differs from the count.
     """
 
     def recount(
@@ -341,9 +349,11 @@ def build_query(query: str, individuals: int, domain: Domain) -> queries.Query:
 
 
 def ranks_of(query: str, individuals: int) -> tuple[int, int]:
-    """The places, from 1, in a sorted group, of the two values whose mean is the answer; (0, 0) for other queries.
+    """The places, from 1, in a sorted group, of the two values whose mean is the answer; (0, 0) for
+    other queries.
 
-    The P-quantile of n values is the smallest value that at least a share P of them does not exceed: of rank ceil(P n).
+    The P-quantile of n values is the smallest value that at least a share P of them does not
+    exceed: of rank ceil(P n).
     """
     if query == "median":
         return (individuals + 1) // 2, individuals // 2 + 1
@@ -427,8 +437,8 @@ def _recounted(document: MechanismDocument) -> tuple[MechanismFile, list[str]]:
         outputs = sized.certificate.outputs
         if outputs != entry.outputs or outputs > allowed:
             disagreements.append(
-                f"the mechanism for {entry.individuals} individuals has {outputs} outputs where the file says "
-                f"'{entry.outputs}' and {allowed} are allowed"
+                f"the mechanism for {entry.individuals} individuals has {outputs} outputs where "
+                f"the file says '{entry.outputs}' and {allowed} are allowed"
             )
     mechanism = replace(mechanism, mechanisms=tuple(certified))
     stated = document.guarantee.get("outputs", mechanism.outputs)

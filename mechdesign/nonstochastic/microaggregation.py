@@ -1,14 +1,16 @@
-"""The epsilon-identifiable map of least squared error: contiguous cells of at least n 2^-epsilon sorted values.
+"""The epsilon-identifiable map of least squared error: contiguous cells of at least n 2^-epsilon
+sorted values.
 
-Farokhi and Ding 2020 (brute-force guessing) measure such maps; finding the best one is optimal univariate
-microaggregation (theory.md, section 7). A cell is a slice [a, b) of the sorted values, and its mean is released. Cells
-of 2k or more can be split without loss, so a cell has k to 2k - 1 values, and the best partition of the first j
-values ends with a cell that starts at i in (j - 2k, j - k]:
+Farokhi and Ding 2020 (brute-force guessing) measure such maps; finding the best one is optimal
+univariate microaggregation (theory.md, section 7). A cell is a slice [a, b) of the sorted values,
+and its mean is released. Cells of 2k or more can be split without loss, so a cell has k to 2k - 1
+values, and the best partition of the first j values ends with a cell that starts at i in (j - 2k, j
+- k]:
 
     best(j) = min over i of best(i) + cost(i, j).
 
-The cell costs satisfy the quadrangle inequality, so the best i never falls as j grows, and all j of a block are found
-together by row minima of a monotone matrix.
+The cell costs satisfy the quadrangle inequality, so the best i never falls as j grows, and all j of
+a block are found together by row minima of a monotone matrix.
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ NEAR = 256
 """Further values whose sums are taken at once."""
 
 FINE = 64
-"""Costs of weighted cells are cut off this many bits below the least that is not zero: totals are off by less than
-2^-40 of themselves, however far apart the values are."""
+"""Costs of weighted cells are cut off this many bits below the least that is not zero: totals are
+off by less than 2^-40 of themselves, however far apart the values are.
+"""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -116,8 +119,8 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
 def squared_errors(values: Floats) -> Callable[[Indices, Indices], Any]:
     """The squared error of the cell values[start:end], as a function of end and start.
 
-    It is the sum of squares less the squared sum over the size, from cumulative sums of some more digits than doubles
-    have, of differences to a value in the middle.
+    It is the sum of squares less the squared sum over the size, from cumulative sums of some more
+    digits than doubles have, of differences to a value in the middle.
     """
     away = (values - values[values.size // 2]).astype(np.longdouble)
     moments = np.append(np.longdouble(0), np.cumsum(away))
@@ -132,7 +135,7 @@ def squared_errors(values: Floats) -> Callable[[Indices, Indices], Any]:
 
 
 def best_edges(values: Floats, smallest: int) -> list[int]:
-    """Edges 0 = e_0 < e_1 < ... = n of the cells [e_i, e_i+1) of sorted values with least total squared error."""
+    """Edges 0 = e_0 < .. = n of the cells [e_i, e_i+1) of sorted values with least squared error."""
     size = values.size
     if smallest == 1:
         return list(range(size + 1))
@@ -149,7 +152,8 @@ def best_edges(values: Floats, smallest: int) -> list[int]:
     def total(end: Indices, start: Indices) -> Any:
         return best[start] + cost(end - window, start - window)
 
-    # Cells that end within the next `smallest` values all start before them, where the best is known.
+    # Cells that end within the next `smallest` values all start before them, where the best is
+    # known.
     for block in range(smallest, size + 1, smallest):
         ends = np.arange(block, min(block + smallest, size + 1))
         first = np.maximum(ends - 2 * smallest + 1, 0)
@@ -176,7 +180,7 @@ def _as_integers(numbers: Sequence[Fraction]) -> Any:
 def best_cells(
     values: Sequence[Fraction], weights: Sequence[Fraction], cells: int
 ) -> list[int]:
-    """As `best_edges`, of at most so many cells of any size, for weighted values; in integers, see `FINE`."""
+    """As `best_edges`, for weighted values and at most `cells` cells of any size, in integers."""
     x = _as_integers(values)
     weight = _as_integers(weights)
     masses = np.append(0, np.cumsum(weight))

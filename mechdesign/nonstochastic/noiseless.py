@@ -1,4 +1,5 @@
-"""Noiseless privacy, certified exactly, of one release and of several, and quantisers for a budget (Farokhi 2020).
+"""Noiseless privacy, certified exactly, of one release and of several, and quantisers for a budget
+(Farokhi 2020).
 
 A mechanism is epsilon-noiselessly private if its output takes at most 2^epsilon values as the data
 of any one individual vary, for all data of the others (Definitions 1 and 2). A certificate is that
@@ -69,8 +70,8 @@ class FibreCertificate:
 def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
     """Count the most outputs that ``quantizer`` of ``query`` gives while one individual varies.
 
-    Exact for linear queries (sums, means, counts, the identity), order statistics and medians, unless there
-    are too many sums to list: then a proven bound.
+    Exact for linear queries (sums, means, counts, the identity), order statistics and medians,
+    unless there are too many sums to list: then a proven bound.
 
     Raises
     ------
@@ -154,8 +155,8 @@ def lay_out(
     layout
         - "uniform": the most equal cells (`uniform_levels`).
         - "levels": the most cells of any widths.
-        - "widest": the smallest widest cell, so the smallest worst-case error: `outputs` equal cells, or cells of
-          width S / (K - 1), of which an interval of length S meets at most K.
+        - "widest": the smallest widest cell, so the smallest worst-case error: `outputs` equal
+          cells, or cells of width S / (K - 1), of which an interval of length S meets at most K.
     """
     if layout not in LAYOUTS:
         raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
@@ -163,7 +164,8 @@ def lay_out(
     if outputs == 1 or span == 0 or sensitivity == 0:
         return Quantizer(lo, hi)
     outputs = min(outputs, LARGEST_LEVELS)
-    # A larger sensitivity is safe and makes fewer cells: all layouts stay within LARGEST_LEVELS of them.
+    # A larger sensitivity is safe and makes fewer cells: all layouts stay within LARGEST_LEVELS of
+    # them.
     sensitivity = max(sensitivity, span * (outputs - 1) / LARGEST_LEVELS)
     if layout == "uniform":
         return uniform_quantizer(lo, hi, uniform_levels(outputs, sensitivity, span))
@@ -206,14 +208,15 @@ def design_quantizer(
     certificate = certify(query, quantizer)
     if certificate.outputs > allowed.outputs:
         raise SolverFailure(
-            f"the quantiser gives up to {certificate.outputs} outputs where {allowed.outputs} are allowed; "
-            "please report it"
+            f"the quantiser gives up to {certificate.outputs} outputs where {allowed.outputs} are "
+            "allowed; please report it"
         )
     return QuantizerDesign(quantizer, allowed, certificate)
 
 
 def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
-    """Bits of several releases together, rounded upwards: log2 of the product of their outputs (Theorem 6).
+    """Bits of several releases together, rounded upwards: log2 of the product of their outputs
+    (Theorem 6).
 
     Post-processing adds nothing (Theorem 7).
 
@@ -235,7 +238,8 @@ def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
         (Fraction(epsilon_for(outputs)) * times for outputs, times in pairs),
         Fraction(0),
     )
-    # Beyond it the product has thousands of digits, and the sum of budgets rounded upwards is as good.
+    # Beyond it the product has thousands of digits, and the sum of budgets rounded upwards is as
+    # good.
     if bits > LARGEST_EPSILON:
         return quotient_above(*bits.as_integer_ratio())
     return epsilon_for(math.prod(k**n for k, n in pairs))

@@ -1,9 +1,11 @@
-"""Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean squared error.
+"""Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean
+squared error.
 
-Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs. The most levels are
-computed from left to right or by integer programming, the least distortion by integer programming, or by dynamic
-programming where all answers are on one fibre. The outputs are counted again on the query before a quantiser is
-returned, by code that shares nothing with the programs.
+Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs.
+The most levels are computed from left to right or by integer programming, the least distortion by
+integer programming, or by dynamic programming where all answers are on one fibre. The outputs are
+counted again on the query before a quantiser is returned, by code that shares nothing with the
+programs.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ BOUND_SLACK = 1e-6
 """A number of levels is an integer, so a bound within this of one is that integer."""
 
 LINE_ERROR = 2.0**-40
-"""Relative: the costs of the dynamic program are cut off, and its total is off by less (`microaggregation.FINE`)."""
+"""Relative: the costs of the dynamic program are cut off, and its total is off by less
+(`microaggregation.FINE`).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +96,8 @@ def most_levels(
     method: LevelsMethod = "auto",
     time_limit: float = TIME_LIMIT,
 ) -> OptimalQuantizer:
-    """The quantiser of a finite query with the most levels that makes it epsilon-noiselessly private.
+    """The quantiser of a finite query with the most levels that makes it epsilon-noiselessly
+    private.
 
     Parameters
     ----------
@@ -101,8 +106,8 @@ def most_levels(
     epsilon
         In bits.
     method
-        - "earliest": every threshold inside a fibre counts, and each is as low as it can be; exact if each fibre
-          is a run of consecutive answers, else only sufficient.
+        - "earliest": every threshold inside a fibre counts, and each is as low as it can be; exact
+          if each fibre is a run of consecutive answers, else only sufficient.
         - "milp": only pairs of consecutive fibre members that are separated count; exact.
         - "auto": "earliest" if that is exact, else "milp".
     time_limit
@@ -153,13 +158,14 @@ def most_levels(
 def _counted(
     problem: GapProblem, gaps: list[int], allowed: Allowance
 ) -> tuple[Quantizer, FibreCertificate]:
-    """The quantiser with thresholds in these gaps, counted on the query by code that knows no program."""
+    """The quantiser with thresholds in these gaps, counted without any use of the program."""
     quantizer = quantizer_between(problem.values, gaps)
     certificate = certify(problem.query, quantizer)
     if certificate.outputs > allowed.outputs:
         raise SolverFailure(
-            f"the thresholds found give {certificate.outputs} outputs on a fibre where {allowed.outputs} are allowed; "
-            "nothing is returned; try another method, and please report it"
+            f"the thresholds found give {certificate.outputs} outputs on a fibre where "
+            f"{allowed.outputs} are allowed; nothing is returned; try another method, and please "
+            "report it"
         )
     return quantizer, certificate
 
@@ -183,7 +189,8 @@ def earliest(problem: GapProblem, outputs: int) -> list[int]:
         gaps.append(place)
         place += 1
         if len(gaps) >= outputs - 1:
-            # With the last K - 1 thresholds, the next one must not be in a fibre that contains them all.
+            # With the last K - 1 thresholds, the next one must not be in a fibre that contains them
+            # all.
             place = max(place, reach[gaps[1 - outputs]])
     return gaps
 
@@ -191,7 +198,7 @@ def earliest(problem: GapProblem, outputs: int) -> list[int]:
 def _levels_by_milp(
     problem: GapProblem, outputs: int, time_limit: float
 ) -> tuple[list[int], int, str]:
-    """The gaps of most levels, a bound on the levels, and its proof, by the program of `threshold_program`."""
+    """The gaps of most levels, a bound on the levels, and its proof, by integer programming."""
     gaps = problem.gaps
     if gaps == 0 or not problem.binding(outputs):
         every_gap = list(range(gaps))
@@ -255,7 +262,7 @@ class CellLoss:
         return list(itertools.accumulate(terms, initial=Fraction(0)))
 
     def representative(self, a: int, b: int) -> Fraction:
-        """The number of least loss for the cell [a, b): the weighted mean (the plain one, if all weights are 0)."""
+        """The weighted mean of the cell [a, b), of least loss; the plain mean if all weights are 0."""
         mass = self._masses[b] - self._masses[a]
         if not mass:
             return sum(self.values[a:b], Fraction(0)) / (b - a)
@@ -318,10 +325,12 @@ def least_distortion(
         most = LARGEST_LINE
     if size > most:
         raise InputError(
-            f"{size:,} answers are too many to price all cells ({most:,} at most); use coarser values, or most levels"
+            f"{size:,} answers are too many to price all cells ({most:,} at most); use coarser "
+            "values, or most levels"
         )
     if on_one_fibre:
-        # One individual can bring about every answer, so the budget limits the number of cells and nothing else.
+        # One individual can bring about every answer, so the budget limits the number of cells and
+        # nothing else.
         method = "line"
         edges = best_cells(problem.values, loss.weights, allowed.outputs)
         gaps = [edge - 1 for edge in edges[1:-1]]
@@ -357,7 +366,8 @@ def least_distortion(
 def thresholds_for(
     query: Query, epsilon: object, weights: Sequence[object] | None
 ) -> OptimalQuantizer:
-    """As `least_distortion` for individuals of one block, whose values have these weights, independently.
+    """As `least_distortion` for individuals of one block, whose values have these weights,
+    independently.
 
     The released numbers are the representatives, as doubles.
     """
@@ -370,7 +380,8 @@ def thresholds_for(
     values = contributions(block)
     value_weights = exact_weights(weights, len(values))
     answer_weights: list[Fraction] | None = None
-    # Answers that are too many to price are refused below, and their weights are not worth the time.
+    # Answers that are too many to price are refused below, and their weights are not worth the
+    # time.
     if block.count == 1 or len(problem.values) <= LARGEST_COSTS:
         likelihood = _sum_weights(values, value_weights, block.count)
         answer_weights = [likelihood[v] for v in problem.values]
@@ -404,7 +415,8 @@ def _distortion_by_milp(
 ) -> tuple[list[int], float, bool]:
     """The gaps of least loss, a lower bound on the loss, and whether it is proven to be the least.
 
-    A quantiser is a path from 0 to `size` whose arcs (a, b) are cells; an inner node on the path is a threshold.
+    A quantiser is a path from 0 to `size` whose arcs (a, b) are cells; an inner node on the path is
+    a threshold.
     """
     size = len(problem.values)
     gaps = problem.gaps
@@ -431,7 +443,7 @@ def _distortion_by_milp(
 
 
 def _add_path(model: Separation, tails: Any, heads: Any, size: int) -> None:
-    """Add rows of one path from 0 to `size`: into and out of each inner node as often as it has a threshold."""
+    """Add rows of one path from 0 to `size`, through the inner nodes that have a threshold."""
     first = model.columns
     for node in range(size + 1):
         leaving = (first + np.flatnonzero(tails == node)).tolist()

@@ -1,8 +1,10 @@
-"""Budgets in bits and the outputs that they allow, and the promises that follow from a number of outputs.
+"""Budgets in bits and the outputs that they allow, and the promises that follow from a number of
+outputs.
 
-Only K = floor(2^epsilon) matters (theory.md, section 6); interval arithmetic computes it exactly. All promises follow
-from K, the most outputs on a fibre (Farokhi 2020, noiseless privacy, Theorems 1 to 5, corrected). They hold for product
-ranges: any value of one individual is possible together with any values of the others.
+Only K = floor(2^epsilon) matters (theory.md, section 6); interval arithmetic computes it exactly.
+All promises follow from K, the most outputs on a fibre (Farokhi 2020, noiseless privacy, Theorems 1
+to 5, corrected). They hold for product ranges: any value of one individual is possible together
+with any values of the others.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ LARGEST_NAMED = 10**5
 
 @dataclass(frozen=True)
 class Allowance:
-    """At most `outputs` = floor(2^epsilon) distinct outputs, with a notice where 2^epsilon is no integer."""
+    """At most `outputs` = floor(2^epsilon) outputs, with a notice where 2^epsilon is rounded."""
 
     epsilon: Fraction
     outputs: int
@@ -58,8 +60,8 @@ def _check(epsilon: object) -> Fraction:
 def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
     """floor(scale * 2^exponent) for an exponent that is not an integer.
 
-    Then 2^exponent is irrational, so a ball that is small enough holds no integer, and the precision is doubled until
-    the floor of both ends of the ball is the same.
+    Then 2^exponent is irrational, so a ball that is small enough holds no integer, and the
+    precision is doubled until the floor of both ends of the ball is the same.
     """
     import flint
 
@@ -131,7 +133,8 @@ def allowance(epsilon: object) -> Allowance:
     if outputs >= LARGEST_NAMED:
         notice = "2^epsilon is not an integer; it is rounded down"
         return Allowance(value, outputs, notice)
-    # In millionths: enough to tell a budget such as log2(3), rounded, from one that means no integer.
+    # In millionths: enough to tell a budget such as log2(3), rounded, from one that means no
+    # integer.
     scaled = _floor_of_power(value, WORTH_A_NOTICE.denominator)
     if scaled >= (outputs + 1) * (WORTH_A_NOTICE.denominator - 1):
         notice = (
@@ -147,10 +150,11 @@ def allowance(epsilon: object) -> Allowance:
 
 
 def share_of(total_epsilon: object, answers: int) -> int:
-    """The largest K with K^answers <= floor(2^total_epsilon): the outputs of each answer by equal shares.
+    """The largest K with K^answers <= floor(2^total_epsilon): the outputs of each answer by equal
+    shares.
 
-    The outputs of all answers that one individual takes part in multiply (Farokhi 2020, Theorem 6). Of all
-    divisions of a total, equal shares have the largest smallest number of outputs.
+    The outputs of all answers that one individual takes part in multiply (Farokhi 2020, Theorem 6).
+    Of all divisions of a total, equal shares have the largest smallest number of outputs.
     """
     from flint import fmpz
 
@@ -158,7 +162,7 @@ def share_of(total_epsilon: object, answers: int) -> int:
 
 
 def smallest_cell(symbols: int, epsilon: object) -> int:
-    """The smallest integer >= ``symbols * 2^-epsilon``: such cells are epsilon-identifiable (theory.md, 6 and 7)."""
+    """The least size of a cell of an epsilon-identifiable map, ``ceil(symbols * 2^-epsilon)``."""
     value = _check(epsilon)
     if value.denominator == 1:
         return max(1, -(-symbols // (1 << value.numerator)))
@@ -188,8 +192,8 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
         Length of the interval domain of one individual; adds the bound on the estimation error.
     """
     bits = epsilon_for(outputs)
-    # Two values of one individual give two outputs at most, so at most two outputs settle which it is; one output
-    # settles nothing.
+    # Two values of one individual give two outputs at most, so at most two outputs settle which it
+    # is; one output settles nothing.
     pair_bits = -math.inf
     if outputs > 1:
         pair_bits = 1.0
@@ -231,8 +235,8 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
         ),
     ]
     if width is not None and exact_number("width", width) > 0:
-        # Theorem 4, corrected: in each of the K cells the best guess is the middle, and equal cells make the sum
-        # smallest, so E >= width / (4 K), which K equal cells reach.
+        # Theorem 4, corrected: in each of the K cells the best guess is the middle, and equal cells
+        # make the sum smallest, so E >= width / (4 K), which K equal cells reach.
         least = float(exact_number("width", width) / (4 * outputs))
         promised.append(
             RangePromise(
@@ -240,7 +244,10 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
                 theorem="Theorem 4, corrected",
                 bound=math.nextafter(least, 0.0),
                 unit="units of the column",
-                meaning="least mean absolute error of any estimate of x_i, if x_i is uniform given the others",
+                meaning=(
+                    "least mean absolute error of any estimate of x_i, "
+                    "if x_i is uniform given the others"
+                ),
             )
         )
     return tuple(promised)

@@ -1,9 +1,11 @@
-"""The reporting policy against a test of a hypothesis that moves values least, by an integer program.
+"""The reporting policy against a test of a hypothesis that moves values least, by an integer
+program.
 
-A policy reports every value as one of the values (Farokhi 2020, non-stochastic hypothesis testing, Definitions 3 and
-4; its Theorem 4 constructs one policy, which is not the best). A report is ambiguous if both hypotheses can bring it
-about, and telling if only one can. The policy is epsilon-private if |ambiguous| >= epsilon |telling| (theory.md,
-section 6), which is linear in binaries. `TestingProblem` counts the reports of the solution again.
+A policy reports every value as one of the values (Farokhi 2020, non-stochastic hypothesis testing,
+Definitions 3 and 4; its Theorem 4 constructs one policy, which is not the best). A report is
+ambiguous if both hypotheses can bring it about, and telling if only one can. The policy is
+epsilon-private if |ambiguous| >= epsilon |telling| (theory.md, section 6), which is linear in
+binaries. `TestingProblem` counts the reports of the solution again.
 """
 
 from __future__ import annotations
@@ -78,8 +80,8 @@ def reporting_policy(
     source, report = np.nonzero(np.sqrt(squared) <= within)
     if source.size > LARGEST_POLICY:
         raise InputError(
-            f"{source.size:,} pairs of a value and a report are too many ({LARGEST_POLICY:,} at most); use coarser "
-            "values, or a smaller distance (--within)"
+            f"{source.size:,} pairs of a value and a report are too many ({LARGEST_POLICY:,} at "
+            "most); use coarser values, or a smaller distance (--within)"
         )
     arcs = _Arcs(source, report, size)
     program = arcs.program(squared[source, report], holds, epsilon)
@@ -93,7 +95,8 @@ def reporting_policy(
         return reports, solution.optimal
     if solution.optimal:
         raise NotPrivate(
-            f"no policy within {within:g} is {float(epsilon):g}-private; lower epsilon, or allow more"
+            f"no policy within {within:g} is {float(epsilon):g}-private; lower epsilon, or allow "
+            "more"
         )
     raise SolverFailure(
         f"no private policy was found within {time_limit:g} s; use coarser values"
@@ -112,9 +115,10 @@ def _is_private(reports: Indices, holds: NDArray[np.bool_], epsilon: Fraction) -
 class _Arcs:
     """The pairs (value, report) that a policy chooses from, and the columns of its program.
 
-    Columns, in order: for each pair, whether it is taken; for each report, whether the values without the hypothesis
-    bring it about, then whether those with it do; for each report, whether it is ambiguous; and the slack by which
-    the promise is missed, which costs more than any policy, so that the program always has a solution.
+    Columns, in order: for each pair, whether it is taken; for each report, whether the values
+    without the hypothesis bring it about, then whether those with it do; for each report, whether
+    it is ambiguous; and the slack by which the promise is missed, which costs more than any policy,
+    so that the program always has a solution.
     """
 
     source: Indices
@@ -145,8 +149,8 @@ class _Arcs:
             for side in (0, 1):
                 self._add_use(rows, k, side, holds)
         numerator, denominator = epsilon.as_integer_ratio()
-        # |ambiguous| >= p/q |telling|, where |telling| = |used by either| - |ambiguous| and a report that both sides
-        # use counts twice: q A - p (U - 2 A) + slack >= 0.
+        # |ambiguous| >= p/q |telling|, where |telling| = |used by either| - |ambiguous| and a
+        # report that both sides use counts twice: q A - p (U - 2 A) + slack >= 0.
         weights = np.repeat(
             [-float(numerator), float(denominator + 2 * numerator), 1.0],
             [2 * self.size, self.size, 1],
@@ -167,7 +171,7 @@ class _Arcs:
     def _add_use(
         self, rows: SparseRows, k: int, side: int, holds: NDArray[np.bool_]
     ) -> None:
-        """Report k is used by a side iff a pair of that side is taken, and is ambiguous only if both use it."""
+        """Report k is used by a side iff a pair of it is taken, and ambiguous only if both use it."""
         used = self._used + side * self.size + k
         into = np.flatnonzero((self.report == k) & holds[self.source, side]).tolist()
         rows.add([used, *into], [1.0, *[-1.0] * len(into)], -math.inf, 0.0)

@@ -62,7 +62,7 @@ def _increases(numbers: Sequence[Fraction]) -> bool:
 def _normalised(
     thresholds: tuple[Fraction, ...] | EvenThresholds,
 ) -> tuple[Fraction, ...] | EvenThresholds:
-    """Thresholds as exact numbers, and as a rule where they are evenly spaced; equal quantisers compare equal."""
+    """Exact thresholds, as a rule if evenly spaced: then equal quantisers compare equal."""
     if isinstance(thresholds, EvenThresholds):
         if thresholds.number >= SHORTEST_EVEN and thresholds.step > 0:
             return thresholds
@@ -83,7 +83,8 @@ def _normalised(
 
 @dataclass(frozen=True)
 class Quantizer:
-    """Cells of [lo, hi] cut at `thresholds`; all cells are closed below, the last one on both sides.
+    """Cells of [lo, hi] cut at `thresholds`; all cells are closed below, the last one on both
+    sides.
 
     Parameters
     ----------
@@ -105,7 +106,8 @@ class Quantizer:
         cuts = _normalised(self.thresholds)
         if cuts and not (ends.lo < cuts[0] and cuts[-1] <= ends.hi):
             raise InputError(
-                f"thresholds must lie above {float(ends.lo):g} and not above {float(ends.hi):g}, the range"
+                f"thresholds must lie above {float(ends.lo):g} and not above {float(ends.hi):g}, "
+                "the range"
             )
         object.__setattr__(self, "lo", ends.lo)
         object.__setattr__(self, "hi", ends.hi)
@@ -136,7 +138,7 @@ class Quantizer:
         return self.thresholds[place - 1]
 
     def midpoint(self, cell: int) -> Fraction:
-        """The released number of a cell: its middle, unless `released` has another. It does not depend on the data."""
+        """The released number of a cell, which is its middle unless `released` has another one."""
         if self.released:
             return self.released[cell]
         return (self.edge(cell) + self.edge(cell + 1)) / 2
@@ -187,8 +189,9 @@ class Quantizer:
     def placing(self, unit: Fraction) -> Callable[[int], int]:
         """A function from a number of units to its cell, in whole numbers alone.
 
-        An answer m * unit is at or above a threshold t iff m >= ceil(t / unit). For thresholds first + k * step
-        their number is floor((m * unit - first) / step) + 1, between 0 and all of them.
+        An answer m * unit is at or above a threshold t iff m >= ceil(t / unit). For thresholds
+        first + k * step their number is floor((m * unit - first) / step) + 1, between 0 and all of
+        them.
         """
         cuts = self.thresholds
         if not isinstance(cuts, EvenThresholds):
@@ -221,7 +224,8 @@ class Quantizer:
             raise InputError(
                 "the data contain NaN, which lies in no cell; drop it first"
             )
-        # The ends, rounded inwards: a double is at or above lo iff it is at or above the first double that is.
+        # The ends, rounded inwards: a double is at or above lo iff it is at or above the first
+        # double that is.
         lowest = quotient_above(*self.lo.as_integer_ratio())
         highest = -quotient_above(*(-self.hi).as_integer_ratio())
         beyond = (values < lowest) | (values > highest)
@@ -237,8 +241,8 @@ class Quantizer:
         # Without the value, which is an individual's: messages end up in logs.
         verb = "lies" if count == 1 else "lie"
         return (
-            f"{count} of the values {verb} outside the range {float(self.lo):g} to {float(self.hi):g}; "
-            "widen the range, or clip them"
+            f"{count} of the values {verb} outside the range {float(self.lo):g} to "
+            f"{float(self.hi):g}; widen the range, or clip them"
         )
 
 

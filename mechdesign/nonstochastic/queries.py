@@ -4,8 +4,8 @@ A fibre is the set of answers {f(x_i, x_-i) : x_i in its domain} that one indivi
 while all the others stay as they are (Farokhi 2020, Definition 1). Its structure makes an
 exact certificate possible without enumerating all datasets.
 
-The sums of independent members of finite sets (`sumset`) are kept as runs of consecutive integers: even many sums
-consist of few runs.
+The sums of independent members of finite sets (`sumset`) are kept as runs of consecutive integers:
+even many sums consist of few runs.
 """
 
 from __future__ import annotations
@@ -116,8 +116,9 @@ class OrderStatistic:
     def largest_fibre(self) -> tuple[LinearQuery, str]:
         """A linear query with the same largest fibre, and where the others lie on it.
 
-        With all others at the ends of the domain the answer is x_i itself; for the mean of two middle values, with
-        one of the others at z between, it is (x_i + z) / 2. All other fibres have fewer answers.
+        With all others at the ends of the domain the answer is x_i itself; for the mean of two
+        middle values, with one of the others at z between, it is (x_i + z) / 2. All other fibres
+        have fewer answers.
         """
         if self.middle == 1:
             position = "the others at the ends of the domain"
@@ -200,7 +201,7 @@ MOST_ADDITIONS = 50_000_000
 """Pairs of runs added in all, where the span is too wide for convolutions: some seconds."""
 
 MOST_PAIRS = 300_000
-"""More pairs of runs than this are added faster by one convolution, where the span is not too wide."""
+"""Pairs of runs above which one convolution is faster, where the span is not too wide."""
 
 LARGEST_INTEGER = 1 << 61
 """Sums stay below this, so that adding two of them cannot overflow 64 bits."""
@@ -208,7 +209,7 @@ LARGEST_INTEGER = 1 << 61
 Integers = NDArray[np.int64]
 
 Runs: TypeAlias = tuple[Integers, Integers]
-"""First and last members of the runs of consecutive integers that make up a set, in order; sums have few of them."""
+"""A set as the first and last members of its runs of consecutive integers, in order."""
 
 
 def _merged(first: Integers, last: Integers) -> Runs:
@@ -239,7 +240,8 @@ def _members(runs: Runs) -> Integers:
     """All members of a set, in order."""
     first, last = runs
     lengths = last - first + 1
-    # A member is its place in the whole, moved from the start of its run there to the run's first member.
+    # A member is its place in the whole, moved from the start of its run there to the run's first
+    # member.
     starts = np.cumsum(lengths) - lengths
     return np.arange(lengths.sum()) + np.repeat(first - starts, lengths)
 
@@ -250,7 +252,8 @@ class _Sums:
     Parameters
     ----------
     narrow
-        Whether all sums together fit into an array (`LARGEST_SPAN`), so that convolutions can be used.
+        Whether all sums together fit into an array (`LARGEST_SPAN`), so that convolutions can be
+        used.
     """
 
     def __init__(self, *, narrow: bool) -> None:
@@ -272,7 +275,7 @@ class _Sums:
         return _merged(first, last)
 
     def doublings(self, values: Integers, count: int) -> list[Runs]:
-        """The sums of 1, 2, 4, .. members of a set, up to `count` of them or to what can be computed."""
+        """The sums of 1, 2, 4, .. members of a set, up to `count`, as far as they can be computed."""
         doubled = [_merged(values, values)]
         while 1 << len(doubled) <= count:
             twice = self.added(doubled[-1], doubled[-1])
@@ -282,7 +285,7 @@ class _Sums:
         return doubled
 
     def with_members(self, total: Runs, values: Integers, count: int) -> Runs | None:
-        """The sums of a member of `total` and `count` members of a set, from its doublings; None if too many."""
+        """The sums of a member of `total` and `count` members of a set; None if too many."""
         doubled = self.doublings(values, count)
         left = count
         while left:
@@ -300,8 +303,9 @@ class _Sums:
 
 
 def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
-    """The sorted distinct sums of `count` independent members of each set `values`; None if they are too many."""
-    # Every set is moved to start at 0, and divided by the common unit of all: both keep the numbers small.
+    """The sorted distinct sums of `count` members of each set `values`; None if too many."""
+    # Every set is moved to start at 0, and divided by the common unit of all: both keep the numbers
+    # small.
     base = 0
     offsets: list[tuple[list[int], int]] = []
     for values, count in parts:

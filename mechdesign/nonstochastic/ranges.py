@@ -1,7 +1,8 @@
 """Discrete uncertain variables: their marginal, joint and conditional ranges.
 
-An uncertain variable is a mapping without any probability (Farokhi and Ding 2020, section II, after Nair 2013). A
-discrete pair (X, Y) is described by its joint range [[X, Y]]: the pairs (x, y) that can occur together.
+An uncertain variable is a mapping without any probability (Farokhi and Ding 2020, section II, after
+Nair 2013). A discrete pair (X, Y) is described by its joint range [[X, Y]]: the pairs (x, y) that
+can occur together.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Indices = NDArray[np.int64]
 
 
 def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
-    """The distinct values in order of first appearance, and the index of each value; they must be hashable."""
+    """The distinct hashable values in order of first appearance, and the index of each value."""
     if isinstance(values, np.ndarray):
         array = cast("NDArray[Any]", values)
         if array.ndim != 1:
@@ -57,7 +58,8 @@ def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
 def log_ratio(ratio: Fraction, unit: str) -> float:
     """Log of a ratio of integers of any size: base 2 for "bits", base e for "nats"; -inf at zero.
 
-    Between 1/2 and 2 the difference of two logarithms would lose digits, so the excess over one is used.
+    Between 1/2 and 2 the difference of two logarithms would lose digits, so the excess over one is
+    used.
     """
     if ratio == 0:
         return -math.inf
@@ -126,8 +128,8 @@ class JointRange:
             absent = np.flatnonzero(np.bincount(codes, minlength=len(symbols)) == 0)
             if absent.size:
                 raise InputError(
-                    f"{name} symbol {quoted(symbols[int(absent[0])])} has an empty conditional range "
-                    "(it occurs in no pair); drop it"
+                    f"{name} symbol {quoted(symbols[int(absent[0])])} has an empty conditional "
+                    "range (it occurs in no pair); drop it"
                 )
         i.setflags(write=False)
         j.setflags(write=False)
@@ -256,10 +258,12 @@ def product(joint: JointRange, other: JointRange) -> JointRange:
     n_pairs = joint.n_pairs * other.n_pairs
     if n_pairs > LARGEST_ENUMERATION:
         raise InputError(
-            f"the product has {n_pairs:,} pairs, over {LARGEST_ENUMERATION:,}; leakages of a product "
-            "need no enumeration: L* is log2(prod |X_i| - prod m_i + 1), m_i the smallest conditional range of part i"
+            f"the product has {n_pairs:,} pairs, over {LARGEST_ENUMERATION:,}; leakages of a "
+            "product need no enumeration: L* is log2(prod |X_i| - prod m_i + 1), m_i the "
+            "smallest conditional range of part i"
         )
-    # The pair (a, b) of symbols has the index a * |second range| + b, the order of itertools.product.
+    # The pair (a, b) of symbols has the index a * |second range| + b, the order of
+    # itertools.product.
     rows = joint.rows[:, None] * other.shape[0] + other.rows[None, :]
     columns = joint.columns[:, None] * other.shape[1] + other.columns[None, :]
     return JointRange.from_codes(

@@ -27,8 +27,8 @@ from mechdesign.report.wording import about, at_most
 from mechdesign.report.writing import HTML, check_report, document_text, save_text
 
 BANNER = (
-    "This report contains no individual's value. It contains sizes of groups and numbers of answers, "
-    "which are public."
+    "This report contains no individual's value. It contains sizes of groups and numbers of "
+    "answers, which are public."
 )
 
 MOST_OUTPUTS = 32
@@ -81,7 +81,7 @@ class _Page:
 
     @cached_property
     def errors(self) -> list[tuple[int, float]]:
-        """Outputs and largest error of the largest groups, laid out by the same rule for other budgets."""
+        """For other budgets: outputs, and the largest error of the largest groups, by the same rule."""
         mechanism = self.verified.mechanism
         if mechanism.provenance.get("layout") not in LAYOUTS:
             return []

@@ -1,4 +1,5 @@
-"""Texts, JSON records, cells and curves of quantised releases, mechanism files and measures of ranges.
+"""Texts, JSON records, cells and curves of quantised releases, mechanism files and measures of
+ranges.
 
 The texts are macros of ``reports.txt.jinja``. Records are what the commands print with --json.
 """

@@ -1,7 +1,8 @@
-"""Thresholds for groups of any size, by the rule of a mechanism, and the released numbers of their cells.
+"""Thresholds for groups of any size, by the rule of a mechanism, and the released numbers of their
+cells.
 
-The rule is in the provenance of the mechanism: a layout of cells, listed thresholds, or optimal ones. The result is
-certified whatever the rule is.
+The rule is in the provenance of the mechanism: a layout of cells, listed thresholds, or optimal
+ones. The result is certified whatever the rule is.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import LinearQuery, Query
 
 THRESHOLDS = ("optimal", "most", "given")
-"""Ways to place thresholds other than a layout of equal cells: of least squared error, the most, or listed ones."""
+"""Ways to place thresholds other than a layout of equal cells: of least squared error, the most, or
+listed ones.
+"""
 
 LARGEST_DOUBLE = Fraction(sys.float_info.max)
 """Released numbers are doubles."""
@@ -49,19 +52,21 @@ def sized_quantizer(
     Raises
     ------
     InputError
-        If the mechanism has no rule, the answers leave the doubles, or the thresholds break the budget.
+        If the mechanism has no rule, the answers leave the doubles, or the thresholds break the
+        budget.
     """
     layout = mechanism.provenance.get("layout")
     if layout not in (*LAYOUTS, *THRESHOLDS):
         raise InputError(
-            f"the mechanism has no thresholds for groups of {size} and does not say its layout; design anew"
+            f"the mechanism has no thresholds for groups of {size} and does not say its layout; "
+            "design anew"
         )
     query = build_query(mechanism.query, size, mechanism.domain)
     lo, hi = query.range
     if max(abs(lo), abs(hi)) > LARGEST_DOUBLE:
         raise InputError(
-            f"the {mechanism.query} of {size:,} values up to {float(mechanism.domain.hi):g} can be beyond all doubles "
-            f"({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
+            f"the {mechanism.query} of {size:,} values up to {float(mechanism.domain.hi):g} can "
+            f"be beyond all doubles ({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
         )
     allowed = _allowed(mechanism)
     outputs = _cells_allowed(mechanism, allowed)
@@ -80,8 +85,8 @@ def sized_quantizer(
     sized = mechanism.certified(size, quantizer)
     if sized.certificate.outputs > allowed:
         raise InputError(
-            f"with these thresholds one individual can bring about {sized.certificate.outputs} outputs, and "
-            f"{allowed} are allowed; leave some out, or raise the budget"
+            f"with these thresholds one individual can bring about {sized.certificate.outputs} "
+            f"outputs, and {allowed} are allowed; leave some out, or raise the budget"
         )
     return sized
 
@@ -102,8 +107,8 @@ def _cells_allowed(mechanism: MechanismFile, allowed: int) -> int:
         cells -= 1
     if not cells:
         raise InputError(
-            f"to {mechanism.outside} what lies outside the range is one output, and epsilon allows no other: "
-            "raise it to 1 bit or more"
+            f"to {mechanism.outside} what lies outside the range is one output, and epsilon "
+            "allows no other: raise it to 1 bit or more"
         )
     if mechanism.query == "count":
         # An individual that counts as 0 or 1 has two answers, and finer cells cannot separate more.
@@ -129,8 +134,8 @@ def _optimal(
         domain = finite(points)
     if not isinstance(query, LinearQuery) or not isinstance(domain, FiniteDomain):
         raise InputError(
-            f"{layout} thresholds are for the identity, mean or sum of a finite domain (--domain); another query gets "
-            "its thresholds by --layout"
+            f"{layout} thresholds are for the identity, mean or sum of a finite domain "
+            "(--domain); another query gets its thresholds by --layout"
         )
     finite_query = build_query(mechanism.query, size, domain)
     epsilon = epsilon_for(outputs)
@@ -146,7 +151,7 @@ def _optimal(
 
 
 def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:
-    """The released number of a cell: its middle, or the middle of the whole numbers in it for a count."""
+    """The middle of a cell, which is released; for a count that of the whole numbers in it."""
     if query != "count":
         return quantizer.midpoint(cell)
     below = quantizer.edge(cell)

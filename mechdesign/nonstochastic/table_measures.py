@@ -1,4 +1,5 @@
-"""The measures of this package on the columns of a file: ranges, hypotheses, policies and partitions (bits).
+"""The measures of this package on the columns of a file: ranges, hypotheses, policies and
+partitions (bits).
 
 The ranges are those of the file: the pairs (x, y) that occur in its records.
 """
@@ -187,8 +188,9 @@ def _feature(
     for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
         if feature_of.setdefault(private, value) != value:
             raise InputError(
-                f"the feature {', '.join(names)} is no function of {', '.join(x)}: {quoted(private)} occurs with "
-                f"{quoted(feature_of[private])} and {quoted(value)}; put its columns into x"
+                f"the feature {', '.join(names)} is no function of {', '.join(x)}: "
+                f"{quoted(private)} occurs with {quoted(feature_of[private])} and "
+                f"{quoted(value)}; put its columns into x"
             )
     mapped = joint.map_x(feature_of.__getitem__)
     return {
@@ -205,7 +207,8 @@ def _holding(table: Columns, column: str, value: str) -> list[int]:
     if len(set(holds)) == 1:
         often = "always" if holds[0] else "never"
         raise InputError(
-            f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be tested"
+            f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be "
+            "tested"
         )
     return holds
 
@@ -213,7 +216,8 @@ def _holding(table: Columns, column: str, value: str) -> list[int]:
 def tested_hypothesis(
     table: Columns, y: Sequence[str], column: str, value: str
 ) -> dict[str, Any]:
-    """The privacy of outputs against the hypothesis that a column has a value, and the best test, a consistent one.
+    """The privacy of outputs against the hypothesis that a column has a value, and the best test, a
+    consistent one.
 
     `yes` and `no` are the outputs at which the best test accepts and rejects the hypothesis.
     """
@@ -246,8 +250,8 @@ def _numbers(path: PathLike, texts: Sequence[str], name: str) -> NDArray[np.floa
         numbers = numbers_of(encode(texts, name), name)
     except BadCell:
         raise InputError(
-            f"{os.fspath(path)}: the column {quoted(name)} must hold a finite number in every record; correct the "
-            "others, or name another column"
+            f"{os.fspath(path)}: the column {quoted(name)} must hold a finite number in every "
+            "record; correct the others, or name another column"
         ) from None
     return numbers.values[numbers.codes]
 
@@ -262,7 +266,8 @@ def policy_table(
     missing: str = "refuse",
     text: TextOptions | None = None,
 ) -> dict[str, Any]:
-    """The policy that reports the numbers of some columns privately against a test, and moves them least.
+    """The policy that reports the numbers of some columns privately against a test, and moves them
+    least.
 
     Parameters
     ----------
@@ -313,7 +318,7 @@ def partition_column(
     *,
     text: TextOptions | None = None,
 ) -> dict[str, Any]:
-    """The epsilon-identifiable partition, of least mean squared error, of the numbers that occur in a column."""
+    """The epsilon-identifiable partition of least mean squared error of a column's numbers."""
     columns, _ = read_text_columns(path, {"x": (column,)}, missing, text=text)
     values = np.unique(_numbers(path, columns[column], column))
     partition = identifiable_partition(values, epsilon)

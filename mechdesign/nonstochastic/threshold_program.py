@@ -1,8 +1,10 @@
-"""The integer program of thresholds: which gaps of a finite query get one, within a budget of outputs.
+"""The integer program of thresholds: which gaps of a finite query get one, within a budget of
+outputs.
 
-Binaries t_g place a threshold in gap g. Two consecutive members a < b of a fibre get different outputs iff a threshold
-lies between them: z_ab = max of t_g over a <= g < b. The outputs on a fibre number one plus the sum of its z, so the
-budget is linear: the sum is at most K - 1, K = floor(2^epsilon) (theory.md, section 7).
+Binaries t_g place a threshold in gap g. Two consecutive members a < b of a fibre get different
+outputs iff a threshold lies between them: z_ab = max of t_g over a <= g < b. The outputs on a fibre
+number one plus the sum of its z, so the budget is linear: the sum is at most K - 1, K =
+floor(2^epsilon) (theory.md, section 7).
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ Floats = NDArray[np.float64]
 class Separation:
     """Binary t_g for each gap, and z_ab for the pairs of consecutive members of fibres.
 
-    A pair of neighbours (b = a + 1) is t_a itself. The z are not declared integer: once the t are integers the rows
-    leave them no other value, and branching on the t alone was faster.
+    A pair of neighbours (b = a + 1) is t_a itself. The z are not declared integer: once the t are
+    integers the rows leave them no other value, and branching on the t alone was faster.
     """
 
     def __init__(self, gaps: int) -> None:
@@ -39,7 +41,8 @@ class Separation:
     def column(self, a: int, b: int) -> int:
         """The column of the pair (a, b), with rows z_ab >= t_g for every gap in it.
 
-        No row bounds z_ab from above: the budget alone limits it, and only from above, so the smallest z decides.
+        No row bounds z_ab from above: the budget alone limits it, and only from above, so the
+        smallest z decides.
         """
         if b == a + 1:
             return a
@@ -51,8 +54,8 @@ class Separation:
                 self.rows.add((column, g), (1.0, -1.0), 0.0, math.inf)
         if len(self.rows.columns) > LARGEST_PROGRAM:
             raise InputError(
-                f"the integer program has more than {LARGEST_PROGRAM:,} entries; use coarser values, "
-                "or method='earliest', which is sufficient"
+                f"the integer program has more than {LARGEST_PROGRAM:,} entries; use coarser "
+                "values, or method='earliest', which is sufficient"
             )
         return column
 
@@ -62,7 +65,7 @@ class Separation:
         return self._gaps + len(self._pairs)
 
     def program(self, costs: Floats, extra: Floats | tuple[()] = ()) -> Program:
-        """The program with these costs of thresholds, and of `extra` continuous columns in [0, 1]."""
+        """The program with these costs of thresholds, and of further columns in [0, 1]."""
         all_costs = np.concatenate((costs, np.zeros(len(self._pairs)), extra))
         integer = np.zeros(all_costs.size, dtype=np.bool_)
         integer[: self._gaps] = True
@@ -78,7 +81,8 @@ class Separation:
         """The point with thresholds in these gaps, for the solver to improve on."""
         point = np.zeros(self.columns)
         point[list(gaps)] = 1.0
-        # below[g]: thresholds in the gaps below g; a pair is separated if the numbers at its ends differ.
+        # below[g]: thresholds in the gaps below g; a pair is separated if the numbers at its ends
+        # differ.
         below = np.zeros(self._gaps + 1)
         below[1:] = np.cumsum(point[: self._gaps])
         for (a, b), column in self._pairs.items():

@@ -1,10 +1,11 @@
 """Zero-error communication through a channel that is known by its joint range alone (bits).
 
-Two inputs are confused if they share an output. The zero-error capacity C0 is the largest number of bits per use that
-arrive without any confusion, over codes of any number of uses. Lower bounds are codes: sets of words of which no two
-are confused. Upper bounds are a fractional cover of the inputs by outputs (Shannon 1956) and the theta number (Lovász
-1979). Every bound is proven: codes are checked, covers are exact fractions, and the theta number is enclosed in balls.
-Proofs are in docs/explanation/ranges-theory.md.
+Two inputs are confused if they share an output. The zero-error capacity C0 is the largest number of
+bits per use that arrive without any confusion, over codes of any number of uses. Lower bounds are
+codes: sets of words of which no two are confused. Upper bounds are a fractional cover of the inputs
+by outputs (Shannon 1956) and the theta number (Lovász 1979). Every bound is proven: codes are
+checked, covers are exact fractions, and the theta number is enclosed in balls. Proofs are in
+docs/explanation/ranges-theory.md.
 """
 
 # Python-flint has no complete types.
@@ -36,7 +37,7 @@ COVER_UNITS = 2**40
 """A float cover is rounded up to multiples of one over this, and then proven exactly."""
 
 LARGEST_THETA = 64
-"""Inputs of a channel whose theta number is computed: some 5 s for 64 inputs that are often confused."""
+"""Inputs of a channel whose theta number is computed: some 5 s for 64 of them."""
 
 BALL_BITS = 128
 """Precision of the residue that proves a largest eigenvalue: far more than that of its doubles."""
@@ -45,13 +46,13 @@ LARGEST_POWER = 4_000
 """Pairs of several uses together whose codes are searched for: the MILP takes seconds."""
 
 MOST_USES = 3
-"""More uses at once have been of no help to any small channel that was tried, and cost the power of it."""
+"""More uses at once helped no small channel that was tried, and cost the power of it."""
 
 POWER_TIME = 10.0
 """Seconds for the codes of several uses; the best set so far is a code all the same."""
 
 SIMPLE_DENOMINATOR = 5040
-"""Optimal covers of small channels have small denominators: try these first (5/2 for the pentagon)."""
+"""Optimal covers of small channels have small denominators (5/2 for the pentagon)."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ class OneShotCode:
 class CapacityBounds:
     """Bounds of the zero-error capacity in bits per use, `lower` <= C0 <= `upper`.
 
-    `code` is the best code, of words of `uses` inputs; `cover` and `theta` are bounds of 2^C0, None if not computed.
+    `code` is the best code, of words of `uses` inputs; `cover` and `theta` are bounds of 2^C0, None
+    if not computed.
     """
 
     lower: float
@@ -118,8 +120,8 @@ def one_shot_code(
         power = product(power, joint)
     if power.n_pairs > LARGEST_PROGRAM:
         raise InputError(
-            f"the channel has {power.n_pairs:,} pairs, more than the {LARGEST_PROGRAM:,} of a MILP; "
-            "use capacity_bounds, which falls back on leakages"
+            f"the channel has {power.n_pairs:,} pairs, more than the {LARGEST_PROGRAM:,} of a "
+            "MILP; use capacity_bounds, which falls back on leakages"
         )
     values, bound = _solve(power, integer=True, time_limit=time_limit)
     inputs = np.flatnonzero(values > 0.5)
@@ -143,7 +145,7 @@ def one_shot_code(
 
 
 def fractional_cover(joint: JointRange) -> Fraction:
-    """Total weight, at least 2^C0, of a fractional cover of the inputs: HiGHS proposes it, fractions make it exact."""
+    """The exact total weight, at least 2^C0, of a fractional cover that HiGHS proposes."""
     if joint.n_pairs > LARGEST_PROGRAM:
         raise InputError(
             f"the channel has {joint.n_pairs:,} pairs, more than {LARGEST_PROGRAM:,}; use leakages"
@@ -172,7 +174,7 @@ def _by_maximal_leakage(joint: JointRange) -> Fraction:
 
 
 def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None:
-    """Total weight after scaling, so that the least covered input is covered once; None if none is."""
+    """Total weight, scaled so that the least covered input is covered once; None if it is not."""
     covered = [Fraction(0)] * joint.shape[0]
     for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
         covered[i] += cover[j]
@@ -185,10 +187,10 @@ def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None
 def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityBounds:
     """Lower and upper bounds of the zero-error capacity C0, in bits per use.
 
-    A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact
-    fractional cover; where they do not meet, codes of several uses and the theta number (for at most
-    `LARGEST_THETA` inputs) are tried. A larger one gets maximin information, and the smaller of L0(Y;X) and
-    L*(X -> Y), both of which bound C0.
+    A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact fractional
+    cover; where they do not meet, codes of several uses and the theta number (for at most
+    `LARGEST_THETA` inputs) are tried. A larger one gets maximin information, and the smaller of
+    L0(Y;X) and L*(X -> Y), both of which bound C0.
     """
     if joint.n_pairs > LARGEST_PROGRAM:
         classes, _ = overlap_partition(joint)
@@ -220,8 +222,8 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
 def theta_bound(joint: JointRange) -> float:
     """A proven upper bound on the theta number of the confusability graph of a channel.
 
-    Clarabel proposes a matrix M. Whatever t and F are, its largest eigenvalue is at most t + |R|, where
-    R = t I - M - F F' has the Frobenius norm |R|, which is enclosed in balls.
+    Clarabel proposes a matrix M. Whatever t and F are, its largest eigenvalue is at most t + |R|,
+    where R = t I - M - F F' has the Frobenius norm |R|, which is enclosed in balls.
     """
     import flint
 
@@ -250,7 +252,7 @@ def theta_bound(joint: JointRange) -> float:
 
 
 def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
-    """A lower and an upper bound of log2(value) / uses, equal where value is a power of two and uses is 1."""
+    """Bounds of log2(value) / uses, equal where value is a power of two and uses is 1."""
     # 0.0 - 0.0 is 0.0, where a minus sign would print -0.0.
     low = 0.0 - log2_above(1 / value)
     high = log2_above(value)
@@ -262,10 +264,11 @@ def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
 def _solve(
     joint: JointRange, *, integer: bool, time_limit: float = math.inf
 ) -> tuple[Any, float]:
-    """Largest packing of the inputs (integer) or smallest cover (continuous), and HiGHS's bound or the weight.
+    """Largest packing of the inputs (integer) or smallest cover (continuous), and HiGHS's bound or
+    the weight.
 
-    A packing takes inputs, at most one compatible with each output; a cover takes outputs with weights, at least one
-    in all for each input. They are dual linear programs.
+    A packing takes inputs, at most one compatible with each output; a cover takes outputs with
+    weights, at least one in all for each input. They are dual linear programs.
     """
     if integer:
         side = joint.reverse
