@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import mechdesign as md
 from mechdesign.core.binomial import SCALE, lower_end
-from mechdesign.core.numbers import fraction_of
+from mechdesign.core.rationals import fraction_of
 from mechdesign.mechanisms import population
 
 Array = NDArray[np.float64]

@@ -28,7 +28,8 @@ from .frames.streams import (
 )
 from .frames.transformer import ReleaseTransformer
 from .jobs.keys import create_key, read_key
-from .jobs.release_file import Applied, sanitise_file
+from .jobs.release_file import sanitise_file
+from .jobs.results import Applied
 from .leaks.assessment import Assessment, assess
 from .mechanisms import design
 from .mechanisms.budget import budget_for

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
+from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import (
     DistanceMean,
@@ -23,8 +24,8 @@ from mechdesign.core.limits import (
     OwnBudget,
     PowerMean,
 )
-from mechdesign.core.numbers import at_least, number
-from mechdesign.core.numbers import budget as shown_budget
+from mechdesign.core.wording import at_least
+from mechdesign.core.wording import budget as shown_budget
 
 LARGEST_BUDGET = 700.0
 """exp of a larger budget overflows a double; beyond it a budget is as good as absent: say inf."""

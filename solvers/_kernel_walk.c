@@ -1,102 +1,150 @@
-/* Local search from vertex to vertex: all neighbours of a vertex are priced, and the best one is the next.
+/* Local search from vertex to vertex: all neighbours of a vertex are priced, and the best one
+ * is next.
  *
- * Successive linearisation ends at a vertex from which no single step downhill leads, but whose neighbours may be
- * cheaper all the same, for between two vertices a concave function rises first.
+ * Successive linearisation ends at a vertex from which no step leads downhill at first, but
+ * whose neighbours may be cheaper all the same, for between two vertices a concave function
+ * rises first.
  */
 
-#include "_kernel.h"
+#include "_tree.h"
 
 /* A step shorter than this leads nowhere: the vertex is degenerate. */
 #define SHORTEST_STEP 1e-9
+/* Basic variables whose rate is below this do not limit a step. */
 #define PIVOT_TOL 1e-9
+/* Vertices that one walk visits. */
 #define MOST_STEPS 100
+/* A fall below this is rounding. */
+#define LEAST_FALL 1e-12
 
+/* A step along an edge, on which one nonbasic variable moves. */
 typedef struct {
-    double length, cost;
-    int leave; /* position in the basis, -1 if the entering variable goes to its other end */
+    double length;
+    double up;   /* 1 if the variable rises from its lower end, -1 if it falls from its upper one */
+    double cost; /* f at the neighbour */
+    /* position of the variable that leaves the basis, -1 if the moving one goes to its other end */
+    int leave;
 } Step;
 
-/* Along the edge on which nonbasic variable q moves; its column in terms of the basis is left in w->col. */
-static Step edge(const Search *s, Work *w, int q, double rest)
+/* The ratio test: how far nonbasic variable `enter` can move, whose column in terms of the
+ * basis is in `direction`. */
+static Step longest_step(const Program *lp, int enter)
 {
-    const Problem *p = &s->p;
-    int M = p->M, N = p->N, n = p->n;
-    double up = w->x[q] == w->L[q] ? 1.0 : -1.0;
-    Step step = {w->U[q] - w->L[q], 0.0, -1};
-    if (q < N)
-        solve_basis(p, w, p->columns + (size_t)q * M, w->col);
-    else {
-        const double *column = w->inverse + (size_t)w->slot_of[q - N] * M;
-        for (int i = 0; i < M; i++) w->col[i] = -column[i];
-    }
-    for (int i = 0; i < M; i++) {
-        double fall = up * w->col[i];
-        if (fabs(fall) < PIVOT_TOL) continue;
-        int b = w->basis[i];
-        double t = fall > 0.0 ? (w->xB[i] - w->L[b]) / fall : (w->xB[i] - w->U[b]) / fall;
-        if (t < step.length) {
-            step.length = t > 0.0 ? t : 0.0;
+    Step step = {.leave = -1};
+    step.up = lp->value[enter] == lp->lower[enter] ? 1.0 : -1.0;
+    step.length = lp->upper[enter] - lp->lower[enter];
+    for (int i = 0; i < lp->M; i++) {
+        double fall = step.up * lp->direction[i];
+        if (fabs(fall) < PIVOT_TOL)
+            continue;
+        int j = lp->basis[i];
+        double end = fall > 0.0 ? lp->lower[j] : lp->upper[j];
+        double length = (lp->basic_value[i] - end) / fall;
+        if (length < step.length) {
+            step.length = length > 0.0 ? length : 0.0;
             step.leave = i;
         }
     }
-    if (step.length < SHORTEST_STEP) return step;
-    double to = w->x[q] + up * step.length;
-    double cost = rest - (q < n && w->x[q] > 0.0 ? phi(w->x[q]) - s->y[q] * w->x[q] : 0.0);
-    if (q < n) cost += phi(to) - s->y[q] * to;
-    for (int i = 0; i < M; i++) {
-        int b = w->basis[i];
-        double x = w->xB[i] - up * step.length * w->col[i];
-        if (b < n && i != step.leave && x > 0.0) cost += phi(x) - s->y[b] * x;
-        if (b < n && i == step.leave && up * w->col[i] < 0.0) cost += phi(w->U[b]) - s->y[b] * w->U[b];
-    }
-    step.cost = cost;
     return step;
 }
 
-static void move(const Problem *p, Work *w, int q, Step step)
+/* The step along the edge of nonbasic variable `enter`; `rest` is what the nonbasic coordinates
+ * cost before it. */
+static Step edge(const Search *search, Program *lp, int enter, double rest)
 {
-    double up = w->x[q] == w->L[q] ? 1.0 : -1.0, to = w->x[q] + up * step.length;
-    for (int i = 0; i < p->M; i++) w->xB[i] -= up * step.length * w->col[i];
-    if (step.leave < 0) {
-        w->x[q] = up > 0.0 ? w->U[q] : w->L[q];
-        return;
+    int n = search->problem.n;
+    entering_column(&search->problem, lp, enter);
+    Step step = longest_step(lp, enter);
+    if (step.length < SHORTEST_STEP)
+        return step;
+    step.cost = rest;
+    if (enter < n) {
+        double from = lp->value[enter];
+        if (from > 0.0)
+            step.cost -= term(search, enter, from);
+        step.cost += term(search, enter, from + step.up * step.length);
     }
-    int leave = w->basis[step.leave];
-    w->x[leave] = up * w->col[step.leave] > 0.0 ? w->L[leave] : w->U[leave];
-    change_basis(p, w, step.leave, q);
-    w->xB[step.leave] = to;
-    w->x[q] = 0.0;
-    w->pivots++;
+    for (int i = 0; i < lp->M; i++) {
+        int j = lp->basis[i];
+        if (j >= n)
+            continue;
+        double x = lp->basic_value[i] - step.up * step.length * lp->direction[i];
+        int rises = step.up * lp->direction[i] < 0.0;
+        if (i != step.leave && x > 0.0)
+            step.cost += term(search, j, x);
+        if (i == step.leave && rises)
+            step.cost += term(search, j, lp->upper[j]);
+    }
+    return step;
 }
 
-/* From the vertex of the basis to ever cheaper neighbours; returns the cost of the last, in w->v. */
-double walk(Search *s)
+/* Go to the neighbour; `direction` is the column of `enter`. */
+static void move(const Problem *problem, Program *lp, int enter, Step step)
 {
-    const Problem *p = &s->p;
-    Work *w = &s->w;
-    int M = p->M, N = p->N, n = p->n;
-    for (int moves = 0; moves < MOST_STEPS; moves++) {
-        double rest = 0.0, cost = 0.0;
-        for (int j = 0; j < n; j++)
-            if (w->where[j] < 0 && w->x[j] > 0.0) rest += phi(w->x[j]) - s->y[j] * w->x[j];
-        cost = rest;
-        for (int i = 0; i < M; i++)
-            if (w->basis[i] < n && w->xB[i] > 0.0) cost += phi(w->xB[i]) - s->y[w->basis[i]] * w->xB[i];
+    double target = lp->value[enter] + step.up * step.length;
+    for (int i = 0; i < lp->M; i++)
+        lp->basic_value[i] -= step.up * step.length * lp->direction[i];
+    if (step.leave < 0) {
+        lp->value[enter] = step.up > 0.0 ? lp->upper[enter] : lp->lower[enter];
+        return;
+    }
+    int leave = lp->basis[step.leave];
+    int falls = step.up * lp->direction[step.leave] > 0.0;
+    lp->value[leave] = falls ? lp->lower[leave] : lp->upper[leave];
+    change_basis(problem, lp, step.leave, enter);
+    lp->basic_value[step.leave] = target;
+    lp->value[enter] = 0.0;
+    lp->pivots++;
+}
+
+/* What the nonbasic coordinates cost. */
+static double nonbasic_cost(const Search *search)
+{
+    const Program *lp = &search->program;
+    double cost = 0.0;
+    for (int j = 0; j < search->problem.n; j++)
+        if (lp->position[j] < 0 && lp->value[j] > 0.0)
+            cost += term(search, j, lp->value[j]);
+    return cost;
+}
+
+/* What the basic coordinates cost. */
+static double basic_cost(const Search *search)
+{
+    const Program *lp = &search->program;
+    double cost = 0.0;
+    for (int i = 0; i < lp->M; i++) {
+        int j = lp->basis[i];
+        if (j < search->problem.n && lp->basic_value[i] > 0.0)
+            cost += term(search, j, lp->basic_value[i]);
+    }
+    return cost;
+}
+
+/* From the vertex of the basis to ever cheaper neighbours; the last vertex is left in the program's
+ * point, and its cost is returned. */
+double walk(Search *search)
+{
+    const Problem *problem = &search->problem;
+    Program *lp = &search->program;
+    for (int steps = 0; steps < MOST_STEPS; steps++) {
+        double rest = nonbasic_cost(search);
+        double least = rest + basic_cost(search) - LEAST_FALL;
         int next = -1;
-        double least = cost - 1e-12;
-        for (int q = 0; q < N + M; q++) {
-            if (w->where[q] >= 0 || w->L[q] == w->U[q]) continue;
-            Step step = edge(s, w, q, rest);
-            if (step.length < SHORTEST_STEP) continue;
-            if (step.cost < least) {
+        for (int j = 0; j < problem->N + lp->M; j++) {
+            if (lp->position[j] >= 0 || lp->lower[j] == lp->upper[j])
+                continue;
+            Step step = edge(search, lp, j, rest);
+            if (step.length >= SHORTEST_STEP && step.cost < least) {
                 least = step.cost;
-                next = q;
+                next = j;
             }
         }
-        if (next < 0) break;
-        Step step = edge(s, w, next, rest);
-        move(p, w, next, step);
+        if (next < 0)
+            break;
+        Step step = edge(search, lp, next, rest); /* leaves its column in `direction` again */
+        move(problem, lp, next, step);
     }
-    primal_point(p, w);
-    return descend(s, 2);
+    primal_point(problem, lp);
+    return descend(search, LAST_STAGE);
 }

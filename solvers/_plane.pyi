@@ -1,4 +1,4 @@
-"""Compiled loops of `solvers.plane`; arrays are contiguous float64 or int32, see `_plane.c`."""
+"""Compiled loops of `solvers.plane`; arrays are contiguous float64 or int32, see `_plane.h`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Compiled kernel of `solvers.concave.RobustSearch`; arrays are contiguous float64, see `_robust.c`."""
+"""Compiled kernel of `solvers.concave.RobustSearch`; arrays are contiguous float64, see `_robust_rows.h`."""
 
 from typing import Any
 

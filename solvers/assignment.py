@@ -39,27 +39,44 @@ UNIT = 2.0**-53
 SMALL = 3000
 """Variables up to which the simplex method is fastest; beyond, an interior point says which of them matter."""
 
-SUPPORT, MOST_CANDIDATES = 1e-7, 30_000
-"""Share of p_x from which an entry of an interior solution is a candidate for the vertex, and how many of them there
-may be for it to be computed."""
+SUPPORT = 1e-7
+"""Share of p_x from which an entry of an interior solution is a candidate for the vertex."""
 
-MISSED, ROUGH = 1e-7, 1e-3
-"""Largest error of the sums and rows of an iterate, relative to the masses, that counts as an assignment, and of one
-that says which pairs matter."""
+MOST_CANDIDATES = 30_000
+"""Candidates up to which the vertex is computed by the simplex method."""
 
-LEAST_GAP, INTERIOR_GAP = 1e-9, 1e-6
-"""Gap, as a share of the spread, below which double precision proves nothing more, and from which the support of an
-interior solution is that of a vertex."""
+MISSED = 1e-7
+"""Largest error of the sums and rows of an iterate, relative to the masses, that counts as an assignment."""
+
+ROUGH = 1e-3
+"""Largest such error of an iterate that shows which pairs matter."""
+
+LEAST_GAP = 1e-9
+"""Gap, as a share of the spread, below which double precision proves nothing more."""
+
+INTERIOR_GAP = 1e-6
+"""Gap, as a share of the spread, from which the support of an interior solution is that of a vertex."""
 
 DENSE = 300
 """Masses up to which the interior point method begins with all pairs."""
 
-FIRST, WHOLE, NEW, NEW_OF_ROW = 20, 3, 20, 3
-"""Beyond: the cheapest pairs of each column to begin with, and as many random ones; columns (of the largest masses)
-with all pairs, so that every row has somewhere to go; pairs that join in a round, for each column and each row."""
+FIRST = 20
+"""Beyond `DENSE`: cheapest pairs of each column to begin with, and as many random ones."""
+
+WHOLE = 3
+"""Beyond `DENSE`: columns of the largest masses that begin with all pairs, so that every row has somewhere to go."""
+
+NEW = 20
+"""Pairs of each column that join in a round."""
+
+NEW_OF_ROW = 3
+"""Pairs of each row that join in a round."""
 
 FIRST_GAP = 0.1
-"""Gap of the first round, as a share of the spread, a fifth of it in each that follows: it is about prices alone."""
+"""Gap of the first round over some pairs, as a share of the spread: it is about prices alone."""
+
+GAP_FACTOR = 5.0
+"""What the gap of a round is divided by in the next one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,26 +124,29 @@ class Assignment:
     @cached_property
     def floors(self) -> Array:
         """`floor`, or zeros."""
-        return np.zeros(self.n) if self.floor is None else self.floor
+        if self.floor is None:
+            return np.zeros(self.n)
+        return self.floor
 
     @cached_property
     def open(self) -> NDArray[np.bool_]:
         """`allowed`, or everything."""
-        return (
-            np.ones((self.n, self.n), dtype=np.bool_)
-            if self.allowed is None
-            else self.allowed
-        )
+        if self.allowed is None:
+            return np.ones((self.n, self.n), dtype=np.bool_)
+        return self.allowed
 
     def check(self) -> None:
         """Raise EmptyPolytope where some mass has no place, or a floor in a place that is not allowed."""
-        empty = self.keep and not self.open.any(axis=0).all()
-        if (
-            empty
-            or not self.open.any(axis=1).all()
-            or (self.floors[~np.diagonal(self.open)] > 0.0).any()
-        ):
+        empty_column = self.keep and not self.open.any(axis=0).all()
+        empty_row = not self.open.any(axis=1).all()
+        closed_floor = (self.floors[~np.diagonal(self.open)] > 0.0).any()
+        if empty_column or empty_row or closed_floor:
             raise EmptyPolytope(NONE)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether columns that are multiples of p are an assignment: no floors, and every pair is allowed."""
+        return bool(self.open.all()) and not self.floors.any()
 
     @cached_property
     def sides(self) -> tuple[Array, Array, Array]:
@@ -166,37 +186,49 @@ class Assigned:
     method: str
 
 
-def reduced_costs(problem: Assignment, found: Multipliers) -> Array:
+def _mass_prices(problem: Assignment, multipliers: Multipliers) -> Array:
+    """f of the module's text: zero where the masses of the columns are free."""
+    if not problem.keep:
+        return np.zeros(problem.n)
+    return np.nan_to_num(multipliers.masses)
+
+
+def reduced_costs(problem: Assignment, multipliers: Multipliers) -> Array:
     """E(x, y) of the module's text, each rounded downwards; (n, n)."""
     rows, offset, auxiliary = problem.sides
-    nu = np.maximum(np.nan_to_num(found.rows, nan=0.0, posinf=0.0, neginf=0.0), 0.0)
-    f = np.nan_to_num(found.masses) if problem.keep else np.zeros(problem.n)
+    finite = np.nan_to_num(multipliers.rows, nan=0.0, posinf=0.0, neginf=0.0)
+    nu = np.maximum(finite, 0.0)
+    f = _mass_prices(problem, multipliers)
+    # Beside each value the sum of the moduli of its terms, of which rounding takes its share.
     level = f - offset @ nu
     size = np.abs(f) + np.abs(offset) @ nu
     if auxiliary.shape[1]:
         top = problem.columns.auxiliary_bounds
-        room = 4.0 * UNIT * (len(nu) + 4) * (np.abs(auxiliary).T @ nu)
+        terms = np.abs(auxiliary).T @ nu
+        room = 4.0 * UNIT * (len(nu) + 4) * terms
         level = level + top @ np.maximum(auxiliary.T @ nu + room, 0.0)
-        size += top @ (np.abs(auxiliary).T @ nu)
+        size += top @ terms
     reduced = problem.cost - rows.T @ nu - level
     # Sums of len(nu) + 8 terms, each of them a product of rounded numbers.
-    return reduced - 4.0 * UNIT * (len(nu) + 8) * (
-        np.abs(problem.cost) + np.abs(rows).T @ nu + size
-    )
+    error = 4.0 * UNIT * (len(nu) + 8)
+    return reduced - error * (np.abs(problem.cost) + np.abs(rows).T @ nu + size)
 
 
 def lower_bound(
-    problem: Assignment, found: Multipliers, reduced: Array | None = None
+    problem: Assignment, multipliers: Multipliers, reduced: Array | None = None
 ) -> float:
-    """The bound of the module's text, rounded downwards; with `reduced_costs` where these are known."""
-    reduced = reduced_costs(problem, found) if reduced is None else reduced
-    f = np.nan_to_num(found.masses) if problem.keep else np.zeros(problem.n)
-    own = problem.floors * np.diagonal(reduced)
-    least = (1.0 - problem.floors) * np.where(problem.open, reduced, np.inf).min(axis=1)
-    parts = [*(problem.masses * own), *(problem.masses * least), *(f * problem.masses)]
-    return math.nextafter(
-        math.fsum(parts) - 8.0 * UNIT * math.fsum(map(abs, parts)), -math.inf
+    """The bound of the module's text, rounded downwards; `reduced` are the `reduced_costs`, where computed before."""
+    if reduced is None:
+        reduced = reduced_costs(problem, multipliers)
+    f = _mass_prices(problem, multipliers)
+    at_floor = problem.floors * np.diagonal(reduced)
+    cheapest = np.where(problem.open, reduced, np.inf).min(axis=1)
+    above_floor = (1.0 - problem.floors) * cheapest
+    parts = np.concatenate(
+        [problem.masses * at_floor, problem.masses * above_floor, f * problem.masses]
     )
+    error = 8.0 * UNIT * math.fsum(np.abs(parts))
+    return math.nextafter(math.fsum(parts) - error, -math.inf)
 
 
 def assign(
@@ -230,6 +262,7 @@ def assign(
     BackendFailure
         If the time was over, or the method failed, before one was found.
     """
+    # The methods import this module, which describes their problem.
     from solvers.assignment_simplex import vertex
 
     problem.check()
@@ -238,11 +271,16 @@ def assign(
     aim = max(gap, LEAST_GAP) * problem.spread()
     if method == "simplex" or (method == "auto" and problem.open.sum() <= SMALL):
         return vertex(problem, proof, problem.open, aim=aim, end=end)
-    best, bound, support = _by_columns(problem, proof, aim, end, progress)
+    search = _PairGeneration(problem, proof, aim, end, progress)
+    support = search.run()
+    best = search.best
+    bound = search.bound
+    # A vertex near the interior solution is sparser, and exact where that is rough.
     mask = (support > SUPPORT) & problem.open
     np.fill_diagonal(mask, np.diagonal(problem.open))
     if method == "auto" and mask.sum() <= MOST_CANDIDATES and time.monotonic() < end:
-        with suppress(BackendFailure):  # the other one is there, or there is none
+        # Without a vertex the interior solution is there, or there is none.
+        with suppress(BackendFailure):
             basic = vertex(problem, proof, mask, aim=aim, end=end, bound=bound)
             if best is None or basic.cost - basic.bound <= max(aim, best.cost - bound):
                 return replace(basic, method="interior point and simplex")
@@ -251,79 +289,127 @@ def assign(
     return replace(best, bound=bound)
 
 
-def _by_columns(
-    problem: Assignment,
-    proof: Assignment,
-    aim: float,
-    end: float,
-    progress: Callable[[float, float, int], None] | None,
-) -> tuple[Assigned | None, float, Array]:
-    """The best assignment by the interior point method, the bound, and the last shares.
+class _PairGeneration:
+    """The best assignment by the interior point method, over more and more pairs (x, y).
 
-    Of many masses some pairs are taken for each column first. Their multipliers price all pairs, which is the bound,
-    and those that would gain join in, until none does: multipliers of a central path need few rounds.
+    Of many masses some pairs are taken for each column first. Their multipliers price all pairs, which is
+    the bound, and those that would gain join in, until none does: multipliers of a central path need few
+    rounds. `best` and `bound` hold the assignment and the proven bound at any moment.
     """
-    from solvers.assignment_interior import InteriorPoint
 
-    p, unit, bound, steps = problem.masses, problem.spread(), -math.inf, 0
-    worst = float(p @ np.where(problem.open, problem.cost, -np.inf).max(axis=1))
-    closed = min(0.5 * aim, INTERIOR_GAP * unit)
-    random, none = (
-        np.random.default_rng(0),
-        Multipliers(0.0 * problem.sides[0], 0.0 * p),
-    )
-    free = bool(problem.open.all()) and not problem.floors.any()
-    best = (
-        Assigned(np.tile(p, (problem.n, 1)), unit, bound, none, "constant")
-        if free
-        else None
-    )
-    support, pairs, goal = problem.open.astype(np.float64), problem.open, closed
-    if problem.n > DENSE:
-        ties = problem.cost + 1e-9 * np.abs(problem.cost).max() * random.random(
-            problem.cost.shape
-        )
-        pairs, goal = _least(ties, problem.open, FIRST), max(closed, FIRST_GAP * unit)
-        pairs |= _least(random.random(ties.shape), problem.open, FIRST)
-        pairs[:, np.argsort(-p)[:WHOLE]] = True
-        pairs = (pairs | np.eye(problem.n, dtype=np.bool_)) & problem.open
-    while True:
-        every, reached, reduced = bool(pairs[problem.open].all()), False, problem.cost
-        part, relaxed = replace(problem, allowed=pairs), replace(proof, allowed=pairs)
-        for support, found, missed in InteriorPoint(part).run():
-            reduced, steps = reduced_costs(proof, found), steps + 1
-            cost, lower = problem.cost_of(support), lower_bound(relaxed, found, reduced)
-            bound = max(bound, lower if every else lower_bound(proof, found, reduced))
-            if bound > worst:
+    def __init__(
+        self,
+        problem: Assignment,
+        proof: Assignment,
+        aim: float,
+        end: float,
+        progress: Callable[[float, float, int], None] | None,
+    ) -> None:
+        self.problem = problem
+        self.bound = -math.inf
+        self.best: Assigned | None = None
+        self._proof = proof
+        self._end = end
+        self._progress = progress
+        self._steps = 0
+        self._closed = min(0.5 * aim, INTERIOR_GAP * problem.spread())
+        # No assignment costs more: a bound above this proves that there is none.
+        dearest = np.where(problem.open, problem.cost, -np.inf).max(axis=1)
+        self._worst = float(problem.masses @ dearest)
+        self._random = np.random.default_rng(0)
+        if problem.is_free:
+            none = Multipliers(0.0 * problem.sides[0], 0.0 * problem.masses)
+            constant = np.tile(problem.masses, (problem.n, 1))
+            self.best = Assigned(
+                constant, problem.spread(), self.bound, none, "constant"
+            )
+
+    def run(self) -> Array:
+        """Work until the gap is closed, no pair gains, or the time is over; the last shares."""
+        problem = self.problem
+        pairs = problem.open
+        goal = self._closed
+        if problem.n > DENSE:
+            pairs = self._first_pairs()
+            goal = max(self._closed, FIRST_GAP * problem.spread())
+        while True:
+            all_pairs = bool(pairs[problem.open].all())
+            support, reduced, reached = self._solve(pairs, all_pairs, goal)
+            if all_pairs or time.monotonic() >= self._end or self._is_closed():
+                return support
+            gains = reduced - np.where(pairs, reduced, np.inf).min(axis=1)[:, None]
+            if not reached:
+                # Prices of an unfinished solve tell nothing: more of all pairs.
+                gains = -self._random.random(gains.shape)
+            outside = problem.open & ~pairs & (gains < 0.0)
+            if goal == self._closed and not outside.any():
+                return support
+            of_columns = _least(gains, outside, NEW)
+            of_rows = _least(gains.T, outside.T, NEW_OF_ROW).T
+            pairs = pairs | of_columns | of_rows
+            goal = max(self._closed, goal / GAP_FACTOR)
+
+    def _is_closed(self) -> bool:
+        return self.best is not None and self.best.cost - self.bound <= self._closed
+
+    def _first_pairs(self) -> NDArray[np.bool_]:
+        """The cheapest and some random pairs of each column, the diagonal, and some whole columns."""
+        problem = self.problem
+        shape = problem.cost.shape
+        # Equal costs are ordered at random, or all columns would take the same pairs.
+        largest = np.abs(problem.cost).max()
+        costs = problem.cost + 1e-9 * largest * self._random.random(shape)
+        pairs = _least(costs, problem.open, FIRST)
+        pairs |= _least(self._random.random(shape), problem.open, FIRST)
+        pairs[:, np.argsort(-problem.masses)[:WHOLE]] = True
+        diagonal = np.eye(problem.n, dtype=np.bool_)
+        return (pairs | diagonal) & problem.open
+
+    def _solve(
+        self, pairs: NDArray[np.bool_], all_pairs: bool, goal: float
+    ) -> tuple[Array, Array, bool]:
+        """Iterates over some pairs: the last shares and reduced costs, and whether the goal was reached."""
+        from solvers.assignment_interior import InteriorPoint
+
+        problem = self.problem
+        support = problem.open.astype(np.float64)
+        reduced = problem.cost
+        reached = False
+        relaxed = replace(self._proof, allowed=pairs)
+        for iterate in InteriorPoint(replace(problem, allowed=pairs)).run():
+            support, multipliers, missed = iterate
+            self._steps += 1
+            reduced = reduced_costs(self._proof, multipliers)
+            cost = problem.cost_of(support)
+            # Bounds for these pairs alone, and for all pairs.
+            lower = lower_bound(relaxed, multipliers, reduced)
+            proven = lower
+            if not all_pairs:
+                proven = lower_bound(self._proof, multipliers, reduced)
+            self.bound = max(self.bound, proven)
+            if self.bound > self._worst:
                 raise EmptyPolytope(NONE)
-            inside = _pulled_in(problem, support) if free else support
-            at_most = problem.cost_of(inside)
-            if (free or missed <= MISSED) and (best is None or at_most < best.cost):
-                best = Assigned(inside, at_most, bound, found, "interior point")
-            if progress is not None and best is not None:
-                progress(best.cost, bound, steps)
+            self._keep(support, multipliers, missed)
             # Sums lose digits before the gap is closed; a vertex has its own.
-            reached = abs(cost - lower) <= goal and (every or missed <= ROUGH)
-            if reached or lower > worst or time.monotonic() >= end:
+            reached = abs(cost - lower) <= goal and (all_pairs or missed <= ROUGH)
+            if reached or lower > self._worst or time.monotonic() >= self._end:
                 break
-        if (
-            every
-            or time.monotonic() >= end
-            or (best is not None and best.cost - bound <= closed)
-        ):
-            return best, bound, support
-        gains = reduced - np.where(pairs, reduced, np.inf).min(axis=1)[:, None]
-        if not reached:  # nothing can be said of prices: more of everything
-            gains = -random.random(gains.shape)
-        outside = problem.open & ~pairs & (gains < 0.0)
-        if goal == closed and not outside.any():
-            return best, bound, support
-        pairs = (
-            pairs
-            | _least(gains, outside, NEW)
-            | _least(gains.T, outside.T, NEW_OF_ROW).T
-        )
-        goal = max(closed, goal / 5.0)
+        return support, reduced, reached
+
+    def _keep(self, support: Array, multipliers: Multipliers, missed: float) -> None:
+        """Keep an iterate that is the best assignment so far, pulled into the polytope where that is free."""
+        problem = self.problem
+        inside = support
+        if problem.is_free:
+            inside = _pulled_in(problem, support)
+        is_assignment = problem.is_free or missed <= MISSED
+        cost = problem.cost_of(inside)
+        if is_assignment and (self.best is None or cost < self.best.cost):
+            self.best = Assigned(
+                inside, cost, self.bound, multipliers, "interior point"
+            )
+        if self._progress is not None and self.best is not None:
+            self._progress(self.best.cost, self.bound, self._steps)
 
 
 def _pulled_in(problem: Assignment, shares: Array) -> Array:
@@ -335,22 +421,21 @@ def _pulled_in(problem: Assignment, shares: Array) -> Array:
         shares = shares / shares.sum(axis=1)[:, None]
     masses = p @ shares
     used = masses > 0.0
-    worst = max(
-        0.0,
-        float(
-            problem.columns.excess(
-                (shares[:, used] * p[:, None] / masses[used]).T
-            ).max()
-        ),
-    )
+    columns = (shares[:, used] * p[:, None] / masses[used]).T
+    worst = max(0.0, float(problem.columns.excess(columns).max()))
     room = -float(problem.columns.excess(p)[0])
-    share = worst / (worst + room) if worst > 0.0 < room else float(worst > 0.0)
+    # The excess is convex: mixed with this share of p it is at most zero.
+    share = 0.0
+    if worst > 0.0:
+        share = 1.0
+        if room > 0.0:
+            share = worst / (worst + room)
     return (1.0 - share) * shares + share * masses
 
 
 def _least(values: Array, among: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
     """The least values of each column, `count` of them, as far as they are `among` those that count."""
-    chosen = np.zeros_like(among)
+    mask = np.zeros_like(among)
     least = np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count]
-    np.put_along_axis(chosen, least, True, axis=0)
-    return chosen & among
+    np.put_along_axis(mask, least, True, axis=0)
+    return mask & among

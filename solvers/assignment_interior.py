@@ -13,6 +13,7 @@ them in a column a step takes n (w^2 k + w k^2) + n^3 / 3 operations, where a ge
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +27,12 @@ MOST_STEPS = 120
 
 STEP = 0.9
 """Share of the way to the boundary that a step takes, where it ends there."""
+
+SHORT_STEP = 1e-4
+"""Share of a Newton step that hardly moves an iterate."""
+
+MOST_SHORT = 6
+"""Short steps in a row after which rounding ends the run."""
 
 MASS_SLACK = 1e-13
 """Regularisation of the masses of the columns, relative to 1 / curvature: proximal, so it moves no solution."""
@@ -46,59 +53,88 @@ class InteriorPoint:
 
     def __init__(self, problem: Assignment) -> None:
         self.problem = problem
-        n, p = problem.n, problem.masses
+        self.n = problem.n
+        self.a = problem.sides[2].shape[1]
+        self._p = problem.masses
+        self._set_rows()
+        self._set_variables()
+        self._set_start()
+
+    def _set_rows(self) -> None:
+        """B (distinct rows, the row of ones, one row per auxiliary variable) and T, which makes sides of them."""
+        problem = self.problem
+        n = self.n
+        a = self.a
         rows, offset, auxiliary = problem.sides
-        # Of rows that are negatives of each other one is enough.
-        sign = np.where(
-            rows[np.arange(len(rows)), np.argmax(rows != 0.0, axis=1)] < 0.0, -1.0, 1.0
-        )
-        images, where = np.unique(rows * sign[:, None], axis=0, return_inverse=True)
-        m, k, a = len(rows), len(images) + 1, auxiliary.shape[1]
-        b = np.zeros((k + a, n + a))
-        b[: k - 1, :n], b[k - 1, :n] = images, 1.0
-        b[k:, n:] = np.eye(a)
+        m = len(rows)
+        # Of rows that are negatives of each other one is enough: the first entry that is not 0 is positive.
+        first = np.argmax(rows != 0.0, axis=1)
+        sign = np.where(rows[np.arange(m), first] < 0.0, -1.0, 1.0)
+        images, position = np.unique(rows * sign[:, None], axis=0, return_inverse=True)
+        k = len(images) + 1
+        self._m = m
         self._mass = k - 1
+        b = np.zeros((k + a, n + a))
+        b[: k - 1, :n] = images
+        b[k - 1, :n] = 1.0
+        b[k:, n:] = np.eye(a)
+        self._bt = b.T
         self.t = np.zeros((m + problem.keep, k + a))
-        self.t[np.arange(m), where.ravel()] = sign
+        self.t[np.arange(m), position.ravel()] = sign
         self.t[:m, self._mass] -= offset
         self.t[:m, k:] = auxiliary
+        # Where masses are kept, a last row: the mass of the column.
         self.t[m:, self._mass] = 1.0
-        opened = np.hstack([problem.open.T, np.ones((n, a), dtype=np.bool_)])
+
+    def _set_variables(self) -> None:
+        """The pairs (x, y), column by column; `_real` are those of masses, the others are auxiliary variables."""
+        problem = self.problem
+        auxiliary = np.ones((self.n, self.a), dtype=np.bool_)
+        opened = np.hstack([problem.open.T, auxiliary])
         y, x = np.nonzero(opened)
-        self.x, self._y, self._real = x, y, x < n
+        self.x = x
+        self._y = y
+        self._real = x < self.n
+        self._xs = np.minimum(x, self.n - 1)
         self.starts = np.concatenate([[0], np.cumsum(opened.sum(axis=1))])
-        self._bt, self.g = b.T, b.T[x]
-        self._p, self.n, self._m, self.a = p, n, m, a
-        self._base = np.where(x == y, problem.floors[y] * p[y], 0.0)
+        self.g = self._bt[x]
+        self._base = np.where(x == y, problem.floors[y] * self._p[y], 0.0)
+        # Costs of about one: a problem without costs keeps its zeros.
         self._scale = max(float(np.abs(problem.cost).max()), 1e-300)
-        xs = np.minimum(x, n - 1)
-        self._c = np.where(self._real, problem.cost[xs, y], 0.0) / self._scale
-        # Rows sum to p from the first.
-        q = (
-            np.maximum((1.0 - problem.floors) * p, 1e-3 * p)[xs]
-            * p[y]
-            / self.rows(p[y])[xs]
-        )
-        if a:
-            thetas = np.geomspace(1e-3, 1.0, 25)
-            level = self.columns(np.where(self._real, q, 0.0)) @ self.t[:m].T
-            room = [
-                (level + theta * auxiliary.sum(axis=1) * p[:, None]).min()
-                for theta in thetas
-            ]
-            q = np.where(self._real, q, float(thetas[int(np.argmax(room))]) * p[y])
+        costs = np.where(self._real, problem.cost[self._xs, y], 0.0)
+        self._c = costs / self._scale
+
+    def _set_start(self) -> None:
+        """The first iterate: rows that sum to p, and products q z and w lambda near the central path."""
+        p = self._p
+        m = self._m
+        y = self._y
+        xs = self._xs
+        above_floor = np.maximum((1.0 - self.problem.floors) * p, 1e-3 * p)
+        q = above_floor[xs] * p[y] / self.rows(p[y])[xs]
+        if self.a:
+            q = np.where(self._real, q, self._first_auxiliary(q) * p[y])
         self.q = q
-        self.w = np.maximum(
-            self.columns(self.q + self._base) @ self.t[:m].T, 1e-3 * p[:, None]
-        )
+        sides = self.columns(self.q + self._base) @ self.t[:m].T
+        self.w = np.maximum(sides, 1e-3 * p[:, None])
         # Natural sizes of the products q z and w lambda: the central path is weighted by them.
         self._sizes = np.where(self._real, p[xs], p.mean()) * p[y]
         self._levels = np.broadcast_to((p * p.mean())[:, None], self.w.shape)
         self.lam = self._levels / self.w
-        self.u, self.f = np.full(n, -1.0), np.zeros(n)
-        self.z = np.where(
-            self._real, self._c + 1.0, self._sizes / self.q
-        )  # all but feasible
+        self.u = np.full(self.n, -1.0)
+        self.f = np.zeros(self.n)
+        # All but dual feasible.
+        self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)
+
+    def _first_auxiliary(self, q: Array) -> float:
+        """The value of all auxiliary variables, in units of p_y, that leaves the sides most room."""
+        auxiliary = self.problem.sides[2].sum(axis=1)
+        level = self.columns(np.where(self._real, q, 0.0)) @ self.t[: self._m].T
+        thetas = np.geomspace(1e-3, 1.0, 25)
+        rooms = [
+            (level + theta * auxiliary * self._p[:, None]).min() for theta in thetas
+        ]
+        return float(thetas[int(np.argmax(rooms))])
 
     def columns(self, values: Array) -> Array:
         """B of values on the pairs, for each column; (n, k)."""
@@ -111,9 +147,8 @@ class InteriorPoint:
 
     def rows(self, values: Array) -> Array:
         """Sums over the pairs of each row."""
-        return np.asarray(
-            np.bincount(self.x, values, minlength=self.n), dtype=np.float64
-        )[: self.n]
+        sums = np.bincount(self.x, values, minlength=self.n)
+        return np.asarray(sums, dtype=np.float64)[: self.n]
 
     def padded(self, prices: Array) -> Array:
         """`prices` of the rows on every pair; zero on auxiliary ones."""
@@ -121,17 +156,19 @@ class InteriorPoint:
 
     def _iterate(self) -> tuple[Array, Multipliers, float]:
         """The present one, multipliers in the units of the cost, the error that of sums and rows by the masses."""
-        p, q, whole = self._p, self.q + self._base, np.zeros((self.n, self.n))
-        whole[self.x[self._real], self._y[self._real]] = q[self._real]
+        p = self._p
+        q = self.q + self._base
+        shares = np.zeros((self.n, self.n))
+        shares[self.x[self._real], self._y[self._real]] = q[self._real]
         zeta = self.columns(q)
-        masses = (
-            np.stack([self.rows(q), zeta[:, self._mass]])[: 1 + self.problem.keep].T
-            - p[:, None]
-        )
-        errors = np.hstack([masses, self.w - zeta @ self.t[: self._m].T])
+        sums = [self.rows(q) - p]
+        if self.problem.keep:
+            sums.append(zeta[:, self._mass] - p)
+        of_sides = self.w - zeta @ self.t[: self._m].T
+        errors = np.column_stack([*sums, of_sides])
         missed = float((np.abs(errors).max(axis=1) / p).max())
-        found = Multipliers(self.lam.T * self._scale, self.f * self._scale)
-        return whole / whole.sum(axis=1)[:, None], found, missed
+        multipliers = Multipliers(self.lam.T * self._scale, self.f * self._scale)
+        return shares / shares.sum(axis=1)[:, None], multipliers, missed
 
     def run(self) -> Iterator[tuple[Array, Multipliers, float]]:
         """Iterates, until steps no longer move."""
@@ -142,8 +179,11 @@ class InteriorPoint:
             except np.linalg.LinAlgError:
                 return
             yield self._iterate()
-            idle = idle + 1 if step < 1e-4 else 0
-            if idle >= 6:
+            if step < SHORT_STEP:
+                idle += 1
+            else:
+                idle = 0
+            if idle >= MOST_SHORT:
                 return
 
     def slope(self, multipliers: Array) -> Array:
@@ -151,86 +191,137 @@ class InteriorPoint:
         return np.einsum("ij,ij->i", self.g, (multipliers @ self.t)[self._y])
 
     def _step(self) -> float:
-        p, n, m, keep = self._p, self.n, self._m, self.problem.keep
-        q, w, t = self.q, self.w, self.t
-        zeta = self.columns(self.q + self._base)
-        r_w = w - zeta @ t[:m].T
-        r_p = p - self.rows(q + self._base)
-        r_k = (p - zeta[:, self._mass])[:, None] if keep else np.zeros((n, 0))
-        f = self.f[:, None] if keep else r_k
-        r_d = (
-            self._c
-            - self.slope(np.hstack([self.lam, f]))
-            - self.z
-            - self.padded(self.u)
-        )
-        d = q / self.z
-        weights = weight = self.lam / w
-        if keep:
-            inside = np.add.reduceat(np.where(self._real, d, 0.0), self.starts[:-1])
-            weights = np.hstack([weight, (1.0 / (MASS_SLACK * inside))[:, None]])
-        barrier = _Barrier(self, d, weights)
+        """One predictor-corrector step (Mehrotra 1992); the shorter of its primal and dual lengths."""
+        newton = _NewtonSystem(self)
+        q = self.q
+        w = self.w
         gap = float(q @ self.z + (self.lam * w).sum())
         mu = gap / float(self._sizes.sum() + self._levels.sum())
-
-        def direction(target_q: Array, target_w: Array) -> tuple[Array, ...]:
-            g = target_q / q - r_d
-            right = np.hstack([target_w / self.lam + r_w, r_k])
-            first = barrier.rows(right - self.columns(d * g) @ t.T)
-            du = barrier.prices(r_p - self.rows(d * (g + self.slope(first))))
-            g += self.padded(du)
-            dlam = barrier.rows(right - self.columns(d * g) @ t.T)
-            slope = self.slope(dlam)
-            dq = d * (g + slope)
-            dw = target_w / self.lam - dlam[:, :m] / weight
-            dz = r_d - self.padded(du) - slope
-            return dq, dw, dz, dlam[:, :m], du, dlam[:, m:].sum(axis=1)
-
-        affine = direction(-q * self.z, -w * self.lam)
-        a_p, a_d = self._lengths(affine, 1.0)
-        dq, dw, dz, dlam, _, _ = affine
-        after = (q + a_p * dq) @ (self.z + a_d * dz)
-        after += ((w + a_p * dw) * (self.lam + a_d * dlam)).sum()
+        # Predictor: towards complementarity without any centring.
+        affine = newton.direction(-q * self.z, -w * self.lam)
+        primal, dual = self._lengths(affine, 1.0)
+        after = (q + primal * affine.q) @ (self.z + dual * affine.z)
+        after += ((w + primal * affine.w) * (self.lam + dual * affine.lam)).sum()
+        # Corrector: the less the predictor would leave of the gap, the less centring; and second-order terms.
         aim = min(1.0, max(float(after) / gap, 0.0)) ** 3 * mu
-        centred = aim * self._sizes - q * self.z - dq * dz
-        step = direction(centred, aim * self._levels - w * self.lam - dw * dlam)
-        a_p, a_d = self._lengths(step, STEP)
-        dq, dw, dz, dlam, du, df = step
-        self.q, self.w = q + a_p * dq, w + a_p * dw
-        self.z, self.lam = self.z + a_d * dz, self.lam + a_d * dlam
-        self.u, self.f = self.u + a_d * du, self.f + a_d * df
-        return min(a_p, a_d)
+        target_q = aim * self._sizes - q * self.z - affine.q * affine.z
+        target_w = aim * self._levels - w * self.lam - affine.w * affine.lam
+        step = newton.direction(target_q, target_w)
+        primal, dual = self._lengths(step, STEP)
+        self.q = q + primal * step.q
+        self.w = w + primal * step.w
+        self.z = self.z + dual * step.z
+        self.lam = self.lam + dual * step.lam
+        self.u = self.u + dual * step.u
+        self.f = self.f + dual * step.f
+        return min(primal, dual)
 
-    def _lengths(self, step: tuple[Array, ...], share: float) -> tuple[float, float]:
+    def _lengths(self, step: _Direction, share: float) -> tuple[float, float]:
         """How far the primal and the dual variables can go, at most 1."""
-        at = zip(step, (self.q, self.w, self.z, self.lam), strict=False)
-        q, w, z, lam = (
-            float((-change / value).max(initial=share)) for change, value in at
+
+        def most(change: Array, value: Array) -> float:
+            return float((-change / value).max(initial=share))
+
+        primal = max(most(step.q, self.q), most(step.w, self.w))
+        dual = max(most(step.z, self.z), most(step.lam, self.lam))
+        return share / primal, share / dual
+
+    def residuals(self) -> tuple[Array, Array, Array, Array]:
+        """By how much sides, sums of rows, masses (n, 0 or 1) and reduced costs miss their equations."""
+        p = self._p
+        q = self.q + self._base
+        zeta = self.columns(q)
+        of_sides = self.w - zeta @ self.t[: self._m].T
+        of_sums = p - self.rows(q)
+        of_masses = np.zeros((self.n, 0))
+        f = of_masses
+        if self.problem.keep:
+            of_masses = (p - zeta[:, self._mass])[:, None]
+            f = self.f[:, None]
+        slope = self.slope(np.hstack([self.lam, f]))
+        of_costs = self._c - slope - self.z - self.padded(self.u)
+        return of_sides, of_sums, of_masses, of_costs
+
+    def side_weights(self, d: Array) -> Array:
+        """V^-1: multipliers over slacks of the sides, and the regularised weight of kept masses; (n, rows)."""
+        weights = self.lam / self.w
+        if not self.problem.keep:
+            return weights
+        inside = np.add.reduceat(np.where(self._real, d, 0.0), self.starts[:-1])
+        of_mass = 1.0 / (MASS_SLACK * inside)
+        return np.hstack([weights, of_mass[:, None]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Direction:
+    """Changes of the shares, slacks, reduced costs, multipliers of sides, prices of rows and of masses."""
+
+    q: Array
+    w: Array
+    z: Array
+    lam: Array
+    u: Array
+    f: Array
+
+
+class _NewtonSystem:
+    """Newton's equations at one iterate, factorised once for predictor and corrector."""
+
+    def __init__(self, at: InteriorPoint) -> None:
+        self._at = at
+        self._d = at.q / at.z
+        self._barrier = _Barrier(at, self._d, at.side_weights(self._d))
+        self._of_sides, self._of_sums, self._of_masses, self._of_costs = at.residuals()
+
+    def direction(self, target_q: Array, target_w: Array) -> _Direction:
+        """The change that brings q z and w lambda to these targets more than they are."""
+        at = self._at
+        d = self._d
+        sides = at.w.shape[1]
+        g = target_q / at.q - self._of_costs
+        right = np.hstack([target_w / at.lam + self._of_sides, self._of_masses])
+        # Multipliers of the columns are eliminated, prices of the rows solved for, then put back.
+        first = self._barrier.rows(right - at.columns(d * g) @ at.t.T)
+        missing = self._of_sums - at.rows(d * (g + at.slope(first)))
+        du = self._barrier.prices(missing)
+        g += at.padded(du)
+        multipliers = self._barrier.rows(right - at.columns(d * g) @ at.t.T)
+        slope = at.slope(multipliers)
+        dlam = multipliers[:, :sides]
+        return _Direction(
+            q=d * (g + slope),
+            w=target_w / at.lam - dlam / (at.lam / at.w),
+            z=self._of_costs - at.padded(du) - slope,
+            lam=dlam,
+            u=du,
+            f=multipliers[:, sides:].sum(axis=1),
         )
-        return share / max(q, w), share / max(z, lam)
 
 
 class _Barrier:
     """The inverse Hessians N_y, and the factorised sum of them."""
 
     def __init__(self, at: InteriorPoint, d: Array, weights: Array) -> None:
-        self._at, self._d = at, d
-        n, t = at.n, at.t
+        self._at = at
+        self._d = d
+        n = at.n
+        t = at.t
         spans = [slice(first, last) for first, last in pairwise(at.starts.tolist())]
         weighted = at.g * d[:, None]
         image = np.stack([at.g[span].T @ weighted[span] for span in spans])
         root = t.T * np.sqrt(weights)[:, None, :]
+        # The rows are scaled by the roots of their weights, so that no pivot is below 1.
         inner = np.eye(len(t)) + root.transpose(0, 2, 1) @ (image @ root)
-        self._inverse = (
-            np.linalg.inv(np.linalg.cholesky(inner)) * np.sqrt(weights)[:, None, :]
-        )
+        inverse_root = np.linalg.inv(np.linalg.cholesky(inner))
+        self._inverse = inverse_root * np.sqrt(weights)[:, None, :]
         factor = self._inverse @ t
         if len(t) > t.shape[1]:
             factor = np.linalg.qr(factor, mode="r")
         total = np.zeros((n, n))
         for span, each in zip(spans, factor, strict=True):
             span = slice(span.start, span.stop - at.a)
-            x, column = at.x[span], weighted[span] @ each.T
+            x = at.x[span]
+            column = weighted[span] @ each.T
             if len(x) == n:
                 total -= column @ column.T
             else:
@@ -238,7 +329,8 @@ class _Barrier:
         sums = at.rows(d)
         from scipy.linalg import cho_factor
 
-        for jitter in JITTERS:  # refinement makes up for them
+        # Refinement makes up for the jitter.
+        for jitter in JITTERS:
             try:
                 self._sum = cho_factor(
                     total + np.diag((1.0 + jitter) * sums), lower=True
@@ -255,7 +347,8 @@ class _Barrier:
 
     def apply(self, prices: Array) -> Array:
         """The sums over y of N_y `prices`."""
-        at, d = self._at, self._d
+        at = self._at
+        d = self._d
         g = d * at.padded(prices)
         return at.rows(g - d * at.slope(self.rows(at.columns(g) @ at.t.T)))
 

@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,11 @@ LARGE = 3000
 """Pairs from which presolve gains more than it takes, and the simplex method can lose itself: an interior point method
 with crossover finds the vertex."""
 
-MOST_ROUNDS, MOST_NEW = 30, 10
-"""Rounds of adding pairs, and pairs added for each column in a round: those of the least reduced costs."""
+MOST_ROUNDS = 30
+"""Rounds of adding pairs."""
+
+MOST_NEW = 10
+"""Pairs added for each column in a round: those of the least reduced costs."""
 
 VIOLATED = 1e-10
 """Share of its mass by which a column must break a row for the row to be added: what the simplex method leaves."""
@@ -67,18 +71,20 @@ def vertex(
     used = mask.copy()
     program.add(xs, ys)
     for rounds in range(MOST_ROUNDS):
-        shares, found = program.solve(end)
-        bound = max(bound, assignment.lower_bound(proof, found))
+        shares, multipliers = program.solve(end)
+        bound = max(bound, assignment.lower_bound(proof, multipliers))
         cost = problem.cost_of(shares)
-        prices = assignment.reduced_costs(problem, found) - program.rows[:, None]
+        prices = assignment.reduced_costs(problem, multipliers) - program.rows[:, None]
         gains = np.where(used | ~problem.open, np.inf, prices)
         order = np.argsort(gains, axis=0)[:MOST_NEW]
-        xs, ys = order.ravel(), np.tile(np.arange(problem.n), len(order))
+        xs = order.ravel()
+        ys = np.tile(np.arange(problem.n), len(order))
         new = gains[xs, ys] < 0.0
         late = rounds == MOST_ROUNDS - 1 or time.monotonic() >= end
         if cost - bound <= aim or late or not new.any():
-            return Assigned(shares, cost, bound, found, "simplex")
-        xs, ys = xs[new], ys[new]
+            return Assigned(shares, cost, bound, multipliers, "simplex")
+        xs = xs[new]
+        ys = ys[new]
         used[xs, ys] = True
         program.add(xs, ys)
     raise AssertionError("the last round returns")
@@ -91,70 +97,99 @@ def _lengths(*parts: Array) -> Array:
 
 
 class Program:
-    """The linear program, rows first, columns as they come."""
+    """The linear program of an assignment over some pairs, to which pairs and rows can be added.
+
+    Rows of HiGHS: the sums of the n masses; where masses are kept, those of the n columns; the one-sided rows
+    of all columns, row i of column y at ``first + n i + y``; then the rows added by `cut`.
+    Columns: the auxiliary variables of all columns, then the pairs in the order in which they came.
+
+    Attributes
+    ----------
+    rows : (n,) array
+        Duals of the sums of the masses at the last solution.
+    """
 
     def __init__(self, problem: Assignment) -> None:
         import highspy
 
-        large = problem.open.sum() > LARGE
-        how = {"solver": "ipm", "presolve": "on"} if large else {"presolve": "off"}
-        self._highs = highs = highs_with(SHARP | how)
         self.problem = problem
-        n, keep = problem.n, int(problem.keep)
+        n = problem.n
+        if problem.open.sum() > LARGE:
+            method = {"solver": "ipm", "presolve": "on"}
+        else:
+            method = {"presolve": "off"}
+        self._highs = highs_with(SHARP | method)
+        self._statuses = highspy.HighsModelStatus
+        self._refused = highspy.HighsStatus.kError
         rows, offset, auxiliary = problem.sides
-        self._lengths = _lengths(rows - offset[:, None], auxiliary)
-        self._sides = [
-            (rows - offset[:, None]) / self._lengths,
-            auxiliary / self._lengths,
-        ]
-        m, a = auxiliary.shape
-        self._statuses, self._refused = (
-            highspy.HighsModelStatus,
-            highspy.HighsStatus.kError,
-        )
-        self._first = n * (1 + keep)
-        lower, upper = (
-            np.repeat([1.0, end], [self._first, m * n])
-            for end in (0.0, highspy.kHighsInf)
-        )
-        highs.addRows(
-            len(lower), lower, upper, 0, np.zeros(len(lower), np.int32), [], []
-        )
-        self._at: list[NDArray[np.intp]] = []
-        self.rows = np.zeros(n)
-        self._scales = [np.zeros(0)]
+        general = rows - offset[:, None]
+        self._lengths = _lengths(general, auxiliary)
+        self._general = general / self._lengths
+        # Equations first, then rows of at least zero.
+        m = len(general)
+        self._first = 2 * n if problem.keep else n
         self._last = self._first + m * n
-        if a:  # auxiliary variable k of column y, in units of p_y
-            k, y = (
-                g.ravel()
-                for g in np.meshgrid(np.arange(a), np.arange(n), indexing="ij")
-            )
-            index = self._first + y[:, None] + n * np.arange(m)[None, :]
-            self._append(np.zeros(a * n), np.zeros(a * n), index, self._sides[1].T[k])
-        self._auxiliary = a * n
+        lower = np.zeros(self._last)
+        lower[: self._first] = 1.0
+        upper = np.full(self._last, highspy.kHighsInf)
+        upper[: self._first] = 1.0
+        no_entries = np.zeros(self._last, np.int32)
+        self._highs.addRows(self._last, lower, upper, 0, no_entries, [], [])
+        self.rows = np.zeros(n)
+        self._at: list[NDArray[np.intp]] = []
+        self._scales = [np.zeros(0)]
+        self._auxiliary = auxiliary.shape[1] * n
+        if self._auxiliary:
+            self._add_auxiliary(auxiliary / self._lengths)
+
+    def _add_auxiliary(self, auxiliary: Array) -> None:
+        """Auxiliary variable k of column y, in units of p_y, for all k and y."""
+        m, count = auxiliary.shape
+        n = self.problem.n
+        k = np.repeat(np.arange(count), n)
+        y = np.tile(np.arange(n), count)
+        index = self._first + y[:, None] + n * np.arange(m)[None, :]
+        zeros = np.zeros(count * n)
+        self._append(zeros, zeros, index, auxiliary.T[k])
 
     def _append(
         self, costs: Array, lower: Array, index: NDArray[np.intp], values: Array
     ) -> None:
+        """Append columns; row i of index and values are the entries of column i."""
         count, width = index.shape
-        entries = count * width, np.arange(count) * width, index.ravel(), values.ravel()
-        self._taken(
-            self._highs.addCols(count, costs, lower, np.full(count, np.inf), *entries)
+        starts = np.arange(count) * width
+        upper = np.full(count, np.inf)
+        status = self._highs.addCols(
+            count,
+            costs,
+            lower,
+            upper,
+            count * width,
+            starts,
+            index.ravel(),
+            values.ravel(),
         )
+        self._check_taken(status)
 
-    def _taken(self, status: object) -> None:
+    def _check_taken(self, status: object) -> None:
+        """Raise BackendFailure where HiGHS refuses what was added."""
         if status == self._refused:
             raise BackendFailure("HiGHS takes no coefficients of this size")
 
     def add(self, xs: NDArray[np.intp], ys: NDArray[np.intp]) -> None:
-        """The pairs (x, y)."""
-        problem, n = self.problem, self.problem.n
-        rows = self._sides[0]
-        weight = problem.masses[xs] / problem.masses[ys]
-        index = [xs[:, None], *([n + ys[:, None]] if problem.keep else [])]
-        values = [np.ones((len(xs), 1)), *([weight[:, None]] if problem.keep else [])]
-        index.append(self._first + ys[:, None] + n * np.arange(len(rows))[None, :])
-        values.append(weight[:, None] * rows.T[xs])
+        """Add the pairs (x, y): variables q(x, y) / p_x, at least the floor where x is y."""
+        problem = self.problem
+        n = problem.n
+        weight = (problem.masses[xs] / problem.masses[ys])[:, None]
+        # Each pair stands in the sum of its row, in the mass of its column, and in the rows of its column.
+        index = [xs[:, None]]
+        values = [np.ones((len(xs), 1))]
+        if problem.keep:
+            index.append(n + ys[:, None])
+            values.append(weight)
+        general = np.arange(len(self._general))[None, :]
+        index.append(self._first + ys[:, None] + n * general)
+        values.append(weight * self._general.T[xs])
         floor = np.where(xs == ys, problem.floors[xs], 0.0)
         costs = problem.masses[xs] * problem.cost[xs, ys]
         self._append(costs, floor, np.hstack(index), np.hstack(values))
@@ -162,57 +197,85 @@ class Program:
 
     def cut(self, y: int, rows: Array) -> None:
         """Rows (k, n) that the shares of column y must not bring below zero; all pairs must be there."""
-        opened, mass = self.problem.open[:, y], self.problem.masses[y]
-        places = np.cumsum(self.problem.open).reshape(self.problem.open.shape) - 1
+        allowed = self.problem.open
+        opened = allowed[:, y]
+        mass = self.problem.masses[y]
+        # The position of each pair in the order of `np.nonzero`, in which all pairs were added.
+        places = np.cumsum(allowed).reshape(allowed.shape) - 1
         index = np.tile(places[opened, y] + self._auxiliary, len(rows))
         values = rows[:, opened] / mass
         lengths = _lengths(values)
-        k, width = values.shape
-        entries = k * width, np.arange(k) * width, index, (values / lengths).ravel()
-        self._taken(self._highs.addRows(k, np.zeros(k), np.full(k, np.inf), *entries))
+        scaled = values / lengths
+        k, width = scaled.shape
+        starts = np.arange(k) * width
+        infinite = np.full(k, np.inf)
+        status = self._highs.addRows(
+            k, np.zeros(k), infinite, k * width, starts, index, scaled.ravel()
+        )
+        self._check_taken(status)
         self._scales.append(mass * lengths[:, 0])
 
     def solve(self, end: float) -> tuple[Array, Multipliers]:
-        """Optimal shares over the pairs so far, and multipliers."""
-        highs, problem, n = self._highs, self.problem, self.problem.n
+        """Optimal shares over the pairs so far, and multipliers.
+
+        Raises
+        ------
+        EmptyPolytope
+            If all pairs are there and HiGHS finds no assignment.
+        BackendFailure
+            If it has no answer, or none in time.
+        """
+        self._run(end)
+        solution = self._highs.getSolution()
+        return self._shares(solution), self._multipliers(solution)
+
+    def _run(self, end: float) -> None:
+        """Run HiGHS, in `OTHER_WAYS` where it fails."""
+        highs = self._highs
         if end < math.inf:
-            highs.setOptionValue(
-                "time_limit", highs.getRunTime() + max(end - time.monotonic(), 0.0)
-            )
+            left = max(end - time.monotonic(), 0.0)
+            # HiGHS counts the time of all runs of one object together.
+            highs.setOptionValue("time_limit", highs.getRunTime() + left)
         highs.run()
+        finished = (self._statuses.kOptimal, self._statuses.kTimeLimit)
         for way in OTHER_WAYS:
-            if highs.getModelStatus() in (
-                self._statuses.kOptimal,
-                self._statuses.kTimeLimit,
-            ):
+            if highs.getModelStatus() in finished:
                 break
             highs.clearSolver()
             set_options(highs, way)
             highs.run()
         status = highs.getModelStatus()
-        whole = sum(map(len, self._at)) == problem.open.sum()
-        if whole and status in (self._statuses.kInfeasible, self._statuses.kUnknown):
+        pairs = sum(len(places) for places in self._at)
+        infeasible = (self._statuses.kInfeasible, self._statuses.kUnknown)
+        if pairs == self.problem.open.sum() and status in infeasible:
             raise EmptyPolytope(assignment.NONE)
         if status != self._statuses.kOptimal:
             raise BackendFailure(
                 f"HiGHS ended with {highs.modelStatusToString(status)}"
             )
-        solution = highs.getSolution()
-        values = np.maximum(np.array(solution.col_value)[self._auxiliary :], 0.0)
-        dual = np.array(solution.row_dual)
+
+    def _shares(self, solution: Any) -> Array:
+        """q(x, y) / p_x, with rows that sum to 1 whatever HiGHS rounds."""
+        n = self.problem.n
+        values = np.array(solution.col_value)[self._auxiliary :]
         shares = np.zeros(n * n)
-        shares[np.concatenate(self._at)] = values
+        shares[np.concatenate(self._at)] = np.maximum(values, 0.0)
         shares = shares.reshape(n, n)
-        p = problem.masses
+        return shares / shares.sum(axis=1)[:, None]
+
+    def _multipliers(self, solution: Any) -> Multipliers:
+        """The duals, in the units of the unscaled rows; those of inequalities not negative."""
+        n = self.problem.n
+        p = self.problem.masses
+        dual = np.array(solution.row_dual)
         self.rows = dual[:n] / p
-        masses = dual[n : 2 * n] / p if problem.keep else np.zeros(n)
-        own = np.maximum(dual[self._last :], 0.0) / np.concatenate(self._scales)
-        of_rows = (
-            np.maximum(dual[self._first : self._last].reshape(-1, n), 0.0)
-            / self._lengths
-        )
-        found = Multipliers(of_rows / p, masses, own)
-        return shares / shares.sum(axis=1)[:, None], found
+        masses = np.zeros(n)
+        if self.problem.keep:
+            masses = dual[n : 2 * n] / p
+        general = dual[self._first : self._last].reshape(-1, n)
+        of_rows = np.maximum(general, 0.0) / self._lengths
+        of_cuts = np.maximum(dual[self._last :], 0.0) / np.concatenate(self._scales)
+        return Multipliers(of_rows / p, masses, of_cuts)
 
 
 def assign_uncertain(
@@ -232,31 +295,36 @@ def assign_uncertain(
     """
     problem.check()
     end = math.inf if time_limit is None else time.monotonic() + time_limit
-    p, n, proof = problem.masses, problem.n, proof or problem
+    proof = proof or problem
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()
-    is_free = bool(problem.open.all()) and not problem.floors.any()
     program = Program(problem)
-    program.add(*np.nonzero(problem.open))
-    rows, of = np.zeros((0, n)), np.zeros(0, dtype=np.intp)
-    bound, best = -math.inf, None
+    xs, ys = np.nonzero(problem.open)
+    program.add(xs, ys)
+    # The rows found so far, as they are without a margin, and the column of each.
+    rows = np.zeros((0, problem.n))
+    of = np.zeros(0, dtype=np.intp)
+    bound = -math.inf
+    best: Assigned | None = None
     for rounds in range(1, MOST_CUTTING_ROUNDS + 1):
         try:
-            shares, found = program.solve(end)
+            shares, multipliers = program.solve(end)
         except BackendFailure:
             if best is None:
                 raise
             return replace(best, bound=bound)
-        bound = max(
-            bound,
-            assignment.lower_bound(priced(proof, uncertain, rows, of, found), found),
-        )
+        relaxed = priced(proof, uncertain, rows, of, multipliers)
+        bound = max(bound, assignment.lower_bound(relaxed, multipliers))
         worst, pulled, broken = separated(problem, uncertain, shares, margin)
-        if worst <= VIOLATED or is_free:
+        if worst <= VIOLATED or problem.is_free:
             inside = shares if worst <= VIOLATED else pulled
             cost = problem.cost_of(inside)
             if best is None or cost < best.cost:
                 best = Assigned(
-                    inside, cost, bound, found, "simplex with rows found by sorting"
+                    inside,
+                    cost,
+                    bound,
+                    multipliers,
+                    "simplex with rows found by sorting",
                 )
         if progress is not None and best is not None:
             progress(best.cost, bound, rounds)
@@ -266,8 +334,9 @@ def assign_uncertain(
         if late:
             break
         for y, cuts in broken:
-            program.cut(y, cuts - margin * p)
-            rows, of = np.vstack([rows, cuts]), np.append(of, np.full(len(cuts), y))
+            program.cut(y, cuts - margin * problem.masses)
+            rows = np.vstack([rows, cuts])
+            of = np.append(of, np.full(len(cuts), y))
     raise BackendFailure("no assignment was found in time")
 
 
@@ -281,12 +350,12 @@ def separated(
     excess = np.maximum(uncertain.excess(columns * problem.masses) + margin, 0.0)
     worst = float((excess / (excess + uncertain.room)).max())
     limit = margin - 0.5 * VIOLATED * uncertain.room
-    found = [
-        (y, uncertain.cuts(w), w) for y, w in zip(used.tolist(), columns, strict=True)
-    ]
-    broken = [
-        (y, cuts[cuts @ w < limit]) for y, cuts, w in found if (cuts @ w < limit).any()
-    ]
+    broken: list[tuple[int, Array]] = []
+    for y, w in zip(used.tolist(), columns, strict=True):
+        cuts = uncertain.cuts(w)
+        below = cuts @ w < limit
+        if below.any():
+            broken.append((y, cuts[below]))
     return worst, (1.0 - worst) * shares + worst * masses, broken
 
 
@@ -295,13 +364,15 @@ def priced(
     uncertain: UncertainSet,
     rows: Array,
     of: NDArray[np.intp],
-    found: Multipliers,
+    multipliers: Multipliers,
 ) -> Assignment:
     """The problem with rows, each of one column, in its costs (rounded downwards): a bound on it is one for them."""
-    nu = np.nan_to_num(found.own, nan=0.0, posinf=0.0)
-    prices, sizes = np.zeros_like(problem.cost), np.zeros_like(problem.cost)
+    nu = np.nan_to_num(multipliers.own, nan=0.0, posinf=0.0)
+    prices = np.zeros_like(problem.cost)
+    sizes = np.zeros_like(problem.cost)
     np.add.at(prices.T, of, nu[:, None] * rows)
     np.add.at(sizes.T, of, nu[:, None] * (np.abs(rows) + uncertain.row_error))
+    # Rows of the set itself may lie this far from those that sorting found.
     np.add.at(prices.T, of, np.outer(nu * uncertain.row_error, np.ones(problem.n)))
     p = problem.masses[:, None]
     # Sums of len(nu) + 8 terms, each of them a product of rounded numbers.

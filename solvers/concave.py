@@ -2,11 +2,14 @@
 
     min sum_j [phi(v_j) - prices_j v_j]   over   v in Pi,   phi(x) = -x log x.
 
-Spatial branch and bound in a compiled kernel (`_kernel.h`): on a box every concave term is replaced by
-its chord, the linear program that is left is solved by a bounded dual simplex, and the bound that counts
-is its Lagrangian re-evaluated in plain arithmetic with an allowance for rounding, so no tolerance of the
-simplex can make it invalid. The root is split by the largest coordinate; nodes are then split where the
-chord errs most, and their boxes tightened by reduced costs.
+This is the pricing problem of the envelope (theory.md, section 3, 'By columns'). Spatial branch and bound
+in a compiled kernel (`_kernel.h`): on a box every concave term is replaced by its chord, the linear program
+that is left is solved by a bounded dual simplex. The root is split by the largest coordinate; nodes are
+then split where the chord errs most, and their boxes tightened by reduced costs.
+
+Invariant: the bound of a node is the Lagrangian of its linear program, re-evaluated in plain arithmetic
+with an allowance for rounding. So no tolerance of the simplex can make a bound invalid, and the least
+bound of the open nodes is one for the whole polytope at any moment.
 """
 
 from __future__ import annotations
@@ -28,10 +31,10 @@ from solvers.polytope import NATURAL_MARGIN, Polytope
 from solvers.uncertain import UncertainSet
 
 MEMORY_LIMIT = 2 << 30
-"""Bytes that the open nodes of one search may take unless told otherwise."""
+"""Bytes that the open nodes of one search may take by default."""
 
 SLICE = 0.2
-"""Seconds between two looks at the clock, at Ctrl-C and at the caller's progress."""
+"""Seconds after which the kernel returns, so that the clock, Ctrl-C and the caller's progress have their turn."""
 
 MAX_COLUMNS = 4000
 """Points that one search collects; more in one round slow the master down without helping it."""
@@ -46,8 +49,14 @@ LEAST_SHARE = 2.0**-30
 """Least value of a row, as a share of its largest entry, that rows are scaled to: smaller ones are lost in
 the rounding of the point itself."""
 
+FEWEST_BOXES = 1000
+"""Open nodes that a search may keep however little memory it has: fewer would prove nothing."""
+
 _DONE = 0
+"""What the kernel's `run` returns when its tree is finished."""
+
 _NO_LIMIT = 1 << 62
+"""More nodes than any search visits; the kernel counts in 64 bits."""
 
 
 class SearchStatus(StrEnum):
@@ -61,7 +70,7 @@ class SearchStatus(StrEnum):
 
 
 _OUTCOMES = {2: SearchStatus.COLUMNS, 3: SearchStatus.MEMORY_LIMIT}
-"""What the kernel's `run` returns, beside 0 (done) and 1 (its slice of time or nodes is over)."""
+"""Further values that the kernel's `run` returns; 1 means that its slice of time or nodes is over."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +83,11 @@ class SearchCounts:
     boxes: int = 0
 
     def __add__(self, other: SearchCounts) -> SearchCounts:
-        nodes, programs = self.nodes + other.nodes, self.programs + other.programs
         return SearchCounts(
-            nodes, programs, self.pivots + other.pivots, max(self.boxes, other.boxes)
+            nodes=self.nodes + other.nodes,
+            programs=self.programs + other.programs,
+            pivots=self.pivots + other.pivots,
+            boxes=max(self.boxes, other.boxes),
         )
 
 
@@ -129,38 +140,55 @@ def best_of_groups(
 ) -> tuple[Array, NDArray[np.intp]]:
     """Best price of each group of coordinates, and the coordinate that has it."""
     order = np.lexsort((prices, group))
-    chosen = order[np.append(np.flatnonzero(np.diff(group[order])), len(prices) - 1)]
-    return np.ascontiguousarray(prices[chosen]), chosen
+    # Prices rise within each group, so the last coordinate of a group has the best one.
+    last = np.append(np.flatnonzero(np.diff(group[order])), len(prices) - 1)
+    best = order[last]
+    return np.ascontiguousarray(prices[best]), best
 
 
-def kernel_rows(
-    polytope: Polytope, outer: Polytope
-) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Rows with the sum row last, scaled by powers of two (exact), all bounds finite."""
+@dataclass(frozen=True, eq=False)
+class KernelRows:
+    """The rows of a polytope as the kernel takes them: scaled, the row of ones last, all ends finite.
+
+    Attributes
+    ----------
+    matrix : (m + 1, n + k) array
+        General rows and the row ``sum v = 1``; columns of v first, then those of auxiliary variables.
+    inner_lower, inner_upper, outer_lower, outer_upper : (m + 1,) arrays
+        Ends of the polytope, and of the relaxation for which bounds hold.
+    top : (n + k,) array
+        Upper bound of every variable.
+    """
+
+    matrix: Array
+    inner_lower: Array
+    inner_upper: Array
+    outer_lower: Array
+    outer_upper: Array
+    top: Array
+
+
+def kernel_rows(polytope: Polytope, outer: Polytope) -> KernelRows:
+    """Rows with the sum row last, scaled by powers of two (exact), all bounds finite.
+
+    Raises
+    ------
+    EmptyPolytope
+        If a row cannot reach its interval anywhere in the simplex.
+    """
+    n = polytope.n
     auxiliary = polytope.auxiliary_columns
     rows = np.hstack([polytope.rows, auxiliary])
-    size = np.abs(rows).max(axis=1, initial=0.0)
-    # What matters of a row is its value at points that satisfy it: tolerances of the simplex are absolute.
-    ends = np.stack([polytope.lower, polytope.upper])
-    ends = np.abs(np.where(np.isfinite(ends), ends, 0.0)).max(axis=0)
-    natural = np.maximum(ends, np.abs(auxiliary).max(axis=1, initial=0.0))
-    natural = np.clip(np.where(natural > 0.0, natural, size), LEAST_SHARE * size, size)
-    natural = np.where(size > 0.0, natural, 1.0)
-    scale = np.exp2(-np.round(np.log2(natural)))
-    top = np.concatenate([np.ones(polytope.n), outer.auxiliary_bounds])
-    reach_up = (
-        polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[polytope.n :]
-    )
-    reach_down = (
-        polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[polytope.n :]
-    )
-    margin = NATURAL_MARGIN * (1.0 + size)
+    scale = _row_scales(polytope, rows)
+    top = np.concatenate([np.ones(n), outer.auxiliary_bounds])
+    # The values that each row can take at all: on the simplex, with auxiliary variables up to their bounds.
+    most = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[n:]
+    least = polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[n:]
+    margin = NATURAL_MARGIN * (1.0 + np.abs(rows).max(axis=1, initial=0.0))
 
-    def finite(lower: Array, upper: Array) -> tuple[Array, Array]:
-        low = np.append(np.maximum(lower, reach_down - margin) * scale, 1.0)
-        high = np.append(np.minimum(upper, reach_up + margin) * scale, 1.0)
-        # A row that no point can satisfy keeps an empty-looking interval; order it for the kernel,
-        # which then proves emptiness from the far bound.
+    def finite_ends(lower: Array, upper: Array) -> tuple[Array, Array]:
+        low = np.append(np.maximum(lower, least - margin) * scale, 1.0)
+        high = np.append(np.minimum(upper, most + margin) * scale, 1.0)
         empty = low > high
         if empty.any():
             i = int(np.flatnonzero(empty)[0])
@@ -169,15 +197,36 @@ def kernel_rows(
             )
         return low, high
 
-    inner_lo, inner_hi = finite(polytope.lower, polytope.upper)
-    outer_lo, outer_hi = finite(outer.lower, outer.upper)
-    full = np.vstack(
-        [
-            rows * scale[:, None],
-            np.append(np.ones(polytope.n), np.zeros(auxiliary.shape[1])),
-        ]
+    inner_lower, inner_upper = finite_ends(polytope.lower, polytope.upper)
+    outer_lower, outer_upper = finite_ends(outer.lower, outer.upper)
+    sum_row = np.append(np.ones(n), np.zeros(auxiliary.shape[1]))
+    matrix = np.vstack([rows * scale[:, None], sum_row])
+    return KernelRows(
+        matrix=np.ascontiguousarray(matrix),
+        inner_lower=inner_lower,
+        inner_upper=inner_upper,
+        outer_lower=outer_lower,
+        outer_upper=outer_upper,
+        top=top,
     )
-    return np.ascontiguousarray(full), inner_lo, inner_hi, outer_lo, outer_hi, top
+
+
+def _row_scales(polytope: Polytope, rows: Array) -> Array:
+    """Powers of two by which rows are multiplied, (m,).
+
+    What matters of a row is its value at points that satisfy it, for tolerances of the simplex are
+    absolute: so the ends of its interval, and its auxiliary entries, become about one.
+    """
+    size = np.abs(rows).max(axis=1, initial=0.0)
+    ends = np.stack([polytope.lower, polytope.upper])
+    finite = np.where(np.isfinite(ends), ends, 0.0)
+    largest_end = np.abs(finite).max(axis=0)
+    largest_auxiliary = np.abs(polytope.auxiliary_columns).max(axis=1, initial=0.0)
+    natural = np.maximum(largest_end, largest_auxiliary)
+    natural = np.where(natural > 0.0, natural, size)
+    natural = np.clip(natural, LEAST_SHARE * size, size)
+    natural = np.where(size > 0.0, natural, 1.0)
+    return np.exp2(-np.round(np.log2(natural)))
 
 
 class ConcaveSearch:
@@ -222,25 +271,38 @@ class ConcaveSearch:
         outer = polytope if relaxation is None else relaxation
         polytope.check_relaxation(outer)
         self.n = polytope.n
-        full, inner_lo, inner_hi, outer_lo, outer_hi, top = kernel_rows(polytope, outer)
+        rows = kernel_rows(polytope, outer)
         # Identical columns are interchangeable for the rows; by concavity all of their mass sits on the
         # one with the best price, so the kernel sees each distinct column once.
-        self._members, self._first = identical_columns(full[:, : self.n])
-        keep = np.concatenate([self._first, np.arange(self.n, full.shape[1])])
-        full, top = np.ascontiguousarray(full[:, keep]), np.ascontiguousarray(top[keep])
+        self._members, self._first = identical_columns(rows.matrix[:, : self.n])
         distinct = len(self._first)
-        if sum(full.shape) > MOST_ENTRIES:
+        keep = np.concatenate([self._first, np.arange(self.n, rows.matrix.shape[1])])
+        matrix = np.ascontiguousarray(rows.matrix[:, keep])
+        if sum(matrix.shape) > MOST_ENTRIES:
             raise InvalidPolytope(
-                f"{distinct} different columns and {full.shape[0]} rows are too many for branch and bound, which "
+                f"{distinct} different columns and {matrix.shape[0]} rows are too many for branch and bound, which "
                 f"takes {MOST_ENTRIES} together; merge coordinates with similar columns"
             )
-        arguments = (full, outer_lo, outer_hi, inner_lo, inner_hi, top, distinct)
-        self._kernels = [Search(*arguments)]
-        arguments = (*arguments[:5], self._tighten(tightening), *arguments[6:])
-        self._kernels += [Search(*arguments) for _ in range(workers - 1)]
-        self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
-        box_bytes = 10 * distinct + 2 * full.shape[0] + 64  # intervals, ranks, basis
-        self._box_limit = max(1000, memory_limit // box_bytes // workers)
+
+        def kernel(top: Array) -> Any:
+            return Search(
+                matrix,
+                rows.outer_lower,
+                rows.outer_upper,
+                rows.inner_lower,
+                rows.inner_upper,
+                top,
+                distinct,
+            )
+
+        # One kernel tightens the upper bounds of the coordinates, and the others begin with them.
+        self._kernels = [kernel(np.ascontiguousarray(rows.top[keep]))]
+        tightened = self._tighten(tightening)
+        self._kernels += [kernel(tightened) for _ in range(workers - 1)]
+        # A box holds two 4-byte ends and a 2-byte rank for each coordinate, and a basis of the rows.
+        box_bytes = 10 * distinct + 2 * matrix.shape[0] + 64
+        self._box_limit = max(FEWEST_BOXES, memory_limit // box_bytes // workers)
+        self._pool = _thread_pool(workers)
 
     def linear(self, direction: ArrayLike) -> Array:
         """A point of the outer polytope that minimises ``direction @ v``, (n,).
@@ -251,8 +313,9 @@ class ConcaveSearch:
             If there is no point at all.
         """
         d = check_prices("direction", direction, self.n)
-        group_cost, chosen = self._grouped(-d)
-        status, bound, raw = self._kernels[0].linear(np.ascontiguousarray(-group_cost))
+        best_prices, best = self._grouped(-d)
+        cost = np.ascontiguousarray(-best_prices)
+        status, bound, raw = self._kernels[0].linear(cost)
         if bound == np.inf:
             raise EmptyPolytope(
                 "no point satisfies v >= 0, sum v = 1 and the rows; check the bounds of the rows"
@@ -262,7 +325,7 @@ class ConcaveSearch:
                 "the simplex did not finish on a linear program; scale the rows to order one"
             )
         v = np.zeros(self.n)
-        v[chosen] = np.frombuffer(raw)
+        v[best] = np.frombuffer(raw)
         return v
 
     def run(
@@ -286,55 +349,56 @@ class ConcaveSearch:
         """Search for points cheaper than `column_cutoff`, and bound the minimum from below.
 
         The tree is worked on until nothing below ``min(cutoff, best - tolerance - slack |best|)`` can be
-        left, `columns` points are found, or a limit is met. With a `center`, local searches begin from
-        mixtures of it with unit vectors (weight `mix`; at most `MOST_STARTS` of them, others each `turn`); those from
-        the points of `walk` go to ever cheaper neighbours. If these alone find `enough` points, the tree is not
-        touched and the bound is ``-inf``.
+        left, `columns` points are found, or a limit is met.
+
+        With a `center`, local searches begin from mixtures of it with unit vectors (weight `mix`; at most
+        `MOST_STARTS` of them, others each `turn`); those from the points of `walk` go to ever cheaper
+        neighbours. If these alone find `enough` points, the tree is not touched and the bound is ``-inf``.
         """
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-        grouped, chosen = self._grouped(prices)
+        grouped, best = self._grouped(prices)
         parts = len(self._kernels)
-        ends = cutoff, tolerance, slack, column_cutoff, MAX_COLUMNS, self._box_limit
-        self._together(
-            "start", [(grouped, *ends, part, parts) for part in range(parts)]
-        )
+        starts: list[tuple[Any, ...]] = []
+        for part in range(parts):
+            limits = (cutoff, tolerance, slack, column_cutoff)
+            capacity = (MAX_COLUMNS, self._box_limit)
+            starts.append((grouped, *limits, *capacity, part, parts))
+        self._together("start", starts)
         if center is not None:
-            middle = np.zeros(len(chosen))
-            np.add.at(middle, self._members, center)
-            every = -(-len(middle) // MOST_STARTS)
-            first = parts * (turn % every)
-            self._in_slices(
-                "descend", (middle, mix), len(middle), first, every, deadline
-            )
+            self._descend(center, mix, turn, deadline)
         if walk is not None:
-            starts = np.zeros((len(walk), len(chosen)))
-            np.add.at(starts, (walk.owner, self._members[walk.indices]), walk.data)
-            self._in_slices("walk", (starts, len(walk)), len(walk), 0, 1, deadline)
+            self._walk(walk, deadline)
         if center is not None or walk is not None:
-            found = self._collect(chosen)
-            if enough is not None and len(found) >= enough:
+            points = self._collect(best)
+            if enough is not None and len(points) >= enough:
                 return SearchResult(
-                    SearchStatus.COLUMNS, -np.inf, found, self._counts()
+                    SearchStatus.COLUMNS, -np.inf, points, self._counts()
                 )
         status = self._work(deadline, node_limit, columns, progress)
-        bound = min(k.state()[0] for k in self._kernels)
-        return SearchResult(status, bound, self._collect(chosen), self._counts())
+        return SearchResult(
+            status, self._least_bound(), self._collect(best), self._counts()
+        )
 
-    def _tighten(self, seconds: float) -> Array:
-        """Upper bound of every coordinate, as far as the time goes."""
-        end = time.monotonic() + seconds
-        following = 0
-        while True:
-            following, top = self._kernels[0].tighten(
-                following, max(0.0, min(SLICE, end - time.monotonic()))
-            )
-            if following >= len(self._first) or time.monotonic() >= end:
-                return np.frombuffer(top)
+    # --------------------------------------------------------- local searches
+
+    def _descend(self, center: Array, mix: float, turn: int, deadline: float) -> None:
+        """Descents from mixtures of the center with unit vectors, at most `MOST_STARTS` of them."""
+        middle = np.zeros(len(self._first))
+        np.add.at(middle, self._members, center)
+        every = -(-len(middle) // MOST_STARTS)
+        first = len(self._kernels) * (turn % every)
+        self._in_slices("descend", (middle, mix), len(middle), first, every, deadline)
+
+    def _walk(self, walk: Points, deadline: float) -> None:
+        """Walks along edges of the polytope, from each of the points to ever cheaper neighbours."""
+        starts = np.zeros((len(walk), len(self._first)))
+        np.add.at(starts, (walk.owner, self._members[walk.indices]), walk.data)
+        self._in_slices("walk", (starts, len(walk)), len(walk), 0, 1, deadline)
 
     def _in_slices(
         self,
         search: str,
-        what: tuple[Any, ...],
+        arguments: tuple[Any, ...],
         count: int,
         first: int,
         step: int,
@@ -343,13 +407,24 @@ class ConcaveSearch:
         """Local searches (a method of the kernels) from the first, first + step, ... of `count` starts until `end`."""
         parts = len(self._kernels)
         following = [part + first for part in range(parts)]
-        while (
-            min(following) < count
-            and (left := min(SLICE, end - time.monotonic())) > 0.0
-        ):
-            following = self._together(
-                search, [(*what, at, parts * step, left) for at in following]
-            )
+        while min(following) < count:
+            seconds = min(SLICE, end - time.monotonic())
+            if seconds <= 0.0:
+                return
+            calls = [(*arguments, at, parts * step, seconds) for at in following]
+            following = self._together(search, calls)
+
+    # --------------------------------------------------------------- the tree
+
+    def _tighten(self, seconds: float) -> Array:
+        """Upper bound of every coordinate, as far as the time goes."""
+        end = time.monotonic() + seconds
+        following = 0
+        while True:
+            left = max(0.0, min(SLICE, end - time.monotonic()))
+            following, top = self._kernels[0].tighten(following, left)
+            if following >= len(self._first) or time.monotonic() >= end:
+                return np.frombuffer(top)
 
     def _work(
         self,
@@ -358,34 +433,36 @@ class ConcaveSearch:
         columns: int,
         progress: Callable[[float], None] | None,
     ) -> SearchStatus:
+        """Work on the trees of all kernels, in slices of time, until they are done or a limit is met."""
         nodes = _NO_LIMIT if node_limit is None else int(node_limit)
         while True:
             left = min(SLICE, deadline - time.monotonic())
             if left <= 0.0:
                 return SearchStatus.TIME_LIMIT
             share = -(-(nodes - self._counts().nodes) // len(self._kernels))
-            done = self._together("run", [(share, left, columns)] * len(self._kernels))
-            if all(code == _DONE for code in done):
+            codes = self._together("run", [(share, left, columns)] * len(self._kernels))
+            if all(code == _DONE for code in codes):
                 return SearchStatus.DONE
             for code, status in _OUTCOMES.items():
-                if code in done:
+                if code in codes:
                     return status
             if node_limit is not None and self._counts().nodes >= node_limit:
                 return SearchStatus.NODE_LIMIT
             if progress is not None:
-                progress(min(k.state()[0] for k in self._kernels))
+                progress(self._least_bound())
+
+    def _least_bound(self) -> float:
+        """The bound of the whole tree: the least of its parts."""
+        return min(kernel.state()[0] for kernel in self._kernels)
 
     def _together(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What a method of every kernel answers to its own arguments."""
-        calls = [
-            partial(getattr(k, method), *own)
-            for k, own in zip(self._kernels, arguments, strict=True)
-        ]
-        return (
-            [calls[0]()]
-            if self._pool is None
-            else list(self._pool.map(partial.__call__, calls))
-        )
+        """Call a method of every kernel, each with its own arguments, in threads; the kernels release the GIL."""
+        calls: list[partial[Any]] = []
+        for kernel, values in zip(self._kernels, arguments, strict=True):
+            calls.append(partial(getattr(kernel, method), *values))
+        if self._pool is None:
+            return [calls[0]()]
+        return list(self._pool.map(partial.__call__, calls))
 
     def _grouped(self, prices: Array) -> tuple[Array, NDArray[np.intp]]:
         """Best price of each group of identical columns, and the coordinate that has it."""
@@ -393,11 +470,12 @@ class ConcaveSearch:
             return prices, self._first
         return best_of_groups(prices, self._members)
 
-    def _collect(self, chosen: NDArray[np.intp]) -> Points:
+    def _collect(self, best: NDArray[np.intp]) -> Points:
+        """The points that all kernels hold; `best` is the coordinate of each group of columns."""
         parts: list[Points] = []
         for kernel in self._kernels:
             _, indptr, indices, values, _ = kernel.columns()
-            index = chosen[np.frombuffer(indices, np.int32)].astype(np.int32)
+            index = best[np.frombuffer(indices, np.int32)].astype(np.int32)
             sizes = np.diff(np.frombuffer(indptr, np.int32))
             parts.append(Points.of_sizes(sizes, index, np.frombuffer(values), self.n))
         return Points.concatenate(parts)
@@ -435,25 +513,42 @@ class RobustSearch(ConcaveSearch):
         check_limits(workers, memory_limit)
         self.n = uncertain.n
         # No two coordinates are interchangeable here: each is a group of its own.
-        self._members = self._first = np.arange(self.n)
+        self._members = np.arange(self.n)
+        self._first = self._members
+        lower, width, room = uncertain.boxes
         scale = 1.0 / uncertain.point
-        allowance = uncertain.row_error * float(scale.max())
-        low, wide = uncertain.share_lower, uncertain.share_upper - uncertain.share_lower
-        arguments: list[Any] = [
-            *map(np.ascontiguousarray, (*uncertain.boxes, scale, low, wide))
-        ]
-        arguments += [
-            max(1.0 - float(low.sum()), 0.0),
-            uncertain.ratio,
-            uncertain.most,
-            uncertain.least,
-        ]
-        arguments += [margin, allowance, uncertain.rest]
-        self._kernels = [Search(*arguments, top=np.ones(self.n))]
-        top = self._tighten(tightening)
-        self._kernels += [Search(*arguments, top=top) for _ in range(workers - 1)]
-        self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
-        # A box holds its intervals and one row and one member of the basis for each tight row.
-        self._box_limit = max(
-            1000, memory_limit // (10 * self.n + 6 * (self.n + 1) + 208) // workers
-        )
+        share_lower = uncertain.share_lower
+        share_width = uncertain.share_upper - share_lower
+
+        def kernel(top: Array) -> Any:
+            return Search(
+                np.ascontiguousarray(lower),
+                np.ascontiguousarray(width),
+                np.ascontiguousarray(room),
+                np.ascontiguousarray(scale),
+                np.ascontiguousarray(share_lower),
+                np.ascontiguousarray(share_width),
+                max(1.0 - float(share_lower.sum()), 0.0),
+                uncertain.ratio,
+                uncertain.most,
+                uncertain.least,
+                margin,
+                uncertain.row_error * float(scale.max()),
+                uncertain.rest,
+                top=top,
+            )
+
+        self._kernels = [kernel(np.ones(self.n))]
+        tightened = self._tighten(tightening)
+        self._kernels += [kernel(tightened) for _ in range(workers - 1)]
+        # A box holds its intervals, and one row and one member of the basis for each tight row.
+        box_bytes = 10 * self.n + 6 * (self.n + 1) + 208
+        self._box_limit = max(FEWEST_BOXES, memory_limit // box_bytes // workers)
+        self._pool = _thread_pool(workers)
+
+
+def _thread_pool(workers: int) -> ThreadPoolExecutor | None:
+    """Threads for several kernels; a single one is called directly."""
+    if workers == 1:
+        return None
+    return ThreadPoolExecutor(max_workers=workers)

@@ -1,10 +1,21 @@
 """The lower convex envelope by column generation, any-time and with a proven bound.
 
-A master program over the columns found so far gives prices y; pricing (branch and bound, or all pairs
-where the rows see one number) gives new columns and a valid lower bound m of cost - y.v over the
-polytope. The weights of any decomposition sum to one, so the envelope at p is at least y.p + m. The
-prices stay in a box around the best ones known (du Merle et al. 1999), which is what makes thousands of
-symbols tractable: prices of an unripe master jump, and columns found at them are worthless.
+A master program over the columns so far gives prices y; pricing gives new columns, and a valid lower bound m
+of cost(v) - y.v over the polytope. The weights of any decomposition sum to one, so the envelope at p is at
+least y.p + m (theory.md, section 3, fact 4).
+
+A run has two phases.
+
+1. *Search*: local searches alone, which prove nothing but are cheap. Prices of a master that does not yet
+   cover the point jump, and columns found at them are worthless, so they are kept in a box (du Merle et al.
+   1999) that grows until the columns decompose the point. Then the box is dropped: with it, sparse real
+   tables stalled (beyond.md, section 10.2).
+2. *Proof*: rounds of exact pricing (branch and bound, or all pairs where the rows see one number), each of
+   which raises the bound, with local searches in between, until the gap is closed.
+
+Invariants: `value` is the cost of a decomposition of the target, `bound` is proven by `dual`; both only improve.
+An ablation on real tables (tests/benchmarks/test_generation_ablation.py) defends the constants below, but for
+those that leave room to rounding (`CUTOFF_SHARE`, `COVERED`, `LARGEST_RADIUS`) or end a run.
 """
 
 from __future__ import annotations
@@ -17,15 +28,10 @@ from typing import Any
 
 import numpy as np
 
+from solvers.column_pool import ColumnPool
 from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
 from solvers.points import Array, Points
-from solvers.programs.highs import (
-    FEASIBILITY,
-    HighsMaster,
-    MasterSolution,
-    MasterStatus,
-    PriceBox,
-)
+from solvers.programs.highs import HighsMaster, MasterSolution, MasterStatus, PriceBox
 from solvers.results import (
     EnvelopeStatus,
     Pricer,
@@ -34,68 +40,41 @@ from solvers.results import (
     lowered_prices,
 )
 
+# ------------------------------------------------------- what a search is asked for
+
 CUTOFF_SHARE = 0.9
 """Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
 
 COLUMN_SHARE = 0.02
 """Columns that gain less than this share of the gap are not worth their place."""
 
-TOLERANCE_SHARE = 0.02
-"""Accuracy, as a share of the gap, to which a round of pricing knows its minimum."""
-
 EARLY_SLACK = 0.1
 """Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does not last."""
 
-MOST_NEW = 300
-"""Columns after which a tree is left for the next round: at the prices of an unripe master it proves little. Nearly
-all trees end before."""
+# ------------------------------------------------------------------- the price box
 
-FIRST_RADIUS, GUESS_RADIUS = 1.0, 0.1
-"""Radius of the first price box around zero (an output that hides no more than a factor e pays for itself), and
-around prices of a neighbouring problem."""
+FIRST_RADIUS = 1.0
+"""Radius of the first price box: around zero, an output that hides no more than a factor e pays for itself."""
 
 MOST_SCALE = 1e4
 """Most that the box is wider for a rare coordinate: its price times its mass is what matters, and where rare
 symbols make outputs private that would not be, prices of -50 and less occur."""
 
-RADIUS = 8.0
-"""Radius of the price box around proven prices in units of the gap: wide enough for the prices to close it."""
-
 LARGEST_RADIUS = 1e9
 """A wider box binds nothing, and costs of its size would only spoil the master's arithmetic."""
 
-COVERED, NEARLY_COVERED = 1e-9, 0.05
-"""Mass that a box pays for, below which it counts as rounding (the columns decompose the point), and at which
-an exact solve begins to give decompositions of use."""
+COVERED = 1e-9
+"""Mass that a box pays for, below which it counts as rounding: the columns decompose the point."""
 
-EXACT_GROWTH, EXACT_SHARE = 1.5, 0.1
-"""By how much the columns grow between exact solves while they do not cover the point, and the share of the
-time left that one of these may take."""
+# ------------------------------------------------------------------ local searches
 
-SMOOTHING = 0.7
-"""Share of the mean of the prices so far in those of local searches (Pessoa et al. 2018), which else jump."""
+MIXES = (0.5, 0.7, 0.9)
+"""Weights of a unit vector against the point itself, from which local searches start in turn."""
 
-MIXES, AROUND = (0.5, 0.7, 0.9), (0.3, 0.5, 0.7)
-"""Weights of a unit vector against the point itself, from which local searches start in turn, and against an
-output in use, from which further ones do."""
+ENOUGH = 20
+"""Columns that make a round of local searches worth another one."""
 
-MOST_WALKED = 400_000
-"""Edges that walks look along in one round, for each step: a fraction of a second."""
-
-ENOUGH, FEW = 20, 5
-"""Columns that make a round of local searches from the point, and around outputs in use, worth another one."""
-
-AROUND_STARTS = 3000
-"""Local searches around outputs in use in one round, a tenth of it for each output at least."""
-
-CHEAP_TREE = 50_000
-"""Pivots, a fraction of a second, below which the next tree is as cheap as what would clear its way."""
-
-MOST_LOWERINGS = 10
-"""Times in a row that prices of rare coordinates are lowered and priced again."""
-
-POLISH_SHARE = 1.0
-"""Share of the pivots of the trees that further local searches may take between them."""
+# -------------------------------------------------------------------- ends of a run
 
 LEAST_GAP = 1e-11
 """Gap aimed at when less is asked: rounding leaves some 1e-12 of every proof open, and columns that gain
@@ -104,22 +83,41 @@ less are noise."""
 IDLE_ROUNDS = 60
 """Rounds without any gain after which HiGHS is not believed to take the columns."""
 
-FINISH_SECONDS = 2.0
-"""What the last exact master may take after a limit was met; it is warm and mostly needs far less."""
+GAIN_SHARE = 0.1
+"""Share of the gap by which bound or value must move for a round to count as a gain."""
 
-DEAR = 3000.0
-"""Pivots over an uncertain set for each new column from which on local searches wait for the next tree, which
-finds one for 500."""
+FINISH_SECONDS = 2.0
+"""What the last master without a box may take after a limit was met; it is warm and mostly needs far less."""
 
 
 @dataclass(eq=False)
 class Generation:
-    """One run: master, pool and bounds; `run` works until the gap or a limit is met."""
+    """One run: columns, prices and bounds; `run` works until the gap or a limit is met.
+
+    Parameters
+    ----------
+    target : (n,) array
+        The point to decompose.
+    pricer : callable or None
+        None where Ctrl-C or the clock left it unfinished: no time is left to call it.
+    initial : Points
+        Columns to begin with, the target itself first.
+    gap, time_limit : float
+    incumbent : array, optional
+        Weights of `initial` that decompose the target.
+    stabilise : bool
+        Whether local searches come first, in a price box; else every round is priced exactly.
+    uncertain : bool
+        Whether columns lie in an uncertain set, where walks along edges are not known.
+    guess : (n,) array, optional
+        Prices of a neighbouring problem.
+    completion : callable, optional
+        Columns by which any others can be completed to a decomposition; called where these are missing.
+    progress : callable, optional
+    """
 
     target: Array
-    pricer: (
-        Pricer | None
-    )  # None where Ctrl-C or the clock left it unfinished: no time is left to call it
+    pricer: Pricer | None
     initial: Points
     gap: float
     time_limit: float
@@ -132,171 +130,258 @@ class Generation:
 
     def __post_init__(self) -> None:
         self._end = time.monotonic() + self.time_limit
-        self.pool, self.costs = self.initial, self.initial.entropies()
-        self.weights = (
-            np.eye(1, len(self.pool))[0] if self.incumbent is None else self.incumbent
-        )
-        self.value = float(self.weights @ self.costs)
-        # The cost is never negative, so zero prices and the bound zero are a certificate from the start.
-        self.dual, self.bound = np.zeros_like(self.target), 0.0
-        self.rounds, self.counts, self.seconds_pricing = 0, SearchCounts(), 0.0
-        self._master = HighsMaster(self.target)
-        self._master.add(self.pool, self.costs)
         self._aim = max(self.gap, LEAST_GAP)
-        self._idle, self._gained = 0, (-math.inf, math.inf)
-        self._depth, self._incumbent_gap = 0.0, math.inf
+        master = HighsMaster(self.target)
+        self._columns = ColumnPool(self.target, self.initial, self.incumbent, master)
+        # The cost is never negative, so zero prices and the bound zero are a certificate from the start.
+        self.dual = np.zeros_like(self.target)
+        self.bound = 0.0
+        self.rounds = 0
+        self.counts = SearchCounts()
+        self.seconds_pricing = 0.0
+        # The price box.
         rare = np.maximum(len(self.target) * self.target, 1.0 / MOST_SCALE)
         self._scale = np.maximum(1.0 / rare, 1.0)
-        self._radius = FIRST_RADIUS if self.guess is None else GUESS_RADIUS
-        self._center = np.zeros_like(self.target) if self.guess is None else self.guess
+        self._center = np.zeros_like(self.target)
+        self._radius = FIRST_RADIUS
+        if self.guess is not None:
+            self._center = self.guess
         self._boxed = self.stabilise
-        self._turn, self._credit, self._next_exact = 0, 0.0, 0.0
-        self._solved = 0  # columns that the last master without a box knew
+        self._forget_idle_rounds()
+        # Columns of which the last decomposition from the master without a box knew.
+        self._solved = 0
+        self._turn = 0
         self._random = np.random.default_rng(0)
+
+    @property
+    def pool(self) -> Points:
+        """Every column so far."""
+        return self._columns.points
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the best decomposition."""
+        return self._columns.weights
+
+    @property
+    def value(self) -> float:
+        """Cost of the best decomposition."""
+        return self._columns.value
 
     def run(self) -> EnvelopeStatus:
         """Work until the gap is closed or a limit is met; Ctrl-C ends it like a limit."""
+        status: EnvelopeStatus | None = None
         try:
-            failed = self._search() if self.stabilise else None
-            status = self._prove() if failed is None else failed
+            if self.stabilise:
+                status = self._search()
+            if status is None:
+                status = self._prove()
         except KeyboardInterrupt:
             status = EnvelopeStatus.INTERRUPTED
         if status is not EnvelopeStatus.OPTIMAL:
-            self._solve_exactly(FINISH_SECONDS)
-            if (
-                self.value - self.bound <= self._aim
-                and status is EnvelopeStatus.STALLED
-            ):
+            # Columns found since the last solve may make the decomposition better.
+            self._solve_without_box(FINISH_SECONDS)
+            closed = self.value - self.bound <= self._aim
+            if closed and status is EnvelopeStatus.STALLED:
                 status = EnvelopeStatus.OPTIMAL
         if status is EnvelopeStatus.OPTIMAL and self.value - self.bound > self.gap:
+            # The caller asked for less than double precision can prove.
             return EnvelopeStatus.STALLED
         return status
 
-    # -------------------------------------------------------------- local searches
+    # ---------------------------------------------------------- phase 1: local searches
 
     def _search(self) -> EnvelopeStatus | None:
-        """Local searches alone until they run dry: at first in a box, until the columns cover the point."""
-        if (
-            self.guess is None
-        ):  # sow the local minima of the cost between every coordinate and the point
-            for turn in range(-(-len(self.target) // MOST_STARTS)):
-                self._searched(
-                    self.dual,
-                    cutoff=math.inf,
-                    center=self.target,
-                    mix=MIXES[0],
-                    turn=turn,
-                )
-        mean: Array | None = None
-        covered = False
-        while self._left() > 0.0 and not self._idling(
-            self.value if covered else -self.rounds
-        ):
-            if self.value - self.bound <= self._aim:
-                break
+        """Local searches alone until they run dry; a status only where the master ends the run."""
+        if self.guess is None:
+            self._sow()
+        status = self._cover()
+        if status is None and not self._boxed:
+            status = self._improve()
+        self._forget_idle_rounds()
+        return status
+
+    def _sow(self) -> None:
+        """Add the local minima of the cost between every coordinate and the point."""
+        for turn in range(-(-len(self.target) // MOST_STARTS)):
+            self._search_locally(
+                self.dual,
+                cutoff=math.inf,
+                center=self.target,
+                mix=MIXES[0],
+                turn=turn,
+            )
+
+    def _cover(self) -> EnvelopeStatus | None:
+        """Searches in a price box, which grows until the columns decompose the point."""
+        while self._left() > 0.0 and self.value - self.bound > self._aim:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
-            prices, pivots = solution.dual, self.counts.pivots
-            if self._boxed and covered:
-                break  # only a box helps HiGHS
-            if self._boxed:
-                found = self._descend(prices)
-                covered = solution.slack <= COVERED or self._radius >= LARGEST_RADIUS
-                if covered:
-                    self._boxed = False
-                elif found < ENOUGH:
-                    self._radius *= 2.0
-                    if self.completion is not None:
-                        self._add(self.completion(), prices, math.inf)
-                        self.completion = None
-                elif (
-                    solution.slack <= NEARLY_COVERED
-                    and len(self.pool) >= self._next_exact
-                ):
-                    self._next_exact = EXACT_GROWTH * len(self.pool)
-                    self._solve_exactly(EXACT_SHARE * self._left())
-            else:
-                self._accept(solution)
-                mean = (
-                    prices
-                    if mean is None
-                    else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
-                )
-                found = self._walk(solution)
-                if found < ENOUGH:
-                    found += self._descend(prices, mean)
-                if found < ENOUGH:
-                    found += self._descend(prices)
-                if found < ENOUGH:
-                    break
+            if not self._boxed:
+                # HiGHS failed with the box. Without it the columns may cover the point already.
+                return None
+            columns = self._descend(solution.dual)
+            if solution.slack <= COVERED or self._radius >= LARGEST_RADIUS:
+                self._boxed = False
+                self._report()
+                return None
+            if columns < ENOUGH:
+                self._radius *= 2.0
+                if self.completion is not None:
+                    self._columns.add(self.completion(), solution.dual, math.inf)
+                    self.completion = None
             self._report()
-            if (
-                self.uncertain
-                and covered
-                and self.counts.pivots - pivots > DEAR * max(found, 1)
-            ):
-                break  # a tree finds columns for less, and a bound
-        self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
 
-    def _descend(self, prices: Array, at: Array | None = None) -> int:
+    def _improve(self) -> EnvelopeStatus | None:
+        """Searches at the master's own prices, until a round of all kinds of them finds little."""
+        while self._left() > 0.0 and self.value - self.bound > self._aim:
+            if self._is_idling(self.value):
+                return None
+            solution = self._solve()
+            if isinstance(solution, EnvelopeStatus):
+                return solution
+            if self._boxed:
+                # HiGHS failed without the box; exact pricing is the better way to use its answers.
+                return None
+            self._columns.accept(solution)
+            columns = self._walk(solution)
+            if columns < ENOUGH:
+                columns += self._descend(solution.dual)
+            if columns < ENOUGH:
+                return None
+            self._report()
+        return None
+
+    def _descend(self, prices: Array) -> int:
         """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
-        found = 0
+        columns = 0
         for _ in MIXES:
             mix = MIXES[self._turn % len(MIXES)]
-            found += self._searched(prices, at=at, center=self.target, mix=mix)
-            if found >= ENOUGH:
+            columns += self._search_locally(prices, center=self.target, mix=mix)
+            if columns >= ENOUGH:
                 break
             self._turn += 1
-        return found
-
-    def _look_around(self, solution: MasterSolution) -> int:
-        """Searches from mixtures of some outputs in use and every coordinate."""
-        used = np.flatnonzero(solution.weights > 0.0)
-        starts = min(len(self.target), MOST_STARTS)
-        few = int(np.clip(AROUND_STARTS // starts, 1, 10))
-        found = 0
-        for k in self._random.permutation(used)[:few].tolist():
-            center = self.pool.take([k]).toarray()[0]
-            mix = AROUND[self._random.integers(len(AROUND))]
-            found += self._searched(solution.dual, center=center, mix=mix)
-        return found
+        return columns
 
     def _walk(self, solution: MasterSolution) -> int:
         """Walks from the outputs in use to ever cheaper neighbours, which searches over polytopes know."""
         if self.uncertain:
             return 0
-        used = np.flatnonzero(solution.weights > 0.0)
-        some = self._random.permutation(used)[: max(MOST_WALKED // len(self.target), 1)]
-        return self._searched(solution.dual, walk=self.pool.take(some), turn=0)
+        return self._search_locally(
+            solution.dual, walk=self._columns.in_use(solution), turn=0
+        )
 
-    def _searched(
+    def _search_locally(
         self,
         prices: Array,
         *,
-        at: Array | None = None,
         cutoff: float | None = None,
         turn: int | None = None,
         **start: Any,
     ) -> int:
-        """Search without a tree, at prices `at` if given, from the coordinates of `turn`; add and count what gains."""
-        turn = int(self._random.integers(1 << 20)) if turn is None else turn
+        """Search without a tree, from the coordinates of `turn` (random by default); the number of new columns."""
+        if turn is None:
+            turn = int(self._random.integers(1 << 20))
         if self._left() <= 0.0:
             return 0
-        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
-        start |= {
-            "turn": turn,
-            "enough": 0,
-            "cutoff": -math.inf,
-            "tolerance": self._aim,
-        }
-        result = self._asked(
-            prices if at is None else at, column_cutoff=cutoff, **start
+        if cutoff is None:
+            cutoff = -COLUMN_SHARE * self._aim
+        result = self._call_pricer(
+            prices,
+            turn=turn,
+            enough=0,
+            cutoff=-math.inf,
+            tolerance=self._aim,
+            column_cutoff=cutoff,
+            **start,
         )
-        return self._add(result.points, prices, cutoff)
+        return self._columns.add(result.points, prices, cutoff)
 
-    def _asked(self, prices: Array, **options: Any) -> SearchResult:
+    # --------------------------------------------------------- phase 2: exact pricing
+
+    def _prove(self) -> EnvelopeStatus:
+        """Rounds of exact pricing, with local searches in between, until the gap is closed."""
+        while self._left() > 0.0:
+            solution = self._solve()
+            if isinstance(solution, EnvelopeStatus):
+                return solution
+            covered = solution.slack <= COVERED
+            if covered and self._columns.accept(solution) and not self._boxed:
+                self._solved = len(self._columns)
+            # What a decomposition costs at most, were it only for the columns so far (weak duality).
+            value = float(solution.dual @ self.target)
+            if self._is_idling(value):
+                return EnvelopeStatus.STALLED
+            failure: EnvelopeStatus | None = None
+            if value - self.bound > self._aim:
+                failure = self._price(solution.dual)
+            if value - self.bound <= self._aim:
+                self._solve_without_box(self._left())
+                if self.value - self.bound <= self._aim:
+                    return EnvelopeStatus.OPTIMAL
+                failure = EnvelopeStatus.STALLED
+            if failure is EnvelopeStatus.STALLED and self._boxed:
+                # Nothing is stalled before the master's own prices, those without a box, were priced.
+                self._widen()
+            elif failure is not None:
+                return failure
+        return EnvelopeStatus.TIME_LIMIT
+
+    def _price(self, prices: Array) -> EnvelopeStatus | None:
+        """Add columns and raise the bound, by trees and then by walks; the reason if no column was found."""
+        pivots = self.counts.pivots
+        result = self._raise_bound(prices)
+        columns = self._columns.add(result.points, prices, math.inf)
+        if columns and result.bound < -CUTOFF_SHARE * self._aim:
+            # Blunt prices of rare coordinates may be all that keeps the bound down.
+            lowered = lowered_prices(prices, result.points, self.target, self._aim)
+            if lowered is not None and self._left() > 0.0:
+                result = self._raise_bound(lowered)
+                columns += self._columns.add(result.points, lowered, math.inf)
+        self._report()
+        if columns:
+            self._polish(self.counts.pivots - pivots)
+            return None
+        if result.status is SearchStatus.TIME_LIMIT:
+            return EnvelopeStatus.TIME_LIMIT
+        if result.status is SearchStatus.MEMORY_LIMIT:
+            return EnvelopeStatus.MEMORY_LIMIT
+        return EnvelopeStatus.STALLED
+
+    def _raise_bound(self, prices: Array) -> SearchResult:
+        """The search for the cheapest column, which proves a bound."""
+
+        def report(minimum: float) -> None:
+            self._report(envelope_bound(prices, self.target, minimum))
+
+        result = self._call_pricer(
+            prices,
+            cutoff=-CUTOFF_SHARE * self._aim,
+            column_cutoff=-COLUMN_SHARE * self._aim,
+            tolerance=0.0,
+            progress=report,
+        )
+        bound = envelope_bound(prices, self.target, result.bound)
+        if bound > self.bound:
+            self.bound = bound
+            self.dual = prices
+        return result
+
+    def _polish(self, pivots: int) -> None:
+        """Walks at the new prices, for as many pivots as the tree took: they clear the way of the next one."""
+        last = self.counts.pivots + pivots
+        while self.stabilise and self.counts.pivots < last and self._left() > 0.0:
+            solution = self._solve()
+            if isinstance(solution, EnvelopeStatus):
+                return
+            if self._walk(solution) < ENOUGH:
+                return
+
+    # ------------------------------------------------------------- pricer and master
+
+    def _call_pricer(self, prices: Array, **options: Any) -> SearchResult:
         """What the pricer finds in the time that is left, counted."""
         assert self.pricer is not None, "priced after the end"
         started = time.monotonic()
@@ -307,201 +392,71 @@ class Generation:
         self.counts += result.counts
         return result
 
-    def _add(self, points: Points, prices: Array, cutoff: float) -> int:
-        """Give the master the points that cost less than their prices; how many these are."""
-        costs = points.entropies()
-        gains = np.flatnonzero(costs - points.dot(prices) < cutoff)
-        if len(gains):
-            points, costs = points.take(gains), costs[gains]
-            self._master.add(points, costs)
-            self.pool = Points.concatenate([self.pool, points])
-            self.costs = np.concatenate([self.costs, costs])
-        return len(gains)
-
-    # -------------------------------------------------------------- trees
-
-    def _prove(self) -> EnvelopeStatus:
-        """Rounds of exact pricing, with local searches in between, until the gap is closed."""
-        while self._left() > 0.0:
-            self._keep_box_feasible()
-            solution = self._solve()
-            if isinstance(solution, EnvelopeStatus):
-                return solution
-            if solution.slack <= COVERED and self._accept(solution) and not self._boxed:
-                self._solved = len(self.costs)
-            value = float(solution.dual @ self.target)
-            if self._idling(value):
-                return EnvelopeStatus.STALLED
-            stopped = None
-            if value - self.bound > self._aim:
-                pivots = self.counts.pivots
-                stopped = self._price(solution.dual)
-                self._report()
-                if stopped is None:
-                    self._credit += max(
-                        0.0, POLISH_SHARE * (self.counts.pivots - pivots) - CHEAP_TREE
-                    )
-                    self._polish()
-                elif (
-                    stopped is not EnvelopeStatus.STALLED
-                    and value - self.bound > self._aim
-                ):
-                    return stopped
-            if value - self.bound <= self._aim:
-                self._solve_exactly(self._left())
-                if self.value - self.bound <= self._aim:
-                    return EnvelopeStatus.OPTIMAL
-                if not self._boxed:
-                    return EnvelopeStatus.STALLED
-                self._widen()
-            elif stopped is EnvelopeStatus.STALLED:
-                # Prices in a box, or blunt ones: nothing is stalled before the master's own were priced.
-                if not self._boxed:
-                    return EnvelopeStatus.STALLED
-                self._widen()
-            else:
-                self._recenter(value)
-                gap = value - self.bound
-                if self._boxed and self.bound > 0.0 and gap < 0.1 * self._incumbent_gap:
-                    self._incumbent_gap = gap  # so that a limit finds a good answer
-                    self._solve_exactly(self._left())
-        return EnvelopeStatus.TIME_LIMIT
-
-    def _price(self, prices: Array) -> EnvelopeStatus | None:
-        """Add columns and raise the bound; the reason if no column was found."""
-        result = self._priced(prices)
-        found = self._add(result.points, prices, math.inf)
-        for _ in range(MOST_LOWERINGS):
-            if not len(result.points) or result.bound > -CUTOFF_SHARE * self._aim:
-                break
-            lowered = lowered_prices(prices, result.points, self.target, self._aim)
-            if lowered is None or self._left() <= 0.0:
-                break
-            prices = lowered
-            result = self._priced(prices)
-            found += self._add(result.points, prices, math.inf)
-        if found:
-            return None
-        return {
-            SearchStatus.TIME_LIMIT: EnvelopeStatus.TIME_LIMIT,
-            SearchStatus.MEMORY_LIMIT: EnvelopeStatus.MEMORY_LIMIT,
-        }.get(result.status, EnvelopeStatus.STALLED)
-
-    def _priced(self, prices: Array) -> SearchResult:
-        """The search for the cheapest column, which raises the bound."""
-        result = self._asked(
-            prices,
-            cutoff=-CUTOFF_SHARE * self._aim,
-            column_cutoff=-COLUMN_SHARE * self._aim,
-            tolerance=TOLERANCE_SHARE * self._aim,
-            columns=MOST_NEW,
-            progress=lambda minimum: self._report(
-                envelope_bound(prices, self.target, minimum)
-            ),
-        )
-        lower = envelope_bound(prices, self.target, result.bound)
-        if lower > self.bound:
-            self.bound, self.dual, self._depth = lower, prices, -result.bound
-        return result
-
-    def _polish(self) -> None:
-        """Local searches at the new prices: far cheaper than the next tree, for which they clear the way."""
-        while self.stabilise and self._credit > 0.0 and self._left() > 0.0:
-            pivots = self.counts.pivots
-            solution = self._solve()
-            found = 0
-            if not isinstance(solution, EnvelopeStatus):
-                found = self._walk(solution)
-                if found < FEW:
-                    found += self._look_around(solution)
-            self._credit -= self.counts.pivots - pivots
-            if found < FEW:
-                return
-
-    # -------------------------------------------------------------- the master
-
     def _solve(self) -> MasterSolution | EnvelopeStatus:
         """The master in its box, or without where that fails, or the other way round."""
         for _ in range(2):
-            solution = self._master.solve(
-                self._left(), self._box() if self._boxed else None
-            )
+            box: PriceBox | None = None
+            if self._boxed:
+                box = self._box()
+            solution = self._columns.master.solve(self._left(), box)
             if solution.status is MasterStatus.TIME_LIMIT:
                 return EnvelopeStatus.TIME_LIMIT
-            if self._usable(solution):
+            if self._columns.is_usable(solution):
                 self.rounds += 1
                 return solution
             self._boxed = not self._boxed
         return EnvelopeStatus.BACKEND_FAILED
 
+    def _solve_without_box(self, seconds: float) -> None:
+        """Keep the best weights over all columns, if HiGHS finds any and columns have been added since."""
+        if self._solved == len(self._columns):
+            return
+        solution = self._columns.master.solve(seconds)
+        if self._columns.is_usable(solution):
+            self._columns.accept(solution)
+
     def _box(self) -> PriceBox:
-        wide = self._radius * self._scale
-        # Unproven high prices of rare coordinates would draw every local search to these.
-        up = wide if self.bound > 0.0 else self._radius
-        return PriceBox(self._center - wide, self._center + up)
+        """The box around the center: low prices of rare coordinates are allowed, as they occur.
 
-    def _usable(self, solution: MasterSolution) -> bool:
-        """Whether an answer has the form of one; what it says of itself is not believed."""
-        fits = (
-            solution.dual.shape == self.target.shape
-            and solution.weights.shape == self.costs.shape
-        )
-        return solution.is_optimal and fits
-
-    def _idling(self, value: float) -> bool:
-        """Count the rounds that gained nothing worth a tenth of the gap; whether they are too many."""
-        bound, least = self._gained
-        if self.bound > bound + 0.1 * self._aim or value < least - 0.1 * self._aim:
-            self._gained, self._idle = (self.bound, min(value, least)), 0
-        else:
-            self._idle += 1
-        return self._idle > IDLE_ROUNDS
-
-    def _recenter(self, value: float) -> None:
-        if self.stabilise and self.bound > 0.0:
-            wanted = RADIUS * max(value - self.bound, self._aim)
-            # Prices lowered by their depth are feasible for every column, so the box must hold them.
-            self._radius = max(min(wanted, LARGEST_RADIUS), 1.5 * self._depth)
-            self._center, self._boxed = self.dual, True
-
-    def _keep_box_feasible(self) -> None:
-        """Lower an unproven center until no known column contradicts it: else the master is unbounded."""
-        if self._boxed and self.bound <= 0.0:
-            excess = float((self.costs - self.pool.dot(self._center)).min())
-            if excess < 0.0:
-                self._center = self._center + excess
+        High ones are not: unproven as they are, they would draw every local search to these coordinates.
+        """
+        lower = self._center - self._radius * self._scale
+        return PriceBox(lower, self._center + self._radius)
 
     def _widen(self) -> None:
-        self._radius *= 3.0
+        self._radius *= 2.0
         if self._radius > LARGEST_RADIUS:
             self._boxed = False
 
-    def _solve_exactly(self, seconds: float) -> None:
-        if self._solved < len(self.costs):
-            solution = self._master.solve(seconds)
-            if self._usable(solution):
-                self._accept(solution)
+    # ------------------------------------------------------------------ ends of a run
 
-    def _accept(self, solution: MasterSolution) -> bool:
-        """Keep the weights if they are better; False if they do not decompose the target at all."""
-        # Columns found since the solve have no weight yet.
-        weights = np.pad(solution.weights, (0, len(self.costs) - len(solution.weights)))
-        error = float(np.abs(self.pool.combine(weights) - self.target).max())
-        if not (weights.min() >= 0.0 and error <= FEASIBILITY):
-            return False
-        value = float(weights @ self.costs)
-        if value < self.value:
-            self.weights, self.value = weights, value
-        return True
+    def _forget_idle_rounds(self) -> None:
+        """Begin to count rounds without gain; bound and value are those of the last round with a gain."""
+        self._idle = 0
+        self._gained = (-math.inf, math.inf)
+
+    def _is_idling(self, value: float) -> bool:
+        """Count the rounds in which neither bound nor value gained anything; whether they are too many."""
+        bound, least = self._gained
+        gain = GAIN_SHARE * self._aim
+        if self.bound > bound + gain or value < least - gain:
+            self._gained = (self.bound, min(value, least))
+            self._idle = 0
+        else:
+            self._idle += 1
+        return self._idle > IDLE_ROUNDS
 
     def _left(self) -> float:
         return self._end - time.monotonic()
 
     def _report(self, bound: float | None = None) -> None:
-        if self.progress is not None:
-            best = self.bound if bound is None else max(self.bound, bound)
-            self.progress(
-                Progress(
-                    self.value, best, self.rounds, len(self.pool), self.counts.nodes
-                )
-            )
+        """Tell the caller where the run stands; a search that is not finished may prove a better bound."""
+        if self.progress is None:
+            return
+        best = self.bound
+        if bound is not None:
+            best = max(best, bound)
+        columns = len(self._columns)
+        self.progress(
+            Progress(self.value, best, self.rounds, columns, self.counts.nodes)
+        )

@@ -1,4 +1,9 @@
-"""Lists of sparse points: the columns of an envelope program."""
+"""Lists of sparse points: the columns of an envelope program.
+
+A posterior of an optimal channel has few positive entries (theory.md, section 3, fact 3), so a list
+of them is stored in compressed rows. SciPy's sparse arrays would do, but importing them takes longer
+than most designs.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +20,9 @@ Array = NDArray[np.float64]
 
 
 def entropy_terms(x: Array) -> Array:
-    """-x log x (nats), 0 at 0."""
-    return -x * np.log(np.where(x > 0.0, x, 1.0))
+    """-x log x (nats) of every entry, with the limit 0 at 0."""
+    positive = np.where(x > 0.0, x, 1.0)
+    return -x * np.log(positive)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +47,15 @@ class Points:
 
     @cached_property
     def sizes(self) -> NDArray[np.int32]:
-        """How many coordinates every point stores; (k,)."""
+        """Number of stored coordinates of every point; (k,)."""
         return self.indptr[1:] - self.indptr[:-1]
 
     @cached_property
     def owner(self) -> NDArray[np.intp]:
-        """The point of every stored coordinate; (nnz,)."""
+        """The point to which each stored coordinate belongs; (nnz,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
+
+    # ------------------------------------------------------------ constructors
 
     @classmethod
     def of_sizes(
@@ -55,63 +63,66 @@ class Points:
     ) -> Points:
         """From the number of coordinates of every point, and the coordinates and values of all in order."""
         indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
-        return cls(
-            indptr, np.asarray(indices, dtype=np.int32), data, (len(indptr) - 1, n)
-        )
+        coordinates = np.asarray(indices, dtype=np.int32)
+        return cls(indptr, coordinates, data, (len(indptr) - 1, n))
 
     @classmethod
     def from_dense(cls, points: ArrayLike) -> Points:
         """From a (k, n) array; zeros are left out."""
         dense = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        where = dense != 0.0
-        return cls.of_sizes(
-            where.sum(axis=1), np.nonzero(where)[1], dense[where], dense.shape[1]
-        )
+        nonzero = dense != 0.0
+        sizes = nonzero.sum(axis=1)
+        coordinates = np.nonzero(nonzero)[1]
+        return cls.of_sizes(sizes, coordinates, dense[nonzero], dense.shape[1])
 
     @classmethod
-    def units(cls, which: ArrayLike, n: int) -> Points:
-        """The unit vectors of the given coordinates."""
-        index = np.asarray(which, dtype=np.int32).ravel()
-        return cls.of_sizes(np.ones(len(index)), index, np.ones(len(index)), n)
+    def units(cls, coordinates: ArrayLike, n: int) -> Points:
+        """The unit vectors of these coordinates."""
+        index = np.asarray(coordinates, dtype=np.int32).ravel()
+        ones = np.ones(len(index))
+        return cls.of_sizes(ones, index, ones, n)
 
     @classmethod
     def blocks(cls, groups: Sequence[Sequence[int]], weights: ArrayLike) -> Points:
         """For every group of coordinates the vector of their weights (n,), normalised."""
         w = np.asarray(weights, dtype=np.float64)
         sizes = [len(group) for group in groups]
-        indices = np.concatenate(
-            [np.asarray(group, dtype=np.int32) for group in groups]
-        )
-        mass = np.add.reduceat(w[indices], np.cumsum([0, *sizes[:-1]]))
+        members = [np.asarray(group, dtype=np.int32) for group in groups]
+        indices = np.concatenate(members)
+        starts = np.cumsum([0, *sizes[:-1]])
+        mass = np.add.reduceat(w[indices], starts)
         return cls.of_sizes(sizes, indices, w[indices] / np.repeat(mass, sizes), len(w))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Points]) -> Points:
         """All points of the parts, in order; every part has the same n."""
-        n = {part.shape[1] for part in parts}
-        if len(n) != 1:
+        lengths = {part.shape[1] for part in parts}
+        if len(lengths) != 1:
             raise InvalidPolytope(
-                f"points of different lengths cannot stand in one list: {sorted(n)}"
+                f"points of different lengths cannot stand in one list: {sorted(lengths)}"
             )
         if len(parts) == 1:
             return parts[0]
         sizes = np.concatenate([part.sizes for part in parts])
         indices = np.concatenate([part.indices for part in parts])
         data = np.concatenate([part.data for part in parts])
-        return cls.of_sizes(sizes, indices, data, n.pop())
+        return cls.of_sizes(sizes, indices, data, lengths.pop())
 
-    def take(self, which: ArrayLike) -> Points:
-        """The points with these positions (or where this mask is true), in order."""
-        index = np.asarray(which)
+    # -------------------------------------------------------------- selection
+
+    def take(self, selection: ArrayLike) -> Points:
+        """The points at these positions (or where this mask is true), in order."""
+        index = np.asarray(selection)
         if index.dtype == np.bool_:
             if index.all():
                 return self
             index = np.flatnonzero(index)
         sizes = self.sizes[index]
-        starts = np.cumsum(sizes) - sizes
-        gather = np.repeat(self.indptr[:-1][index] - starts, sizes) + np.arange(
-            sizes.sum()
-        )
+        # Entry e of the new list stands in the old one at the old start of its point plus
+        # its rank within the point.
+        new_starts = np.cumsum(sizes) - sizes
+        shift = np.repeat(self.indptr[:-1][index] - new_starts, sizes)
+        gather = shift + np.arange(sizes.sum())
         return Points.of_sizes(
             sizes, self.indices[gather], self.data[gather], self.shape[1]
         )
@@ -122,11 +133,13 @@ class Points:
         dense[self.owner, self.indices] = self.data
         return dense
 
+    # ------------------------------------------------------------- arithmetic
+
     def sums(self, entries: Array) -> Array:
         """Sum over each point of `entries`, one number per stored coordinate; (k,)."""
-        return np.bincount(self.owner, entries, len(self)).astype(
-            np.float64, copy=False
-        )
+        totals = np.bincount(self.owner, entries, len(self))
+        # Without a single entry bincount counts, and returns integers.
+        return totals.astype(np.float64, copy=False)
 
     def entropies(self) -> Array:
         """Entropy (nats) of every point; (k,)."""
@@ -134,7 +147,8 @@ class Points:
 
     def dot(self, vector: ArrayLike) -> Array:
         """Inner product of every point with a vector of length n; (k,)."""
-        return self.sums(self.data * np.asarray(vector, dtype=np.float64)[self.indices])
+        factors = np.asarray(vector, dtype=np.float64)
+        return self.sums(self.data * factors[self.indices])
 
     def images(self, rows: Array) -> Array:
         """``rows @ v`` of every point; (k, m) for (m, n) rows."""

@@ -1,4 +1,9 @@
-"""Sets of probability vectors cut by linear inequalities, in half-space form."""
+"""Sets of probability vectors cut by linear inequalities, in half-space form.
+
+The posteriors that a promise allows are such a set (theory.md, section 2): each row of the matrix is one
+row of the table, divided by its mass, and its interval is the budget. Some promises need auxiliary
+variables besides, one for each sensitive value or pair; these can be eliminated (Fourier and Motzkin).
+"""
 
 from __future__ import annotations
 
@@ -24,9 +29,10 @@ NATURAL_MARGIN = 1e-9
 class LeastAuxiliary:
     """Lower bounds ``r[owner] >= floors v - floor_bounds`` and rows ``rows v + weights r <= bounds``.
 
-    If every row bounds a single auxiliary variable from below, or bounds variables from above only, then there is a
-    least choice of them for each v, and v is a member if and only if this choice satisfies the other rows. Elimination
-    would multiply the rows instead: k variables with one lower bound each make 2^k of them.
+    If every row bounds a single auxiliary variable from below, or bounds variables from above only, then
+    there is a least choice of them for each v, and v is a member if and only if this choice satisfies the
+    other rows. Elimination would multiply the rows instead: k variables with one lower bound each make
+    2^k of them.
     """
 
     floors: Array
@@ -39,19 +45,26 @@ class LeastAuxiliary:
     def excess(self, images: Callable[[Array], Array]) -> Array:
         """By how much each row is violated at the least choice, (points, m); `images` maps rows to their values."""
         floors = images(self.floors) - self.floor_bounds
+        # Auxiliary variables are not negative, so zero is a lower bound of each, too.
         least = np.zeros((self.weights.shape[1], len(floors)))
         np.maximum.at(least, self.owner, floors.T)
         return images(self.rows) + (self.weights @ least).T - self.bounds
 
     def separation(self, v: Array) -> tuple[Array, float]:
-        """The inequality ``normal v <= offset`` of the set that `v` (n,) violates most."""
+        """The inequality ``normal v <= offset`` of the set that `v` (n,) violates most.
+
+        In the worst row each auxiliary variable is replaced by its highest floor at `v`, which every
+        member keeps to; so the result is a row of the eliminated system.
+        """
         floors = self.floors @ v - self.floor_bounds
-        row = int(np.argmax(self.excess(lambda matrix: (matrix @ v)[None, :])[0]))
-        normal, offset = self.rows[row].copy(), float(self.bounds[row])
+        violations = self.excess(lambda matrix: (matrix @ v)[None, :])[0]
+        row = int(np.argmax(violations))
+        normal = self.rows[row].copy()
+        offset = float(self.bounds[row])
         for k in np.flatnonzero(self.weights[row]):
-            own = np.flatnonzero(self.owner == k)
-            if own.size and floors[own].max() > 0.0:
-                highest = int(own[np.argmax(floors[own])])
+            lower_bounds = np.flatnonzero(self.owner == k)
+            if lower_bounds.size and floors[lower_bounds].max() > 0.0:
+                highest = int(lower_bounds[np.argmax(floors[lower_bounds])])
                 normal += self.weights[row, k] * self.floors[highest]
                 offset += float(self.weights[row, k] * self.floor_bounds[highest])
         return normal, offset
@@ -122,13 +135,11 @@ class Polytope:
                 raise InvalidPolytope(f"auxiliary must have {m} rows of finite numbers")
             if auxiliary.shape[1] == 0:
                 auxiliary = None
-        for name, value in (
-            ("rows", rows),
-            ("lower", lower),
-            ("upper", upper),
-            ("auxiliary", auxiliary),
-        ):
-            object.__setattr__(self, name, value)
+        # The class is frozen; its checked, read-only copies replace the arguments here once.
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "auxiliary", auxiliary)
 
     @property
     def n(self) -> int:
@@ -143,7 +154,9 @@ class Polytope:
     @property
     def auxiliary_columns(self) -> Array:
         """`auxiliary`, (m, k); k = 0 without."""
-        return np.zeros((self.m, 0)) if self.auxiliary is None else self.auxiliary
+        if self.auxiliary is None:
+            return np.zeros((self.m, 0))
+        return self.auxiliary
 
     @cached_property
     def auxiliary_bounds(self) -> Array:
@@ -157,9 +170,11 @@ class Polytope:
         for sign, bound in ((1.0, self.upper), (-1.0, -self.lower)):
             signed = sign * matrix
             for i in np.flatnonzero((signed >= 0.0).all(axis=1) & np.isfinite(bound)):
-                k = np.flatnonzero(signed[i])
+                variables = np.flatnonzero(signed[i])
+                # Over the simplex the row of v is at least its least entry.
                 room = max(float(bound[i] - (sign * self.rows[i]).min()), 0.0)
-                top[k] = np.minimum(top[k], room / signed[i, k])
+                limit = room / signed[i, variables]
+                top[variables] = np.minimum(top[variables], limit)
         finite = np.isfinite(top)
         if not finite.all():
             raise InvalidPolytope(
@@ -170,10 +185,9 @@ class Polytope:
     def check_relaxation(self, outer: Polytope) -> None:
         """Raise InvalidPolytope unless the other one has the same rows and contains this one."""
         # Searches bound and design with one matrix: other rows would make their bounds those of another set.
-        wider, narrower = (
-            np.hstack([each.rows, each.auxiliary_columns]) for each in (outer, self)
-        )
-        if outer.n != self.n or not np.array_equal(wider, narrower):
+        same_rows = np.array_equal(outer.rows, self.rows)
+        same_auxiliary = np.array_equal(outer.auxiliary_columns, self.auxiliary_columns)
+        if not (same_rows and same_auxiliary):
             raise InvalidPolytope(
                 "relaxation must have the same rows and auxiliary columns as the polytope"
             )
@@ -201,55 +215,66 @@ class Polytope:
 
         Their rounding, not that of the entry, is what an entry may be wrong by after cancellation.
         """
-        return np.abs(self.rows) if self.auxiliary is None else self._eliminated[2]
+        if self.auxiliary is None:
+            return np.abs(self.rows)
+        return self._eliminated[2]
 
     @cached_property
     def _eliminated(self) -> tuple[Array, Array, Array]:
+        """Rows, bounds and magnitudes of ``matrix v <= bound``, all auxiliary variables eliminated."""
         rows, weights, bounds = self.one_sided
         k = weights.shape[1]
-        # The auxiliary variables last, and their signs as rows; beside them the sizes of the entries of v.
-        matrix = np.vstack(
-            [np.hstack([rows, weights]), np.hstack([np.zeros((k, self.n)), -np.eye(k)])]
-        )
-        left = matrix, np.append(bounds, np.zeros(k)), np.abs(matrix[:, : self.n])
+        # The auxiliary variables stand last, and r >= 0 is written as rows of its own.
+        signs = np.hstack([np.zeros((k, self.n)), -np.eye(k)])
+        matrix = np.vstack([np.hstack([rows, weights]), signs])
+        bound = np.append(bounds, np.zeros(k))
+        size = np.abs(matrix[:, : self.n])
         for _ in range(k):
-            left = _eliminate_last(*left)
-        return left
+            matrix, bound, size = _eliminate_last(matrix, bound, size)
+        return matrix, bound, size
 
     @cached_property
     def one_sided(self) -> tuple[Array, Array, Array]:
         """Rows, auxiliary columns (k = 0 without) and bounds of ``rows v + auxiliary r <= bounds``, for every end."""
-        high, low = np.isfinite(self.upper), np.isfinite(self.lower)
-        both = self.rows, self.auxiliary_columns
-        rows, weights = (np.vstack([matrix[high], -matrix[low]]) for matrix in both)
-        return rows, weights, np.concatenate([self.upper[high], -self.lower[low]])
+        high = np.isfinite(self.upper)
+        low = np.isfinite(self.lower)
+        auxiliary = self.auxiliary_columns
+        rows = np.vstack([self.rows[high], -self.rows[low]])
+        weights = np.vstack([auxiliary[high], -auxiliary[low]])
+        bounds = np.concatenate([self.upper[high], -self.lower[low]])
+        return rows, weights, bounds
 
     @cached_property
     def least(self) -> LeastAuxiliary | None:
         """The least auxiliary variables for each v, where there is such a rule; it makes membership cheap."""
+        if self.auxiliary is None:
+            return None
         rows, weights, bounds = self.one_sided
         below = (weights < 0.0).any(axis=1)
-        if self.auxiliary is None or ((weights[below] != 0.0).sum(axis=1) > 1).any():
+        variables = (weights[below] != 0.0).sum(axis=1)
+        if (variables > 1).any():
             return None
         owner = np.argmin(weights[below], axis=1)
         scale = -weights[below, owner]
-        floors, ends = rows[below] / scale[:, None], bounds[below] / scale
         return LeastAuxiliary(
-            floors, ends, owner, rows[~below], weights[~below], bounds[~below]
+            floors=rows[below] / scale[:, None],
+            floor_bounds=bounds[below] / scale,
+            owner=owner,
+            rows=rows[~below],
+            weights=weights[~below],
+            bounds=bounds[~below],
         )
 
     def excess(self, points: ArrayLike) -> Array:
         """By how much each point violates the worst of the rows, (k,); as `residual`, for probability vectors."""
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if self.least is not None:
-            return self.least.excess(lambda matrix: v @ matrix.T).max(
-                axis=1, initial=-np.inf
-            )
-        explicit = self.explicit
-        w = v @ explicit.rows.T
-        return np.maximum(explicit.lower - w, w - explicit.upper).max(
-            axis=1, initial=-np.inf
-        )
+            violations = self.least.excess(lambda matrix: v @ matrix.T)
+        else:
+            explicit = self.explicit
+            w = v @ explicit.rows.T
+            violations = np.maximum(explicit.lower - w, w - explicit.upper)
+        return violations.max(axis=1, initial=-np.inf)
 
     def residual(self, points: ArrayLike) -> Array:
         """Largest violation of any constraint at each point; zero or less means a member.
@@ -259,9 +284,9 @@ class Polytope:
         points : (n,) or (k, n) array
         """
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        return np.maximum.reduce(
-            [-v.min(axis=1), np.abs(v.sum(axis=1) - 1.0), self.excess(v)]
-        )
+        negative = -v.min(axis=1)
+        off_simplex = np.abs(v.sum(axis=1) - 1.0)
+        return np.maximum.reduce([negative, off_simplex, self.excess(v)])
 
     def contains(
         self, points: ArrayLike, tolerance: float = MEMBERSHIP_TOLERANCE
@@ -279,18 +304,26 @@ class Polytope:
 def _eliminate_last(
     matrix: Array, bound: Array, size: Array
 ) -> tuple[Array, Array, Array]:
-    c = matrix[:, -1]
-    up, down, free = (
-        np.flatnonzero(c > 0),
-        np.flatnonzero(c < 0),
-        np.flatnonzero(c == 0),
-    )
-    i, j = (g.ravel() for g in np.meshgrid(up, down, indexing="ij"))
+    """Eliminate the last variable of ``matrix x <= bound``; `size` are the magnitudes of the entries of v.
+
+    Each pair of rows whose coefficients c_i > 0 > c_j have opposite signs gives the row
+    ``-c_j row_i + c_i row_j``, in which the variable cancels.
+    """
+    coefficient = matrix[:, -1]
+    positive = np.flatnonzero(coefficient > 0)
+    negative = np.flatnonzero(coefficient < 0)
+    free = np.flatnonzero(coefficient == 0)
+    grid_i, grid_j = np.meshgrid(positive, negative, indexing="ij")
+    i = grid_i.ravel()
+    j = grid_j.ravel()
     # Dividing by the coefficient of the smaller modulus would blow rows up; -c_j and c_i keep scale.
-    a, b = -c[j], c[i]
+    a = -coefficient[j]
+    b = coefficient[i]
     combined = matrix[i, :-1] * a[:, None] + matrix[j, :-1] * b[:, None]
+    combined_size = size[i] * a[:, None] + size[j] * b[:, None]
     matrix = np.vstack([matrix[free, :-1], combined])
-    size = np.vstack([size[free], size[i] * a[:, None] + size[j] * b[:, None]])
+    size = np.vstack([size[free], combined_size])
     bound = np.concatenate([bound[free], bound[i] * a + bound[j] * b])
+    # A row 0 <= bound says nothing, unless the bound is negative and the set empty.
     informative = (np.abs(matrix).max(axis=1, initial=0.0) > 0) | (bound < 0)
     return matrix[informative], bound[informative], size[informative]

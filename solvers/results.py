@@ -1,4 +1,4 @@
-"""What an envelope computation returns and reports, and what prices prove."""
+"""Results of an envelope computation, its progress reports, and the bound that prices prove."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from solvers.concave import SearchCounts, SearchResult
 from solvers.points import Array, Points
 
 LOWERING_SHARE = 0.1
-"""Most that lower prices of rare coordinates may cost, as a share of the gap."""
+"""Largest share of the gap by which lower prices of rare coordinates may lower the bound."""
 
 
 class EnvelopeStatus(StrEnum):
-    """How a computation ended. The bound is valid and the points feasible whichever it is."""
+    """How a computation ended. In every case the bound is valid and the points are feasible."""
 
     OPTIMAL = "optimal: the gap is closed"
     TIME_LIMIT = "time limit reached: allow more seconds or a larger gap"
@@ -84,14 +84,20 @@ class Envelope:
 
 
 Pricer: TypeAlias = Callable[..., SearchResult]
-"""`ConcaveSearch.run`, or what takes its parameters."""
+"""`ConcaveSearch.run`, or another pricing method with its parameters."""
 
 
 def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
     """``prices.target + minimum`` rounded down: a lower bound of the envelope at the target.
 
-    The target is itself the rounding of some exact vector: each entry may be off by 4 ulp.
+    This is the dual of theory.md, section 3, fact 4: every decomposition has weights that sum to 1, and
+    each of its points costs at least ``prices.point + minimum``. Any prices are valid, and any proven
+    lower bound will do for `minimum`.
+
+    The target is itself the rounding of some exact vector: each entry may be off by 4 ulp. The sum of
+    products is exact (`math.fsum`), so 8 ulp of the terms cover that, the products and the last addition.
     """
+    # Also true of NaN: no minimum is proven, so no bound is.
     if not math.isfinite(minimum):
         return -math.inf
     terms = prices * target
@@ -102,19 +108,26 @@ def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
 def lowered_prices(
     prices: Array, points: Points, target: Array, gap: float
 ) -> Array | None:
-    """Prices at which the points no longer gain, where rare coordinates alone have to pay for that.
+    """Prices at which the points no longer gain, where rare coordinates alone pay for that; else None.
 
-    The master knows a price as well as its coordinate is worth: to 1e-10 of a probability of 1e-8 is not known
-    at all, and a column that gains much, of which there can be next to nothing, would open the whole bound.
+    The master knows a price only as well as its coordinate is worth: a price of a coordinate with
+    probability 1e-8, met to 1e-10, is hardly known at all. A column that gains much by it, though there
+    can be next to nothing of that column, would open the whole bound.
+
+    Each point is charged to its coordinate with the least ratio target / value, the one that limits the
+    weight of the point most. The bound falls by ``drop.target``, at most `LOWERING_SHARE` of the gap.
     """
     excess = points.dot(prices) - points.entropies()
-    first, worth = points.indptr[:-1], target[points.indices] / points.data
-    least = np.minimum.reduceat(worth, first)[points.owner]
-    rarest = np.minimum.reduceat(
-        np.where(worth == least, np.arange(len(worth)), len(worth)), first
-    )
+    first = points.indptr[:-1]
+    ratio = target[points.indices] / points.data
+    least = np.minimum.reduceat(ratio, first)[points.owner]
+    # The first entry of each point at which the least ratio is met.
+    position = np.arange(len(ratio))
+    candidates = np.where(ratio == least, position, len(ratio))
+    rarest = np.minimum.reduceat(candidates, first)
     drop = np.zeros_like(prices)
-    np.maximum.at(
-        drop, points.indices[rarest], np.maximum(excess, 0.0) / points.data[rarest]
-    )
-    return prices - drop if float(drop @ target) <= LOWERING_SHARE * gap else None
+    charge = np.maximum(excess, 0.0) / points.data[rarest]
+    np.maximum.at(drop, points.indices[rarest], charge)
+    if float(drop @ target) > LOWERING_SHARE * gap:
+        return None
+    return prices - drop

@@ -1,5 +1,8 @@
 """Sets of probability vectors cut by inequalities with uncertain coefficients.
 
+They are the posteriors that keep a promise for every population in a confidence set (beyond.md, sections
+11.2 and 11.3), where p_s is the row P(X | s) of the table and pi the distribution of S.
+
 With w = v / point, the point itself being w = 1, and for every s a box B_s = {lower_s <= p <= upper_s, sum p = 1},
 let h_s(w) be the largest and g_s(w) the smallest p.w over p in B_s. The set of an `UncertainSet` is
 
@@ -20,6 +23,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.errors import InvalidPolytope
 from solvers.points import Array, Points
+
+ROUNDING = 2.0**-50
+"""Relative error of the entries of a row, per term: sums of ends, differences and products of doubles."""
+
+MOST_CHORDS = 40
+"""Chords drawn from the point towards the unit vectors; the second one meets the boundary, but for faces."""
+
+LEAST_STEP = 1e-12
+"""Step along every way, as a share of it, that ends the drawing of chords: it moves nothing any more."""
+
+EMPTY = 1e-12
+"""By how much the ends of a box may miss a sum of 1 through rounding."""
+
+PART = 2000
+"""Points whose extremes are computed at a time, so that their sorted copies fit the memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +99,8 @@ class UncertainSet:
             raise InvalidPolytope(
                 "ratio and most must be above 1, least at least 0 and below 1"
             )
-        for low, high in (
-            (self.lower, self.upper),
-            (self.share_lower[None], self.share_upper[None]),
-        ):
-            empty = (low.sum(axis=1) > 1.0 + EMPTY) | (high.sum(axis=1) < 1.0 - EMPTY)
-            if empty.any() or (low > high).any():
-                raise InvalidPolytope("a box holds no probability vector")
+        _check_boxes(self.lower, self.upper)
+        _check_boxes(self.share_lower[None], self.share_upper[None])
 
     def face(self, members: NDArray[np.intp]) -> UncertainSet:
         """The part of the set where only `members` have mass, as a set of its own; its point need not be a member.
@@ -102,14 +115,12 @@ class UncertainSet:
                 "a set with a coordinate that has no point has no faces of its own"
             )
         mass = self.point[members]
-        lower, upper = (
-            np.column_stack(
-                [side[:, members], np.delete(side, members, axis=1).sum(axis=1)]
-            )
-            for side in (self.lower, self.upper)
-        )
         return replace(
-            self, point=mass / mass.sum(), lower=lower, upper=upper, rest=0.0
+            self,
+            point=mass / mass.sum(),
+            lower=_with_rest(self.lower, members),
+            upper=_with_rest(self.upper, members),
+            rest=0.0,
         )
 
     @property
@@ -119,15 +130,21 @@ class UncertainSet:
 
     @cached_property
     def boxes(self) -> tuple[Array, Array, Array]:
-        """Lower ends, widths (S, n + 1 each) and free masses (S,) of the boxes."""
+        """Lower ends, widths (S, n + 1 each) and free masses (S,) of the boxes.
+
+        The free mass is what the lower ends leave of 1; the extremes spread it over the widths.
+        """
         missing = self.n + 1 - self.lower.shape[1]
-        lower, upper = (
-            np.pad(side, ((0, 0), (0, missing))) for side in (self.lower, self.upper)
-        )
-        return lower, upper - lower, np.maximum(1.0 - lower.sum(axis=1), 0.0)
+        lower = np.pad(self.lower, ((0, 0), (0, missing)))
+        upper = np.pad(self.upper, ((0, 0), (0, missing)))
+        room = np.maximum(1.0 - lower.sum(axis=1), 0.0)
+        return lower, upper - lower, room
 
     def extremes(self, points: ArrayLike) -> tuple[Array, Array]:
         """h and g of every point, (k, S) each.
+
+        Each is a fractional knapsack (beyond.md, section 11.3): with the coordinates sorted by w, the free
+        mass of the box goes to the largest ones for h, to the smallest ones for g.
 
         Parameters
         ----------
@@ -137,17 +154,18 @@ class UncertainSet:
         w = np.hstack([v / self.point, np.full((len(v), 1), self.rest)])
         order = np.argsort(-w, axis=1, kind="stable")
         falling = np.take_along_axis(w, order, axis=1)
+        rising = falling[:, ::-1]
         lower, width, room = self.boxes
-        ends = np.empty((2, len(v), len(lower)))
+        largest = np.empty((len(v), len(lower)))
+        smallest = np.empty((len(v), len(lower)))
         for s in range(len(lower)):
-            free, base = width[s][order], w @ lower[s]
-            for k, sign in ((0, 1), (1, -1)):
-                turned = free[:, ::sign]
-                filled = np.clip(
-                    room[s] - (np.cumsum(turned, axis=1) - turned), 0.0, turned
-                )
-                ends[k, :, s] = base + (filled * falling[:, ::sign]).sum(axis=1)
-        return ends[0], ends[1]
+            free = width[s][order]
+            base = w @ lower[s]
+            most = _filled(free, room[s])
+            least = _filled(free[:, ::-1], room[s])
+            largest[:, s] = base + (most * falling).sum(axis=1)
+            smallest[:, s] = base + (least * rising).sum(axis=1)
+        return largest, smallest
 
     def excess(self, points: ArrayLike) -> Array:
         """By how much the worst inequality fails at every point, (k,); at `point` it is below 0."""
@@ -156,20 +174,21 @@ class UncertainSet:
     def _kinds(self, points: ArrayLike) -> Array:
         """`excess` of each kind of inequality, (kinds, k)."""
         h, g = self.extremes(points)
-        shares = self.share_lower, self.share_upper
+        low, high = self.share_lower, self.share_upper
+        # A set without any inequality is never violated.
         worst = [np.full(len(h), -np.inf)]
         if np.isfinite(self.ratio):
-            others = [
-                np.delete(g, s, axis=1).min(axis=1, initial=np.inf)
-                for s in range(h.shape[1])
-            ]
-            worst.append((h - self.ratio * np.stack(others, axis=1)).max(axis=1))
+            least_other = np.empty_like(h)
+            for s in range(h.shape[1]):
+                others = np.delete(g, s, axis=1)
+                least_other[:, s] = others.min(axis=1, initial=np.inf)
+            worst.append((h - self.ratio * least_other).max(axis=1))
         if np.isfinite(self.most):
-            worst.append((h - self.most * extreme_means(g, h, 1, *shares)).max(axis=1))
+            mean = extreme_means(g, h, 1, low, high)
+            worst.append((h - self.most * mean).max(axis=1))
         if self.least > 0.0:
-            worst.append(
-                (self.least * extreme_means(h, g, -1, *shares) - g).max(axis=1)
-            )
+            mean = extreme_means(h, g, -1, low, high)
+            worst.append((self.least * mean - g).max(axis=1))
         return np.stack(worst)
 
     def pulled(self, margin: float) -> Array:
@@ -178,10 +197,12 @@ class UncertainSet:
         Along it a kind of inequality is convex (with `rest` 1 linear: h(1 + t u) = 1 + t h(u)), so that its chord
         from a member on meets its limit at another one.
         """
-        ends, reach = self._kinds(np.eye(self.n)) + margin, np.zeros(self.n)
+        ends = self._kinds(np.eye(self.n)) + margin
+        reach = np.zeros(self.n)
         pulled = np.tile(self.point, (self.n, 1))
-        for _ in range(CHORDS):
+        for _ in range(MOST_CHORDS):
             here = self._kinds(pulled) + margin
+            # Where the unit vector itself is a member, the whole way is inside.
             with np.errstate(divide="ignore", invalid="ignore"):
                 parts = np.where(ends > 0.0, here / (here - ends), 1.0)
             step = (1.0 - reach) * parts.min(axis=0)
@@ -194,55 +215,86 @@ class UncertainSet:
     @property
     def room(self) -> float:
         """What the inequalities have to spare at the point, where w is 1: as much as a margin can be."""
-        return min(
-            self.ratio - 1.0,
-            self.most - 1.0,
-            1.0 - self.least if self.least > 0.0 else np.inf,
-        )
+        room = min(self.ratio - 1.0, self.most - 1.0)
+        if self.least > 0.0:
+            room = min(room, 1.0 - self.least)
+        return room
 
     @property
     def row_error(self) -> float:
         """How far entries of `cuts` may be from a row of the boxes whose ends were rounded outwards to these."""
-        factors = [f for f in (self.ratio, self.most, 1.0) if np.isfinite(f)]
-        return self.slack + ROUNDING * (self.n + len(self.lower) + 16) * (
-            1.0 + max(factors)
-        )
+        largest = 1.0
+        for factor in (self.ratio, self.most):
+            if np.isfinite(factor):
+                largest = max(largest, factor)
+        terms = self.n + len(self.lower) + 16
+        return self.slack + ROUNDING * terms * (1.0 + largest)
 
     def cuts(self, w: Array) -> Array:
-        """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, those that are least at this w (n,)."""
+        """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, those that are least at this w (n,).
+
+        Each row fixes the coefficients p_s and pi at which its inequality is tightest at `w`: the
+        separation of the set by two sorts (beyond.md, section 11.3).
+        """
         full = np.append(w, self.rest * float(self.point @ w))
         lower, width, _ = self.boxes
-        size, upper = len(lower), lower + width
+        upper = lower + width
         wide = np.broadcast_to(full, lower.shape)
-        high, low = (
-            _extreme_weights(-wide, lower, upper),
-            _extreme_weights(wide, lower, upper),
-        )
-        h, g = high @ full, low @ full
+        # Coefficients that attain h_s and g_s; (S, n + 1).
+        high = _extreme_weights(-wide, lower, upper)
+        low = _extreme_weights(wide, lower, upper)
+        h = high @ full
+        g = low @ full
+        size = len(lower)
         rows = [np.zeros((0, len(full)))]
-        each = np.arange(size)
         if np.isfinite(self.ratio) and size > 1:
             others = np.where(np.eye(size, dtype=np.bool_), np.inf, g)
             rows.append(self.ratio * low[others.argmin(axis=1)] - high)
-        sides = (self.most, 1, g, h, (low, high)), (self.least, -1, h, g, (high, low))
-        for factor, sign, values, own, ends in sides:
-            if 0.0 < factor < np.inf:
-                c = np.tile(values, (size, 1))
-                c[each, each] = own
-                weights = _extreme_weights(sign * c, self.share_lower, self.share_upper)
-                mean = weights @ ends[0] + np.diagonal(weights)[:, None] * (
-                    ends[1] - ends[0]
-                )
-                rows.append(sign * (factor * mean - ends[1]))
-        found = np.vstack(rows)
-        return found[:, :-1] + np.outer(found[:, -1], self.rest * self.point)
+        if np.isfinite(self.most):
+            mean = self._tightest_means(g, h, 1, low, high)
+            rows.append(self.most * mean - high)
+        if self.least > 0.0:
+            mean = self._tightest_means(h, g, -1, high, low)
+            rows.append(low - self.least * mean)
+        stacked = np.vstack(rows)
+        # The coordinate without a point has w = rest * sum v, a multiple of point.w.
+        return stacked[:, :-1] + np.outer(stacked[:, -1], self.rest * self.point)
+
+    def _tightest_means(
+        self, values: Array, special: Array, sign: int, rows: Array, special_rows: Array
+    ) -> Array:
+        """Rows of the least (sign 1) or largest mean over pi, with the special row in the place of s; (S, n + 1)."""
+        size = len(values)
+        c = np.tile(values, (size, 1))
+        np.fill_diagonal(c, special)
+        weights = _extreme_weights(sign * c, self.share_lower, self.share_upper)
+        share = np.diagonal(weights)[:, None]
+        return weights @ rows + share * (special_rows - rows)
 
     def excess_of(self, points: Points) -> Array:
         """`excess` of a list of sparse points, in parts that fit the memory."""
         parts = np.array_split(np.arange(len(points)), len(points) // PART + 1)
-        return np.concatenate(
-            [self.excess(points.take(part).toarray()) for part in parts]
-        )
+        excesses = [self.excess(points.take(part).toarray()) for part in parts]
+        return np.concatenate(excesses)
+
+
+def _check_boxes(low: Array, high: Array) -> None:
+    """Raise InvalidPolytope unless each box holds a probability vector."""
+    empty = (low.sum(axis=1) > 1.0 + EMPTY) | (high.sum(axis=1) < 1.0 - EMPTY)
+    if empty.any() or (low > high).any():
+        raise InvalidPolytope("a box holds no probability vector")
+
+
+def _with_rest(side: Array, members: NDArray[np.intp]) -> Array:
+    """Ends of the members, and behind them the sum of all other ends."""
+    rest = np.delete(side, members, axis=1).sum(axis=1)
+    return np.column_stack([side[:, members], rest])
+
+
+def _filled(capacity: Array, room: Array | float) -> Array:
+    """How much of each capacity the room fills, along the last axis from the first entry on."""
+    before = np.cumsum(capacity, axis=-1) - capacity
+    return np.clip(room - before, 0.0, capacity)
 
 
 def extreme_means(
@@ -257,22 +309,9 @@ def extreme_means(
 def _extreme_weights(c: Array, low: Array, high: Array) -> Array:
     """Probability vectors in a box, with as much as can be on the least entries of each row of c."""
     order = np.argsort(c, axis=-1, kind="stable")
-    free = np.take_along_axis(np.broadcast_to(high - low, c.shape), order, axis=-1)
+    widths = np.broadcast_to(high - low, c.shape)
+    free = np.take_along_axis(widths, order, axis=-1)
     room = np.maximum(1.0 - low.sum(axis=-1), 0.0)[..., None]
-    filled = np.clip(room - (np.cumsum(free, axis=-1) - free), 0.0, free)
     weights = np.empty_like(c)
-    np.put_along_axis(weights, order, filled, axis=-1)
+    np.put_along_axis(weights, order, _filled(free, room), axis=-1)
     return low + weights
-
-
-ROUNDING = 2.0**-50
-"""Relative error of the entries of a row, per term: sums of ends, differences and products of doubles."""
-
-CHORDS, LEAST_STEP = 40, 1e-12
-"""Chords drawn from the point towards unit vectors, and steps that end them: the second one, but for faces."""
-
-EMPTY = 1e-12
-"""By how much the ends of a box may miss a sum of 1 through rounding."""
-
-PART = 2000
-"""Points looked at together."""

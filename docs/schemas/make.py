@@ -15,7 +15,7 @@ from mechdesign.cli.run import job_model
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
 from mechdesign.jobs.folders import ReleasedFolder
-from mechdesign.jobs.manifest import InternalManifest, PublicManifest
+from mechdesign.jobs.manifest_records import InternalManifest, PublicManifest
 from mechdesign.nonstochastic.mechanism_file import MechanismDocument
 
 FOLDER = Path(__file__).parent

@@ -19,7 +19,8 @@ from boxes import finite_problem, read_box
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic import JointRange
 from mechdesign.nonstochastic.ranges import log_ratio
 

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic import JointRange, TestingProblem
 from mechdesign.nonstochastic.hypothesis import size
 from mechdesign.nonstochastic.ranges import log_ratio

@@ -18,7 +18,7 @@ from typing import Any
 from boxes import read_interval
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of
+from mechdesign.core.rationals import fraction_of
 from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.output_budgets import outputs_allowed
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.likelihood import Array, maximum_likelihood
+from mechdesign.core.arguments import number
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import number
 
 Counts = NDArray[np.int64]
 

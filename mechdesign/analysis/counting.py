@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from mechdesign.analysis.checking import Counts, Finding
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import Encoded, encode, require_column
-from mechdesign.formats.csv import CsvSource, as_text
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.column_names import require_column
+from mechdesign.formats.csv import CsvSource
 from mechdesign.formats.digests import RowHasher
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Source, open_source
-from mechdesign.jobs.column_plan import lookalikes
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.jobs.lookalikes import lookalikes
 from mechdesign.release.drawing import Seen
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at

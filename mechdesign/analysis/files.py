@@ -17,10 +17,10 @@ from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike, holds
-from mechdesign.core.numbers import listed
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.wording import listed
 from mechdesign.formats.opening import open_source
-from mechdesign.jobs.manifest import read_manifest
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.jobs.manifest_records import read_manifest
 from mechdesign.release.binned import LABEL, by_output, released_variable
 from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
 

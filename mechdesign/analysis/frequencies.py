@@ -25,7 +25,7 @@ from mechdesign.analysis.score_intervals import check_level, score_interval, spr
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import percent_of, quoted
+from mechdesign.core.wording import percent_of, quoted
 
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]

@@ -24,7 +24,7 @@ from mechdesign.analysis.linear import (
 )
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import encode
 from mechdesign.release.binned import FORMS, LABEL, by_output, released_variable
 from mechdesign.tables.bins import Bins

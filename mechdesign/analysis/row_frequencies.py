@@ -24,11 +24,14 @@ from numpy.typing import NDArray
 
 from mechdesign.analysis.row_paths import RowPaths, paths_of
 from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import listed, number, quoted
 from mechdesign.core.row_tree import DENOMINATOR, LevelTable
-from mechdesign.formats.cells import Encoded, Numbering, require_column
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.column_names import require_column
+from mechdesign.formats.distinct import Numbering
 
 Array = NDArray[np.float64]
 

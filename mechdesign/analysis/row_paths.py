@@ -10,8 +10,10 @@ import numpy as np
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import listed
-from mechdesign.formats.cells import Encoded, Numbering, require_column
+from mechdesign.core.wording import listed
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.column_names import require_column
+from mechdesign.formats.distinct import Numbering
 from mechdesign.tables.columns import positions_of
 
 IMPOSSIBLE = -1

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from mechdesign.analysis import likelihood as ml
 from mechdesign.analysis.model import Estimator
 from mechdesign.channel.channel import Array
+from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import number
 
 HALVINGS = 60
 """Bisections of an end: a double has no more digits."""

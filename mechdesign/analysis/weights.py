@@ -27,7 +27,7 @@ from mechdesign.analysis.model import (
 from mechdesign.analysis.score_intervals import check_level
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
+from mechdesign.core.wording import quoted
 
 Kind = Literal["unbiased", "posterior"]
 

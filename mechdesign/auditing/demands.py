@@ -29,8 +29,9 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import SymbolBudgets
 from mechdesign.core.balls import double_above
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.notions import Notion, OwnBudget
+from mechdesign.core.limits import OwnBudget
+from mechdesign.core.wording import listed, quoted
+from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

@@ -31,9 +31,10 @@ from mechdesign.auditing.demands import (
 from mechdesign.auditing.measures import ROUNDOFF
 from mechdesign.auditing.verdict import Achieved, audit_columns
 from mechdesign.channel.channel import Array, Channel
+from mechdesign.core.arguments import several
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.numbers import at_most, listed, several
+from mechdesign.core.wording import at_most, listed
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable

@@ -27,7 +27,7 @@ from flint import arb, fmpq
 from mechdesign.auditing.demands import Entries, columns_on
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import lower, precision, quotient_above, upper
-from mechdesign.core.numbers import order_of
+from mechdesign.core.wording import order_of
 from mechdesign.tables.joint import Joint
 
 BITS = 256

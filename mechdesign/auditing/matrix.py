@@ -20,11 +20,13 @@ from mechdesign.auditing.population_promise import (
     promise_of,
 )
 from mechdesign.auditing.verdict import Audit, audit_columns
+from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import fraction_of, listed, quoted, repeated
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint

@@ -28,7 +28,7 @@ from mechdesign.auditing.leakages import (
 from mechdesign.auditing.verdict import Achieved, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import order_of
+from mechdesign.core.wording import order_of
 from mechdesign.notions import check_alpha
 from mechdesign.tables.joint import Joint
 

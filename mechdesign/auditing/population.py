@@ -35,7 +35,8 @@ from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError
-from mechdesign.notions import LiftLimits, Notion
+from mechdesign.core.limits import LiftLimits
+from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set, set_of_record
 from mechdesign.tables.joint import Joint
 

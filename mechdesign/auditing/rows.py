@@ -29,8 +29,8 @@ from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import at_most, quoted
 from mechdesign.core.row_tree import NO_PAIR, LevelTable
+from mechdesign.core.wording import at_most, quoted
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records, bins_by_column
 

@@ -34,8 +34,9 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import double_above
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.numbers import at_most, quoted
-from mechdesign.notions import LIP, Mean, MeanLimits, Notion, PowerMean
+from mechdesign.core.limits import Mean, MeanLimits, PowerMean
+from mechdesign.core.wording import at_most, quoted
+from mechdesign.notions import LIP, Notion
 from mechdesign.tables.joint import Joint
 
 

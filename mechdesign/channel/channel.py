@@ -11,16 +11,18 @@ from typing import Any, Literal
 import numpy as np
 
 from mechdesign.channel.record import ChannelRecord
+from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.numbers import listed, quoted, repeated, valid_text
+from mechdesign.core.wording import listed, quoted
 from mechdesign.notions import from_record
 from mechdesign.release.drawing import Release, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import Policy
-from mechdesign.tables.columns import rebuild, values_of
+from mechdesign.tables.columns import values_of
 from mechdesign.tables.joint import Array, Joint
+from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.variable import Variable
 
 DENOMINATOR = 2**53

@@ -31,7 +31,9 @@ from mechdesign.core.files import (
     replacing,
 )
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.numbers import listed
+from mechdesign.core.json_values import canonical, with_infinities, without_infinities
+from mechdesign.core.records import Digest, Record
+from mechdesign.core.wording import listed
 from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.joint import Joint
@@ -52,7 +54,7 @@ _Table = Annotated[Any, WithJsonSchema(_TABLE)]
 _Pairs = Annotated[Any, WithJsonSchema(_PAIRS)]
 
 
-class Labels(d.Record):
+class Labels(Record):
     """Columns of a variable, and its symbols: one text for each column; whether each column is a secret of its own."""
 
     columns: tuple[str, ...]
@@ -91,7 +93,7 @@ class ChannelDocument(d.FileDocument):
         default_factory=dict[str, Bins], description="By column of useful."
     )
     budgets: tuple[SymbolBudgets, ...] = ()
-    after: tuple[d.Digest, ...] = ()
+    after: tuple[Digest, ...] = ()
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
@@ -129,7 +131,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
     texts: dict[str, list[str]] = {}
     for key, value in _values(channel).items():
         if value is not None:
-            texts[key] = [d.canonical(value)]
+            texts[key] = [canonical(value)]
     integers = channel.integers
     cells = integers.shape[0] * integers.shape[1]
     if _is_sparse(cells, len(integers.values)):
@@ -163,7 +165,7 @@ def _values(channel: Channel) -> dict[str, Any]:
     if channel.sensitive is not None:
         values["sensitive"] = _labels(channel.sensitive)
     for key in (*RECORDS, "confidence", "provenance"):
-        values[key] = d.without_infinities(getattr(record, key), key)
+        values[key] = without_infinities(getattr(record, key), key)
     values["objective"] = record.objective and record.objective.model_dump()
     bins: dict[str, Any] = {}
     for column, in_bins in zip(useful.columns, useful.bins, strict=False):
@@ -276,7 +278,7 @@ def _rows(document: ChannelDocument, useful: Variable) -> IntegerRows:
 
 
 def _record(document: ChannelDocument) -> ChannelRecord:
-    notion = d.with_infinities(document.notion)
+    notion = with_infinities(document.notion)
     if document.notion is not None:
         from_record(document.notion)  # refuses a notion that does not exist
     confidence = None
@@ -284,9 +286,9 @@ def _record(document: ChannelDocument) -> ChannelRecord:
         confidence = document.confidence.model_dump(mode="json", exclude_unset=True)
     return ChannelRecord(
         notion=notion,
-        achieved=d.with_infinities(document.achieved),
-        utility=d.with_infinities(document.utility),
-        certificate=d.with_infinities(document.certificate),
+        achieved=with_infinities(document.achieved),
+        utility=with_infinities(document.utility),
+        certificate=with_infinities(document.certificate),
         provenance=document.provenance or {},
         confidence=confidence,
         objective=document.objective,

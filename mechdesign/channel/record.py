@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from mechdesign.core.documents import Digest, Matching, Record
 from mechdesign.core.errors import InputError
+from mechdesign.core.records import Digest, Matching, Record
 from mechdesign.notions import Notion, check_budget, from_record
 from mechdesign.tables.variable import Variable
 

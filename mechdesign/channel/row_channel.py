@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mechdesign.channel.record import SymbolBudgets
+from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, RowTree
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import encode
 from mechdesign.notions import Notion, from_record
 from mechdesign.tables.columns import positions_of, unknown_at

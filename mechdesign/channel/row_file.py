@@ -22,8 +22,9 @@ from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
-from mechdesign.core.numbers import listed
+from mechdesign.core.json_values import with_infinities, without_infinities
 from mechdesign.core.row_tree import DENOMINATOR, LevelTable, RowTree
+from mechdesign.core.wording import listed
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.records import Records
 from mechdesign.tables.variable import Variable
@@ -140,7 +141,7 @@ def content(channel: RowChannel) -> dict[str, Any]:
     for key in RECORDS:
         value = getattr(record, key)
         if value is not None:
-            values[key] = d.without_infinities(value, key)
+            values[key] = without_infinities(value, key)
     if record.budgets:
         values["budgets"] = [
             budgets.model_dump(exclude_none=True) for budgets in record.budgets
@@ -227,13 +228,13 @@ def _channel(version: int, document: RowChannelDocument) -> RowChannel:
     )
     sizes = [len(variable) for variable in levels]
     record = RowRecord(
-        notion=d.with_infinities(document.notion),
+        notion=with_infinities(document.notion),
         promise=document.promise,
         objective=document.objective,
         budgets=document.budgets,
-        achieved=d.with_infinities(document.achieved),
-        utility=d.with_infinities(document.utility),
-        certificate=d.with_infinities(document.certificate),
+        achieved=with_infinities(document.achieved),
+        utility=with_infinities(document.utility),
+        certificate=with_infinities(document.certificate),
         provenance=document.provenance,
     )
     return RowChannel(

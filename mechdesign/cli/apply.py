@@ -17,7 +17,7 @@ from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.jobs.release_file import Applied
+    from mechdesign.jobs.results import Applied
     from mechdesign.release.draws import Key
 
 EXAMPLE = (
@@ -31,11 +31,13 @@ class Files:
 
     source: str = argument(
         "IN",
-        "CSV or Parquet file with the useful column, - for standard input; or a folder, a 'glob' of files, or a URL.",
+        "CSV or Parquet file with the useful column, - for standard input; or a folder, a 'glob' "
+        "of files, or a URL.",
     )
     target: str = argument(
         "OUT",
-        "Where to write the same with the outputs in its place; - is standard output, or a URL. Of a folder a folder.",
+        "Where to write the same with the outputs in its place; - is standard output, or a URL. "
+        "Of a folder a folder.",
     )
 
 
@@ -48,12 +50,12 @@ class KeptOptions:
     )
     keep: list[str] | None = option(
         "COL[,COL..]",
-        "Let a column stay that is called like the useful or sensitive one or stands for it in the data (refused by "
-        "default); may be repeated.",
+        "Let a column stay that is called like the useful or sensitive one or stands for it in "
+        "the data (refused by default); may be repeated.",
     )
     shuffle: bool = flag(
-        "Write the records in random order, the same whenever the job runs. Without it a file is refused whose order "
-        "tells of the useful column."
+        "Write the records in random order, the same whenever the job runs. Without it a file is "
+        "refused whose order tells of the useful column."
     )
     keep_order: bool = flag("Keep such an order knowingly.")
 
@@ -72,7 +74,8 @@ class ColumnOptions(KeptOptions, f.PrivateColumns):
     )
     add: list[str] | None = option(
         "NAME[,NAME..]",
-        "Add the released column at the end and keep the original (no release yet); once for each channel.",
+        "Add the released column at the end and keep the original (no release yet); once for each "
+        "channel.",
     )
 
     def release_arguments(self) -> dict[str, Any]:
@@ -94,7 +97,8 @@ class LedgerOption:
     )
     key_from: str | None = option(
         "WHERE",
-        "Its key is not beside it, but at env:NAME, fd:N (an open file descriptor) or in a key FILE.",
+        "Its key is not beside it, but at env:NAME, fd:N (an open file descriptor) or in a key "
+        "FILE.",
     )
 
     @property
@@ -111,22 +115,18 @@ class JobOptions(LedgerOption):
 
     identity: str | None = option(
         "COL[,COL..]",
-        "Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
-        "row number.",
+        "Column(s) that identify a record: it keeps its draw in whatever order or file it comes. "
+        "Default: its row number.",
     )
     changed: str = option(
         "WHAT",
-        "With --identity, a record whose symbol is another one than when it was released: refuse, keep (its old "
-        "output) or redraw (anew, which tells more of it; says how much).",
+        "With --identity, a record whose symbol is another one than when it was released: refuse, "
+        "keep (its old output) or redraw (anew, which tells more of it; says how much).",
         "refuse",
     )
     fresh_draw: bool = flag(
-        "Draw anew what was released before: two draws of a record can tell far more than one; says how much."
-    )
-    jobs: int = option(
-        "N",
-        "Threads: with 2 or 3 records are read and drawn while others are written.",
-        1,
+        "Draw anew what was released before: two draws of a record can tell far more than one; "
+        "says how much."
     )
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
     insecure_seed: int | None = option(
@@ -140,7 +140,8 @@ class SideOptions:
 
     manifest: str | None = option(
         "FILE",
-        "What was done, what is promised and what voids it; may go with the data (default OUT.manifest.json).",
+        "What was done, what is promised and what voids it; may go with the data (default "
+        "OUT.manifest.json).",
     )
     internal_manifest: str | None = option(
         "FILE",
@@ -185,16 +186,15 @@ def apply(
 ) -> int:
     """Replace the useful column of a data file by draws of a channel, one draw for each record.
 
-    Rows keep their order and other columns stay as they are; where these tell of the column, the file is refused.
-    The same record gets the same draw whenever the job runs: it is a function of the job's secret key and of the
-    record's row number or identifier. A job that was killed is run again, and writes the same bytes. OUT is
-    complete or not there at all.
+    Rows keep their order and other columns stay as they are; where these tell of the column, the
+    file is refused. The same record gets the same draw whenever the job runs: it is a function of
+    the job's secret key and of the record's row number or identifier. A job that was killed is run
+    again, and writes the same bytes. OUT is complete or not there at all.
     """
-    from mechdesign.formats.inputs import STANDARD
-    from mechdesign.formats.urls import is_url, local
-    from mechdesign.jobs.folders import is_folder
+    from mechdesign.formats.folders import is_folder
+    from mechdesign.formats.urls import STANDARD, is_url, local
     from mechdesign.jobs.ledger import default_path
-    from mechdesign.jobs.target import Stopped, stoppable
+    from mechdesign.jobs.stopping import Stopped, stoppable
 
     target, numeric = os.fspath(local(files.target)), m.is_mechanism(channel)
     if common.as_json and target == STANDARD:
@@ -222,7 +222,6 @@ def apply(
     written = {
         "escape_formulas": text.escape_formulas,
         "format": text.format,
-        "jobs": draws.jobs,
     }
     if numeric:
         for_channels = (
@@ -237,8 +236,8 @@ def apply(
             or published != f.PolicyOptions()
         ):
             raise InputError(
-                "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, --changed, --fresh-draw, "
-                "--internal-manifest and --codebook are for channels"
+                "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, "
+                "--changed, --fresh-draw, --internal-manifest and --codebook are for channels"
             )
         how |= {"ledger": draws.ledger, "mechanism_path": sides.manifest}
         how["records"] = {**columns.release_arguments(), **written}
@@ -253,7 +252,8 @@ def apply(
         how |= columns.release_arguments() | written
         run = _release_of([channel, *(columns.also or [])], files.source, target, how)
     try:
-        # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
+        # To the last line: when OUT has its name, a signal stops nothing and must not say that it
+        # did.
         with stoppable():
             with reporter.work(
                 "quantising" if numeric else "sanitising", unit="B"

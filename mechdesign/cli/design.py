@@ -12,12 +12,12 @@ from mechdesign.cli import parsing
 from mechdesign.cli.console import NO, Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.report import ReportOptions
+from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import share_of
 from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
-    from mechdesign.formats.inputs import TextOptions
+    from mechdesign.formats.text_options import TextOptions
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "

@@ -9,7 +9,7 @@ from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import COMMAND, command_line, option
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
+from mechdesign.core.wording import quoted
 
 if TYPE_CHECKING:
     import mechdesign as md

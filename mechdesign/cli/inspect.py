@@ -16,7 +16,7 @@ from mechdesign.cli import released as f
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, command_line, option
 from mechdesign.cli.parsing import names
-from mechdesign.core.numbers import listed
+from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
     from mechdesign.leaks.inspection import Inspection

@@ -18,7 +18,7 @@ from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.nonstochastic.mechanism_jobs import Quantised
+    from mechdesign.nonstochastic.release_answers import Quantised
 
 FORMAT = b'"mechdesign.quantizer"'
 """The format of a mechanism file, which is in its first line."""

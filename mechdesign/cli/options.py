@@ -12,10 +12,10 @@ import mechdesign as md
 from mechdesign.cli import parsing
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed
+from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
-    from mechdesign.formats.inputs import TextOptions
+    from mechdesign.formats.text_options import TextOptions
 
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
@@ -77,7 +77,7 @@ class TextFormat:
 
     def text(self) -> TextOptions:
         """As the readers take it."""
-        from mechdesign.formats.inputs import TextOptions
+        from mechdesign.formats.text_options import TextOptions
 
         return TextOptions(
             delimiter="\t" if self.delimiter in ("tab", "\\t") else self.delimiter,
@@ -316,7 +316,8 @@ class ConfidenceOptions:
 
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them, as far as they go without the table."""
-        from mechdesign.tables.confidence import check_level, read_shares
+        from mechdesign.tables.confidence import check_level
+        from mechdesign.tables.confidence_files import read_shares
 
         if self.confidence is None:
             for name, given in (
@@ -336,7 +337,7 @@ class ConfidenceOptions:
 
     def unseen(self, joint: md.Joint) -> dict[str, Any]:
         """The rest of them."""
-        from mechdesign.tables.confidence import unseen_symbols
+        from mechdesign.tables.confidence_files import unseen_symbols
 
         return (
             {}

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mechdesign.core.arguments import at_least_times, at_most_times
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import at_least_times, at_most_times
 from mechdesign.notions import DEFAULT_LAM, LARGEST_BUDGET, NOTIONS, Notion, split
 
 

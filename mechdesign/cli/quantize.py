@@ -140,7 +140,7 @@ def quantize(
     with all thresholds, into a mechanism file beside the release.
     """
     _check_budget(files, budget, asked)
-    from mechdesign.formats.opening import is_folder
+    from mechdesign.formats.folders import is_folder
     from mechdesign.jobs.ledger import default_path
     from mechdesign.nonstochastic.quantize_table import quantise_table
     from mechdesign.nonstochastic.reports import quantize_record, text_of
@@ -232,7 +232,7 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
 def _domain(text: str | None) -> Sequence[float] | Mapping[float, object] | None:
     """The values of a domain, or with a CSV file their probabilities by value."""
     from mechdesign.comparison.grid import numbers
-    from mechdesign.tables.confidence import read_shares
+    from mechdesign.tables.confidence_files import read_shares
 
     if text is None:
         return None
@@ -261,7 +261,7 @@ def _compare(
     """Write the promises and errors of several budgets, and draw them."""
     from mechdesign.comparison.grid import numbers
     from mechdesign.core.files import check_target, replacing
-    from mechdesign.formats.inputs import STANDARD
+    from mechdesign.formats.urls import STANDARD
     from mechdesign.nonstochastic.quantize_table import compare_budgets
     from mechdesign.nonstochastic.reports import curve_csv, save_curve, text_of
     from mechdesign.report.plots import check_plot

@@ -15,7 +15,7 @@ from mechdesign.cli.line import argument, option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.jobs.ledger import Entry
+    from mechdesign.jobs.entries import Entry
 
 EXAMPLE = "Example:  mechdesign releases        Of one file:  mechdesign releases total people.csv"
 

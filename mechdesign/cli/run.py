@@ -93,7 +93,7 @@ def job_model() -> Any:
     """The model of a job file, built from the options of the commands."""
     from pydantic import Field, create_model
 
-    from mechdesign.core.documents import Record
+    from mechdesign.core.records import Record
 
     channel = Field(description="The channel file: designed if it is not there.")
     ledger = Field(default=None, description="The ledger of all releases.")
@@ -114,7 +114,7 @@ def _section(function: Callable[..., Any], *without: type[Any]) -> Any:
     """The model of a section: a key for every option of a command, except those of the groups `without`."""
     from pydantic import Field, create_model
 
-    from mechdesign.core.documents import Record
+    from mechdesign.core.records import Record
 
     keys: dict[str, Any] = {
         "force": (bool, Field(default=False, description="Replace what is there."))
@@ -207,7 +207,7 @@ def _read_job(path: str) -> tuple[str, Any]:
     """The text of a job file and its model."""
     from pydantic import ValidationError
 
-    from mechdesign.core.documents import explained
+    from mechdesign.core.records import explained
     from mechdesign.formats.inputs import OpenedFile
 
     text = ""

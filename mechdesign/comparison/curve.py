@@ -13,7 +13,8 @@ from mechdesign.comparison.rows import ComparisonRow, with_bounds
 from mechdesign.comparison.run import compare, row_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.progress import Progress
-from mechdesign.mechanisms import MECHANISMS, OBJECTIVES, OPTIMAL
+from mechdesign.mechanisms import MECHANISMS, OBJECTIVES
+from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint

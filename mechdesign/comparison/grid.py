@@ -9,8 +9,8 @@ from functools import partial
 from itertools import product
 
 from mechdesign import notions as n
+from mechdesign.core.arguments import repeated, several
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import repeated, several
 
 MOST_VALUES = 10_000
 """Values that a grid may have; more is a slip of the keyboard."""

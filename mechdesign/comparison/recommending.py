@@ -18,8 +18,9 @@ from mechdesign.comparison.grid import Case
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import row_of
 from mechdesign.core.errors import NotPrivate
-from mechdesign.mechanisms import OPTIMAL, design
+from mechdesign.mechanisms import design
 from mechdesign.mechanisms.budget import KEPT_AT, KEPT_LESS_AT, keeping
+from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import LARGEST_BUDGET
 from mechdesign.tables.joint import Joint
 

@@ -22,16 +22,11 @@ from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.mechanisms import (
-    HEURISTICS,
-    MECHANISMS,
-    OBJECTIVES,
-    OPTIMAL,
-    Search,
-    design,
-)
+from mechdesign.mechanisms import MECHANISMS, OBJECTIVES, design
+from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.result import Design, Search
+from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 

@@ -1,1 +1,1 @@
-"""What every other package stands on: errors, progress, exact numbers, integer rows, files and documents."""
+"""What every other package uses: errors, progress, exact numbers, limits, files and documents."""

@@ -1,7 +1,10 @@
-"""Ends of binomial confidence intervals as exact rationals (Clopper and Pearson 1934); levels may depend on p.
+"""Ends of binomial confidence intervals as exact rationals (Clopper and Pearson 1934).
 
-Ends are multiples of 2**-60, each the nearest one outside of the exact quantile; balls decide which that is, so
-every machine finds the same ends.
+The lower end for a count of successes is the probability p at which the upper tail of the
+binomial distribution equals the level. Here the level may depend on p: it is alpha + slope p.
+
+Ends are multiples of 2**-60, each the nearest one outside the exact quantile. Ball arithmetic
+decides every comparison, so every machine computes the same ends.
 """
 
 # SciPy ships no types.
@@ -15,44 +18,62 @@ from typing import Any
 from mechdesign.core.balls import FIRST_BITS, precision
 
 SCALE = 2**60
-"""Denominator of the ends: finer than any count of records distinguishes, and products with channels of
-denominator 2**53 stay short."""
+"""Denominator of the ends. It is finer than any count of records can distinguish, and products
+with channels of denominator 2**53 stay short."""
 
 MOST_BITS = 1 << 13
-"""A tail and alpha that agree to so many bits are taken to be in the wrong order."""
+"""A tail and a level that agree to this many bits are taken to be in the wrong order."""
 
 GUARD_BITS = 48
-"""Bits beyond the precision in which terms are summed: sums of m terms are short by m^2 units or so."""
+"""Bits beyond the precision in which terms are summed.
 
-LEVEL_STEPS, CLOSE = 8, 1e-10
-"""Most steps of the fixed point of quantile and level in floating point, and the relative move that is the last:
-each adds a digit or more, and the exact step doubles them."""
+A sum of m terms is short by about m^2 units.
+"""
+
+LEVEL_STEPS = 8
+"""Most steps of the floating-point iteration that solves for quantile and level together.
+Each adds a digit or more, and the exact Newton step doubles them."""
+
+CLOSE = 1e-10
+"""The iteration stops when the quantile moves by less than this share of itself."""
 
 NEWTON_BITS = 64
-"""Precision of a step, in bits, beyond what the logarithms lose: nearly every end is decided by it."""
+"""Precision of the Newton step, in bits, beyond what the logarithms lose.
+
+It decides nearly every end.
+"""
 
 
 @lru_cache(maxsize=65536)
 def lower_end(
     count: int, total: int, alpha: Fraction, slope: Fraction = Fraction(0)
 ) -> int:
-    """The largest k with P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60; 0 for a count of 0.
+    """The largest k with P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60.
 
-    The level is positive at 0 and below 1/4 on [0, 1]. The tail, less a linear function, is convex in p and then
-    concave, below 0 at 0 and above it at 1: it changes its sign once, at the end. The upper end of the interval is
+    It is 0 for a count of 0. The level must be positive at 0 and below 1/4 on [0, 1]. The tail
+    less a linear function is convex in p and then concave, negative at 0 and positive at 1.
+    So it changes its sign once, at the end, and bisection is exact.
+
+    The upper end of the interval is
     ``2**60 - lower_end(total - count, total, alpha + slope, -slope)``.
     """
     if count == 0:
         return 0
-    low, decided = _guess(count, total, alpha, slope)
-    if decided:
+    low, proven = _newton_end(count, total, alpha, slope)
+    if proven:
         return low
-    high, step = low, 1
+    # Bracket the end by doubling steps downwards, then upwards.
+    high = low
+    step = 1
     while not _tail_within(low, count, total, alpha, slope):
-        high, low, step = low, max(low - step, 0), 2 * step
+        high = low
+        low = max(low - step, 0)
+        step *= 2
     step = 1
     while low == high or _tail_within(high, count, total, alpha, slope):
-        low, high, step = high, min(high + step, SCALE), 2 * step
+        low = high
+        high = min(high + step, SCALE)
+        step *= 2
     while high - low > 1:
         middle = (low + high) // 2
         if _tail_within(middle, count, total, alpha, slope):
@@ -62,57 +83,67 @@ def lower_end(
     return low
 
 
-def _guess(
-    count: int, total: int, alpha: Fraction, slope: Fraction
-) -> tuple[int, bool]:
-    """The end by a Newton step from the quantile in floating point, and whether that is proven.
-
-    The density of the tail changes by a factor e^(|t| c) at most within t of p, where c = count / p + rest / (1 - p)
-    at the worst such point, so Taylor's remainder is at most c density t^2 while |t| c <= 1/2 (Cauchy's form).
-    """
-    from flint import arb
+def _quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float:
+    """The end in floating point, by fixed-point iteration over the level."""
     from scipy.special import betaincinv
 
-    start = count / total
-    for _ in range(LEVEL_STEPS if slope else 1):
-        before = start
-        start = float(
-            betaincinv(count, total - count + 1, float(alpha) + float(slope) * before)
-        )
-        if abs(start - before) <= CLOSE * start:
+    steps = LEVEL_STEPS if slope else 1
+    quantile = count / total
+    for _ in range(steps):
+        before = quantile
+        level = float(alpha) + float(slope) * before
+        quantile = float(betaincinv(count, total - count + 1, level))
+        if abs(quantile - before) <= CLOSE * quantile:
             break
-    bits = NEWTON_BITS + total.bit_length()  # what the logarithms lose
-    k = min(max(round(Fraction(start) * SCALE), 1), SCALE - 1)
+    return quantile
+
+
+def _newton_end(
+    count: int, total: int, alpha: Fraction, slope: Fraction
+) -> tuple[int, bool]:
+    """The end by a Newton step from the floating-point quantile, and whether it is proven.
+
+    Within t of p the density of the tail changes by a factor of at most e^(|t| c), where
+    c = count / p + (total - count) / (1 - p) at the worst such point. So Taylor's remainder is at
+    most c density t^2 while |t| c <= 1/2 (Cauchy's form).
+    """
+    from flint import arb
+
+    quantile = _quantile(count, total, alpha, slope)
+    bits = NEWTON_BITS + total.bit_length()  # the logarithms lose as many bits
+    k = min(max(round(Fraction(quantile) * SCALE), 1), SCALE - 1)
     with precision(bits):
         tail, density = _tail(k, count, total, bits)
         incline = arb(slope.numerator) / slope.denominator
         excess = tail - arb(alpha.numerator) / alpha.denominator - incline * k / SCALE
         rise = density - incline
         step = (-excess / rise * SCALE).mid().floor()
-        most = abs(step) + 1
-        if not most < min(k, SCALE - k):  # true of no ball that is not finite
+        reach = abs(step) + 1
+        # This comparison is false for every ball that is not finite.
+        if not reach < min(k, SCALE - k):
             return k, False
-        curve = arb(count * SCALE) / (k - most) + arb((total - count) * SCALE) / (
-            SCALE - k - most
-        )
+        left = arb(count * SCALE) / (k - reach)
+        right = arb((total - count) * SCALE) / (SCALE - k - reach)
+        curvature = left + right
 
-        def beside(steps: Any) -> Any:
+        def excess_after(steps: Any) -> Any:
             t = steps / SCALE
-            return excess + rise * t + density * curve * t * t * arb(0, 1)
+            remainder = density * curvature * t * t * arb(0, 1)
+            return excess + rise * t + remainder
 
-        decided = (
+        proven = (
             rise > 0
-            and curve * most / SCALE <= 0.5
-            and beside(step) <= 0
-            and beside(step + 1) > 0
+            and curvature * reach / SCALE <= 0.5
+            and excess_after(step) <= 0
+            and excess_after(step + 1) > 0
         )
-        return k + int(step.unique_fmpz()), bool(decided)
+        return k + int(step.unique_fmpz()), bool(proven)
 
 
 def _tail_within(
     k: int, count: int, total: int, alpha: Fraction, slope: Fraction
 ) -> bool:
-    """Whether P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60, decided in balls."""
+    """Whether P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60."""
     from flint import arb
 
     if k in (0, SCALE):
@@ -128,17 +159,16 @@ def _tail_within(
             if tail > bound:
                 return False
         bits *= 2
-    return (
-        False  # equal, as far as anyone can see; no for an answer only widens the set
-    )
+    # Undecided. A wrong False only widens the confidence set.
+    return False
 
 
 def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:
     """Balls around P(Bin(total, p) >= count) and its derivative at p = k / 2**60, 0 < p < 1.
 
-    The tail is its first term times a sum of falling products, summed in integers rounded down. With every
-    ratio below 1 the m terms are each short by at most m units, and what follows the last is at most
-    m / (1 - ratio).
+    The tail is its first term times a sum of falling products, which is computed in integers
+    rounded down. While every ratio of terms is below 1, each of the m terms is short by at most
+    m units, and the terms after the last add at most m / (1 - ratio).
     """
     from flint import arb
 
@@ -148,17 +178,24 @@ def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:
     choose = arb(total + 1).lgamma() - arb(count + 1).lgamma() - arb(rest + 1).lgamma()
     first = (logs + choose).exp()
     density = first * count / p  # of the beta distribution: d tail / d p
-    above, below = rest * k, (count + 1) * (SCALE - k)
-    if above >= below:  # beyond the mode, where no end lies: the products rise at first
-        return p.beta_lower(count, rest + 1, regularized=True), density
+    # The ratio of consecutive terms is numerator / denominator.
+    numerator = rest * k
+    denominator = (count + 1) * (SCALE - k)
+    if numerator >= denominator:
+        # Beyond the mode the products rise at first. No end lies there.
+        tail = p.beta_lower(count, rest + 1, regularized=True)
+        return tail, density
     unit = 1 << (bits + GUARD_BITS)
-    term, total_of_terms, m = unit, 0, 0
+    term = unit
+    terms = 0
+    m = 0
     while term:
-        total_of_terms += term
-        term = term * above // below
-        above -= k
-        below += SCALE - k
+        terms += term
+        term = term * numerator // denominator
+        numerator -= k
+        denominator += SCALE - k
         m += 1
-    error = m * m + m * (below // (below - above) + 1)
-    low = arb(total_of_terms) / unit
-    return first * low.union(arb(total_of_terms + error) / unit), density
+    error = m * m + m * (denominator // (denominator - numerator) + 1)
+    low = arb(terms) / unit
+    high = arb(terms + error) / unit
+    return first * low.union(high), density

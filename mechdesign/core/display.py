@@ -1,28 +1,35 @@
-"""What results share in notebooks and at a prompt: words, a table and a picture."""
+"""The common display of results at a prompt and in notebooks: words, a table and a picture."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-HOME = "mechdesign.report.display"
-"""Where words and pictures are made. It is looked up by name when something is shown, and never needed before."""
+RENDERER = "mechdesign.report.display"
+"""The module that makes words and pictures. Results import it by name, when they are shown:
+it lies above them in the order of imports, and it is heavy."""
 
 
 class Displayed:
-    """The words of the command line, a data frame, a picture, and the first two in a notebook."""
+    """A result with the words of the command line, a data frame, and a picture.
+
+    Notebooks show the words and the frame.
+    """
 
     def summary(self) -> str:
-        """The words that the command line prints, without a final newline."""
-        return import_module(HOME).summary(self)
+        """The text that the command line prints, without a final newline."""
+        return import_module(RENDERER).summary(self)
 
     def to_frame(self) -> Any:
-        """The table behind it as a pandas data frame (polars or pyarrow where pandas is not installed)."""
-        return import_module(HOME).frame(self)
+        """The underlying table as a pandas data frame.
+
+        Without pandas it is a polars data frame, and without polars a pyarrow table.
+        """
+        return import_module(RENDERER).frame(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw it into matplotlib axes, new ones unless some are given, and return them."""
-        return import_module(HOME).plot(self, ax)
+        """Draw into the matplotlib axes `ax` (new ones by default) and return them."""
+        return import_module(RENDERER).plot(self, ax)
 
     def _repr_html_(self) -> str:
-        return import_module(HOME).html(self)
+        return import_module(RENDERER).html(self)

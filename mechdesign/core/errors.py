@@ -1,4 +1,4 @@
-"""Every error that `mechdesign` raises, with the exit code that the command line gives it."""
+"""The errors that `mechdesign` raises, each with the exit code that the command line gives it."""
 
 from __future__ import annotations
 
@@ -11,64 +11,103 @@ from typing import TypeVar
 T = TypeVar("T")
 
 OPTION = re.compile(r"(\(?)(?<![\w-])--([a-z][a-z-]*)(?: ([^\s()]+)(?=\)))?")
-"""An option of the command line in a message, perhaps in parentheses and there perhaps with a value."""
+"""A command-line option in a message. Its value is recognised only inside parentheses."""
 
 NAMES_OPTIONS: ContextVar[bool] = ContextVar("names_options", default=False)
-"""Whether messages name options of the command line, which sets this while it runs; else parameters of Python."""
+"""Whether messages name command-line options; otherwise they name Python parameters.
 
-CALLED = {
-    "as": "form", "bin": "bins", "probabilities": "Joint.from_probabilities", "table": "joint", "weighted": "weights"
-}  # fmt: skip
-"""What is called otherwise in Python."""
+The command line sets this while it runs.
+"""
+
+PARAMETER_OF_OPTION = {
+    "as": "form",
+    "bin": "bins",
+    "probabilities": "Joint.from_probabilities",
+    "table": "joint",
+    "weighted": "weights",
+}
+"""Options whose Python parameter has another name."""
 
 
 class MechdesignError(Exception):
-    """Base of every error of this package; `exit_code` is that of the command line."""
+    """Base class of all errors of this package.
+
+    A message is written once, with the options of the command line. Python users read the
+    same message with the names of the parameters: ``(--missing symbol)`` becomes
+    ``(missing='symbol')``.
+    """
 
     exit_code: int = 2
 
     def __str__(self) -> str:
         text = super().__str__()
-        return text if NAMES_OPTIONS.get() else OPTION.sub(_parameter, text)
+        if NAMES_OPTIONS.get():
+            return text
+        return OPTION.sub(_as_parameter, text)
 
 
-def _parameter(found: re.Match[str]) -> str:
+def _as_parameter(option: re.Match[str]) -> str:
     """``(--missing symbol)`` as ``(missing='symbol')``, ``--force`` as ``force``."""
-    opened, name, value = found[1], found[2].replace("-", "_"), found[3]
-    name = CALLED.get(name, name)
-    said = repr(value.strip("'")) if value else ""
-    return f"{opened}{name}{'=' if opened and name.isidentifier() else ''}{said}"
+    parenthesis = option[1]
+    name = option[2].replace("-", "_")
+    value = option[3]
+    name = PARAMETER_OF_OPTION.get(name, name)
+    # Outside parentheses the option is part of a sentence, as is a name with a dot.
+    assigned = bool(parenthesis) and name.isidentifier()
+    equals = "=" if assigned else ""
+    shown = repr(value.strip("'")) if value else ""
+    return f"{parenthesis}{name}{equals}{shown}"
 
 
 class InputError(MechdesignError, ValueError):
-    """A file, column, symbol or argument is not usable (exit 2)."""
+    """A file, column, symbol or argument is not usable (exit code 2)."""
+
+
+class FileError(InputError):
+    """A file is not usable. The message begins with the name of the file.
+
+    Parameters
+    ----------
+    file : str
+        The name of the file, as messages print it.
+    message : str
+        The whole message.
+    """
+
+    def __init__(self, file: str, message: str) -> None:
+        super().__init__(message)
+        self.file = file
+
+    def __reduce__(self) -> tuple[type[FileError], tuple[str, str]]:
+        # The default would call the constructor with the message alone.
+        return type(self), (self.file, self.args[0])
 
 
 class NotPrivate(MechdesignError):
-    """The answer is no: an audit failed or no private channel exists (exit 1)."""
+    """An audit failed, or no private channel exists (exit code 1)."""
 
     exit_code = 1
 
 
 class SolverFailure(MechdesignError):
-    """The solver stopped without a verified channel (exit 3)."""
+    """The solver stopped without a verified channel (exit code 3)."""
 
     exit_code = 3
 
 
 @contextmanager
 def naming(name: str) -> Generator[None]:
-    """Errors of input tell which file, or part of one, they are about."""
+    """Begin the message of every `InputError` with the name of the file, exactly once."""
     try:
         yield
     except InputError as error:
-        if str(error).startswith(name):
+        if isinstance(error, FileError) and error.file == name:
             raise
-        raise InputError(f"{name}: {error}") from None
+        raise FileError(name, f"{name}: {error}") from None
 
 
 def expected(name: str, value: object, kind: type[T], hint: str = "") -> T:
-    """`value`, which is an argument of this name, if it is of this kind; else InputError."""
+    """Return the argument `value` if it is a `kind`; raise `InputError` otherwise."""
     if isinstance(value, kind):
         return value
     raise InputError(

@@ -1,6 +1,6 @@
 """An immutable sparse matrix of non-negative integers that reads like a tuple of tuples."""
 
-# Rows come as anything that looks like a matrix.
+# Rows may be any object that resembles a matrix.
 # pyright: basic
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
+from mechdesign.core.wording import quoted
 
 Integers = NDArray[np.int64]
 
 LARGEST_INTEGER = 2**62
-"""Largest entry: it and the sum of two entries fit a signed 64-bit integer."""
+"""Largest entry. The sum of two such entries still fits a signed 64-bit integer."""
 
 
 class IntegerRows(Sequence[tuple[int, ...]]):
     """Rows of non-negative integers up to `LARGEST_INTEGER`, stored by row without the zeros.
 
-    Indexing and iterating give tuples of Python integers; `columns` gives the same by column. Compares
-    equal to any sequence of sequences with the same integers.
+    The layout is that of compressed sparse rows: row i has its positive entries in
+    ``values[indptr[i]:indptr[i + 1]]``, and `indices` has their columns, which ascend.
+
+    Indexing and iteration yield tuples of Python integers; `columns` yields the same by column.
+    A matrix equals any sequence of sequences with the same integers.
     """
 
     __slots__ = ("__dict__", "indices", "indptr", "shape", "values")
@@ -38,15 +41,26 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         values: Integers,
     ) -> None:
         self.shape = shape
-        self._arrays = self.indptr, self.indices, self.values = tuple(
-            np.array(array, dtype=np.int64) for array in (indptr, indices, values)
-        )
-        for array in self._arrays:
-            array.setflags(write=False)
+        self.indptr = _frozen(indptr)
+        self.indices = _frozen(indices)
+        self.values = _frozen(values)
 
     @classmethod
     def of(cls, rows: Any, names: Sequence[str] | None = None) -> IntegerRows:
-        """Build from rows given as sequences of integers, an integer array, or another `IntegerRows`."""
+        """Build from sequences of integers, an integer array, or another `IntegerRows`.
+
+        Parameters
+        ----------
+        rows : sequence of sequences, (n, m) array or IntegerRows
+            The entries.
+        names : sequence of str, optional
+            Names of the rows for messages; their numbers by default.
+
+        Raises
+        ------
+        InputError
+            If the rows differ in length or an entry is not an integer in the allowed range.
+        """
         if isinstance(rows, IntegerRows):
             return rows
         if isinstance(rows, np.ndarray):
@@ -59,62 +73,58 @@ class IntegerRows(Sequence[tuple[int, ...]]):
     def of_pairs(
         cls, rows: Any, width: int, names: Sequence[str] | None = None
     ) -> IntegerRows:
-        """Build from the entries that are not zero."""
-        if not isinstance(rows, list):
-            raise InputError(
-                f"sparse rows must be a list of lists of integers, not {type(rows).__name__}"
-            )
-        for i, row in enumerate(rows):
-            if not isinstance(row, list) or len(row) % 2 or set(map(type, row)) - {int}:
-                raise InputError(
-                    f"row {_name(names, i)} is not a list of index, value, .. in whole numbers"
-                )
-            if row and not 0 <= min(row) <= max(row) <= LARGEST_INTEGER:
-                wrong = next(v for v in row if not 0 <= v <= LARGEST_INTEGER)
-                raise InputError(f"row {_name(names, i)}: {_shown(wrong)} {_WANTED}")
-        indptr = np.concatenate(
-            [[0], np.cumsum([len(row) // 2 for row in rows])]
-        ).astype(np.int64)
+        """Build from rows of index, value, index, value, .. of the positive entries.
+
+        Raises
+        ------
+        InputError
+            If a row has anything but ascending indices below `width` and positive values.
+        """
+        _check_pairs(rows, names)
+        lengths = [len(row) // 2 for row in rows]
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         numbers = np.fromiter(
             itertools.chain.from_iterable(rows),
             dtype=np.int64,
             count=2 * int(indptr[-1]),
         )
-        indices, values = numbers[::2], numbers[1::2]
-        row_of = np.repeat(np.arange(len(rows)), np.diff(indptr))
+        indices = numbers[::2]
+        values = numbers[1::2]
+        row_of = np.repeat(np.arange(len(rows)), lengths)
         wrong = (indices >= width) | (values == 0)
-        wrong[1:] |= (np.diff(indices) <= 0) & (np.diff(row_of) == 0)
+        descends = np.diff(indices) <= 0
+        same_row = np.diff(row_of) == 0
+        wrong[1:] |= descends & same_row
         if wrong.any():
             i = int(row_of[np.argmax(wrong)])
             raise InputError(
-                f"row {_name(names, i)}: the indices must ascend and be below {width}, and the values positive"
+                f"row {_name(names, i)}: the indices must ascend and be below {width}, and the "
+                "values positive"
             )
         return cls((len(rows), width), indptr, indices, values)
 
-    def entries(self) -> Iterator[list[tuple[int, int]]]:
-        """Each row as (index, value) of its entries that are not zero."""
-        return (list(zip(row[::2], row[1::2], strict=True)) for row in self.pairs())
-
-    def pairs(self) -> Iterator[list[int]]:
-        """Each row as index, value, index, value, .. of its entries that are not zero."""
-        numbers = np.empty(2 * len(self.values), dtype=np.int64)
-        numbers[::2], numbers[1::2] = self.indices, self.values
-        ends = (2 * self.indptr).tolist()
-        return (numbers[a:b].tolist() for a, b in itertools.pairwise(ends))
-
     @classmethod
     def from_array(cls, array: NDArray[Any]) -> IntegerRows:
-        """Build from a 2-dimensional integer array that is known to be in range."""
-        at, indices = np.nonzero(array)
-        indptr = np.concatenate(
-            [[0], np.cumsum(np.bincount(at, minlength=array.shape[0]))]
-        )
-        return cls(
-            (array.shape[0], array.shape[1]),
-            indptr,
-            indices,
-            array[at, indices].astype(np.int64),
-        )
+        """Build from an (n, m) integer array whose entries are in range."""
+        row_of, indices = np.nonzero(array)
+        lengths = np.bincount(row_of, minlength=array.shape[0])
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        values = array[row_of, indices].astype(np.int64)
+        return cls((array.shape[0], array.shape[1]), indptr, indices, values)
+
+    def entries(self) -> Iterator[list[tuple[int, int]]]:
+        """The positive entries of each row as (index, value)."""
+        for row in self.pairs():
+            yield list(zip(row[::2], row[1::2], strict=True))
+
+    def pairs(self) -> Iterator[list[int]]:
+        """The positive entries of each row as index, value, index, value, .."""
+        numbers = np.empty(2 * len(self.values), dtype=np.int64)
+        numbers[::2] = self.indices
+        numbers[1::2] = self.values
+        bounds = (2 * self.indptr).tolist()
+        for start, end in itertools.pairwise(bounds):
+            yield numbers[start:end].tolist()
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -122,13 +132,13 @@ class IntegerRows(Sequence[tuple[int, ...]]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
-        i = range(len(self))[index]
+        i = range(len(self))[index]  # negative indices and IndexError as of a list
         row = [0] * self.shape[1]
         span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
-        for j, value in zip(
-            self.indices[span].tolist(), self.values[span].tolist(), strict=True
-        ):
-            row[j] = value
+        columns = self.indices[span].tolist()
+        values = self.values[span].tolist()
+        for column, value in zip(columns, values, strict=True):
+            row[column] = value
         return tuple(row)
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
@@ -136,58 +146,71 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, IntegerRows):
-            arrays = zip(self._arrays, other._arrays, strict=True)
-            return self.shape == other.shape and all(
-                np.array_equal(one, two) for one, two in arrays
+            return (
+                self.shape == other.shape
+                and np.array_equal(self.indptr, other.indptr)
+                and np.array_equal(self.indices, other.indices)
+                and np.array_equal(self.values, other.values)
             )
-        return (
-            tuple(self) == tuple(map(tuple, other))
-            if isinstance(other, (tuple, list))
-            else NotImplemented
-        )
+        if isinstance(other, (tuple, list)):
+            return tuple(self) == tuple(map(tuple, other))
+        return NotImplemented
 
     def __hash__(self) -> int:
         return hash((self.shape, self.indices.tobytes(), self.values.tobytes()))
 
     def __repr__(self) -> str:
-        return f"IntegerRows({self.shape[0]} x {self.shape[1]}, {len(self.values)} positive)"
+        n, m = self.shape
+        return f"IntegerRows({n} x {m}, {len(self.values)} positive)"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self.dense if dtype is None else self.dense.astype(dtype)
 
     @property
     def dense(self) -> Integers:
-        """The full (rows, columns) array."""
+        """The full (n, m) array."""
         array = np.zeros(self.shape, dtype=np.int64)
         array[self.row_of, self.indices] = self.values
         return array
 
     @property
     def row_of(self) -> Integers:
-        """Row index of every stored value."""
+        """The row of every stored value."""
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     @cached_property
     def columns(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-        """Per column, the rows of its positive entries (ascending) and those entries, as Python integers."""
+        """For each column the rows of its positive entries, ascending, and these entries.
+
+        All are Python integers: products of them must not overflow.
+        """
+        # A stable sort keeps the rows of a column in order.
         order = np.argsort(self.indices, kind="stable")
-        at, values = (
-            tuple(self.row_of[order].tolist()),
-            tuple(self.values[order].tolist()),
+        rows = tuple(self.row_of[order].tolist())
+        values = tuple(self.values[order].tolist())
+        lengths = np.bincount(self.indices, minlength=self.shape[1])
+        bounds = [0, *np.cumsum(lengths).tolist()]
+        return tuple(
+            (rows[start:end], values[start:end])
+            for start, end in itertools.pairwise(bounds)
         )
-        ends = np.cumsum(np.bincount(self.indices, minlength=self.shape[1])).tolist()
-        starts = [0, *ends[:-1]]
-        return tuple((at[a:b], values[a:b]) for a, b in zip(starts, ends, strict=True))
 
     def row_sums(self) -> list[int]:
         """The exact sum of every row."""
         return [sum(row[1::2]) for row in self.pairs()]
 
 
-_WANTED = f"is not a non-negative integer of at most {LARGEST_INTEGER}"
+def _frozen(array: Integers) -> Integers:
+    """A copy that cannot be written to."""
+    copy = np.array(array, dtype=np.int64)
+    copy.setflags(write=False)
+    return copy
+
+
+_DEMAND = f"is not a non-negative integer of at most {LARGEST_INTEGER}"
 
 _SHOWN_BITS = 256
-"""Longer integers are not written out: Python refuses to, beyond some thousand digits."""
+"""Longer integers are not printed: Python refuses to write out more than some thousand digits."""
 
 
 def _shown(value: object) -> str:
@@ -197,15 +220,52 @@ def _shown(value: object) -> str:
 
 
 def _name(names: Sequence[str] | None, i: int) -> str:
-    return quoted(names[i]) if names is not None and i < len(names) else str(i + 1)
+    if names is not None and i < len(names):
+        return quoted(names[i])
+    return str(i + 1)
+
+
+def _all_integers(row: Sequence[Any]) -> bool:
+    """Whether all entries are Python integers in range; a truth value is not an integer here."""
+    # These three passes run in C, which a large channel file needs.
+    if set(map(type, row)) - {int}:
+        return False
+    return not row or 0 <= min(row) <= max(row) <= LARGEST_INTEGER
+
+
+def _first_fault(row: Sequence[Any]) -> int:
+    """The place of the first entry that is not an integer in range."""
+    for place, value in enumerate(row):
+        if type(value) is not int or not 0 <= value <= LARGEST_INTEGER:
+            return place
+    raise AssertionError("the row has no fault")
+
+
+def _check_pairs(rows: Any, names: Sequence[str] | None) -> None:
+    """Refuse what is not a list of lists of an even number of integers in range."""
+    if not isinstance(rows, list):
+        raise InputError(
+            f"sparse rows must be a list of lists of integers, not {type(rows).__name__}"
+        )
+    for i, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) % 2 or set(map(type, row)) - {int}:
+            raise InputError(
+                f"row {_name(names, i)} is not a list of index, value, .. in whole numbers"
+            )
+        if not _all_integers(row):
+            culprit = row[_first_fault(row)]
+            raise InputError(f"row {_name(names, i)}: {_shown(culprit)} {_DEMAND}")
 
 
 def _checked(rows: Any, names: Sequence[str] | None) -> Integers:
+    """Rows of equal length and of integers in range, as an array."""
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
         raise InputError(
             f"rows must be a list of lists of integers, not {type(rows).__name__}"
         )
-    width = len(rows[0]) if len(rows) and isinstance(rows[0], Sequence) else 0
+    width = 0
+    if len(rows) and isinstance(rows[0], Sequence):
+        width = len(rows[0])
     for i, row in enumerate(rows):
         if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
             raise InputError(f"row {_name(names, i)} is not a list of integers")
@@ -213,16 +273,9 @@ def _checked(rows: Any, names: Sequence[str] | None) -> Integers:
             raise InputError(
                 f"row {_name(names, i)} has {len(row)} entries where the first row has {width}"
             )
-        # One pass in C tells the usual case; only a bad row is searched. A bool is not a number here.
-        if set(map(type, row)) - {int} or (
-            row and not 0 <= min(row) <= max(row) <= LARGEST_INTEGER
-        ):
-            j = next(
-                j
-                for j, v in enumerate(row)
-                if type(v) is not int or not 0 <= v <= LARGEST_INTEGER
-            )
+        if not _all_integers(row):
+            place = _first_fault(row)
             raise InputError(
-                f"row {_name(names, i)}: entry {j + 1} ({_shown(row[j])}) {_WANTED}"
+                f"row {_name(names, i)}: entry {place + 1} ({_shown(row[place])}) {_DEMAND}"
             )
     return np.array(rows, dtype=np.int64).reshape(len(rows), width)

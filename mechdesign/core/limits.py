@@ -1,4 +1,8 @@
-"""What notions demand of every output: bounds on single lifts, or on averages of them over the sensitive symbols."""
+"""The limits that privacy notions place on every output.
+
+A limit bounds either each lift l(s, y) = P(s|y) / P(s), or an average of the lifts of an output
+over the sensitive symbols. All budgets are in nats.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,13 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from mechdesign.core.numbers import (
+from mechdesign.core.wording import (
     at_least,
     distance_at_most,
     factor_at_least,
     factor_at_most,
 )
-from mechdesign.core.numbers import budget as shown_budget
+from mechdesign.core.wording import budget as shown_budget
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,12 +25,16 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+OwnBudget: TypeAlias = tuple[str, float, float]
+"""A sensitive symbol and its own eps_l and eps_u, which replace those of the notion."""
+
 
 @dataclass(frozen=True)
 class LiftLimits:
-    """What a lift notion demands of every output, in nats; ``inf`` where a side is free.
+    """Limits on the largest lift Lambda(y) and the smallest lift Psi(y) of every output.
 
-    ``exp(-lower) <= Psi(y)``, ``Lambda(y) <= exp(upper)`` and ``Lambda(y) / Psi(y) <= exp(ratio)``.
+    ``exp(-lower) <= Psi(y)``, ``Lambda(y) <= exp(upper)`` and
+    ``Lambda(y) / Psi(y) <= exp(ratio)``; ``inf`` leaves a side free.
     """
 
     lower: float = math.inf
@@ -38,126 +46,143 @@ class LiftLimits:
 
     @property
     def loosest(self) -> LiftLimits:
-        """Limits that hold for every symbol, as wide as those of any with budgets of its own: no verdict is by them."""
-        lower = max([self.lower, *(lower for _, lower, _ in self.own)])
-        return LiftLimits(
-            lower, max([self.upper, *(upper for _, _, upper in self.own)]), self.ratio
-        )
+        """Limits that hold for every symbol, as wide as the widest budget of any symbol.
+
+        They are too wide for a verdict.
+        """
+        lower = self.lower
+        upper = self.upper
+        for _, own_lower, own_upper in self.own:
+            lower = max(lower, own_lower)
+            upper = max(upper, own_upper)
+        return LiftLimits(lower, upper, self.ratio)
 
     @property
     def free_sides(self) -> tuple[str, ...]:
-        """Which of lower and upper nothing bounds."""
+        """The sides, ``lower`` and ``upper``, that no limit bounds."""
+        # A bound on the ratio bounds both sides, because the lifts of an output average to 1.
         if math.isfinite(self.ratio):
             return ()
-        return tuple(
-            side for side in ("lower", "upper") if math.isinf(getattr(self, side))
-        )
+        sides: list[str] = []
+        if math.isinf(self.lower):
+            sides.append("lower")
+        if math.isinf(self.upper):
+            sides.append("upper")
+        return tuple(sides)
 
     @property
     def need_shares(self) -> bool:
-        """Whether they speak of P(s): quotients of two rows of the table do not."""
+        """Whether the limits depend on P(s); quotients of two rows of the table do not."""
         return math.isfinite(self.lower) or math.isfinite(self.upper)
 
     def condition(self, sensitive: str) -> str:
-        """The limits in words; one of them is finite."""
+        """The limits in words; at least one of them must be finite."""
         parts: list[str] = []
         if self.need_shares:
-            own = "".join(
-                f", but {name!r} {_between(low, high)}" for name, low, high in self.own
+            exceptions = "".join(
+                f", but {name!r} {_factor_range(lower, upper)}"
+                for name, lower, upper in self.own
             )
             parts.append(
-                f"whoever sees a released value finds every {sensitive} {_between(self.lower, self.upper)} times as "
-                f"likely as before{own}"
+                f"whoever sees a released value finds every {sensitive} "
+                f"{_factor_range(self.lower, self.upper)} times as likely as before{exceptions}"
             )
         if math.isfinite(self.ratio):
             parts.append(
-                f"no released value is more than {factor_at_most(self.ratio)} times as likely under one "
-                f"{sensitive} as under another"
+                f"no released value is more than {factor_at_most(self.ratio)} times as likely "
+                f"under one {sensitive} as under another"
             )
         return f"{'; '.join(parts)}."
 
 
-def _between(lower: float, upper: float) -> str:
-    """``at least 0.6 and at most 1.7``; one side is finite."""
-    bounds = [f"at least {factor_at_least(lower)}"] if math.isfinite(lower) else []
-    return " and ".join(
-        [
-            *bounds,
-            *([f"at most {factor_at_most(upper)}"] if math.isfinite(upper) else []),
-        ]
-    )
+def _factor_range(lower: float, upper: float) -> str:
+    """``at least 0.6 and at most 1.7``; one of the two budgets is finite."""
+    bounds: list[str] = []
+    if math.isfinite(lower):
+        bounds.append(f"at least {factor_at_least(lower)}")
+    if math.isfinite(upper):
+        bounds.append(f"at most {factor_at_most(upper)}")
+    return " and ".join(bounds)
 
 
 @dataclass(frozen=True)
 class DistanceMean:
-    """``sum_s P(s) |l - 1|^power``, which a budget e bounds by ``(exp(e) - 1)^power``: l1 (1) and chi2 (2)."""
+    """``sum_s P(s) |l - 1|^power``, bounded by ``(exp(e) - 1)^power`` for a budget e.
+
+    Power 1 is the l1 notion, power 2 the chi2 notion.
+    """
 
     name: str
     power: int
 
     def average(self, p_s: Array, lifts: Array) -> Array:
-        """The mean of each column of `lifts` (|S|, k)."""
+        """The mean of each column of `lifts` (|S|, k), as an array (k,)."""
         return p_s @ abs(lifts - 1.0) ** self.power
 
     def used(self, p_s: Array, lifts: Array) -> Array:
-        """The budget (nats) that the mean of each column uses."""
+        """The budget, in nats, that the mean of each column uses."""
         import numpy as np
 
         return np.log1p(self.average(p_s, lifts) ** (1.0 / self.power))
 
     def bound(self, budget: float) -> float:
-        """What a budget (nats) allows."""
+        """The largest mean that a budget (nats) allows."""
         bound = math.prod([math.expm1(budget)] * self.power)
-        return min(bound, sys.float_info.max)  # below the mean of a lift of zero
+        # A finite bound stays below the infinite mean of inverses with a lift of zero.
+        return min(bound, sys.float_info.max)
 
     def condition(self, inverse: bool, budget: float) -> str:
-        """The bound in words; l is how many times as likely as before a symbol is."""
+        """The bound in words, where l is the lift."""
         gap = "1/l - 1" if inverse else "l - 1"
         term = f"|{gap}|" if self.power % 2 else f"({gap})"
-        term += f"^{self.power}" if self.power > 1 else ""
+        if self.power > 1:
+            term += f"^{self.power}"
         return f"the mean of {term} is at most {distance_at_most(budget, self.power)}"
 
 
 @dataclass(frozen=True)
 class PowerMean:
-    """``(sum_s P(s) l^order)^(1/order)``, which a budget e bounds by ``exp(e)``; the order is finite and above 1."""
+    """``(sum_s P(s) l^order)^(1/order)``, bounded by ``exp(e)`` for a budget e.
+
+    The order is finite and above 1.
+    """
 
     order: float
     name: str = "alpha"
 
     def average(self, p_s: Array, lifts: Array) -> Array:
-        """The mean of each column of `lifts` (|S|, k); infinite where one of them is."""
+        """The mean of each column of `lifts` (|S|, k); infinite where a lift is."""
         import numpy as np
 
-        largest = lifts.max(axis=0)  # the scale keeps every power below 1
+        # Division by the largest lift keeps every power at most 1, so nothing overflows.
+        largest = lifts.max(axis=0)
         with np.errstate(invalid="ignore"):
             shares = np.where(np.isfinite(largest), lifts / largest, 1.0)
         return largest * (p_s @ shares**self.order) ** (1.0 / self.order)
 
     def used(self, p_s: Array, lifts: Array) -> Array:
-        """The budget (nats) that the mean of each column uses; from logarithms, several times faster than powers."""
+        """The budget, in nats, that the mean of each column uses.
+
+        Logarithms and exponentials are several times faster than powers.
+        """
         import numpy as np
 
-        with np.errstate(
-            divide="ignore", over="ignore"
-        ):  # log 0, and at the largest orders exp(-inf)
+        # log(0) is meant here, and at the largest orders the exponents may overflow to -inf.
+        with np.errstate(divide="ignore", over="ignore"):
             logs = np.log(lifts)
             largest = logs.max(axis=0)
-            return (
-                largest
-                + np.log(p_s @ np.exp(self.order * (logs - largest))) / self.order
-            )
+            powers = np.exp(self.order * (logs - largest))
+            return largest + np.log(p_s @ powers) / self.order
 
     def bound(self, budget: float) -> float:
-        """What a budget (nats) allows."""
+        """The largest mean that a budget (nats) allows."""
         return math.exp(budget)
 
     def condition(self, inverse: bool, budget: float) -> str:
-        """The bound in words; l is how many times as likely as before a symbol is."""
+        """The bound in words, where l is the lift."""
         lift = "(1/l)" if inverse else "l"
-        order = at_least(
-            self.order
-        )  # rounded down: power means grow with the order, so this is true as well
+        # Power means grow with the order, so the bound holds for the order rounded down.
+        order = at_least(self.order)
         return f"the mean of {lift}^{order} is at most exp({order} * {shown_budget(budget)})"
 
 
@@ -166,10 +191,10 @@ Mean: TypeAlias = DistanceMean | PowerMean
 
 @dataclass(frozen=True)
 class MeanLimits:
-    """What a notion on averages over S demands of every output, in nats; ``inf`` where a side is free.
+    """Limits on averages of the lifts of every output; ``inf`` leaves a side free.
 
-    The mean of the lifts is bounded by `upper`, that of their inverses by `lower` (Zarrabian et al. 2023,
-    Definitions 5 and 6).
+    `upper` bounds the mean of the lifts, `lower` the mean of their inverses (Zarrabian et al.
+    2023, Definitions 5 and 6).
     """
 
     mean: Mean
@@ -177,32 +202,33 @@ class MeanLimits:
     upper: float = math.inf
     free_sides: ClassVar[tuple[str, ...]] = ()
     loosest: ClassVar[LiftLimits] = LiftLimits()
-    """No limits on single lifts: a mean of lifts bounds none of them."""
+    """No limits on single lifts: a bound on their mean bounds none of them."""
 
     @property
     def no_polytope(self) -> str | None:
-        """Why the posteriors that keep to the limits form no polytope; None where they do."""
+        """Why the allowed posteriors do not form a polytope; None if they do."""
+        # Only the l1 distance of posteriors is piecewise linear.
         if not isinstance(self.mean, DistanceMean) or self.mean.power != 1:
             return f"{self.mean.name} is a notion without polytope"
         if math.isfinite(self.lower):
-            return f"{self.mean.name} with its inverse is a notion without polytope (eps_l inf drops the inverse)"
+            return (
+                f"{self.mean.name} with its inverse is a notion without polytope "
+                "(eps_l inf drops the inverse)"
+            )
         return None
 
     def condition(self, sensitive: str) -> str:
-        """The limits in words; one of them is finite."""
-        sides = ((False, self.upper), (True, self.lower))
-        bounds = [
-            self.mean.condition(inverse, side)
-            for inverse, side in sides
-            if math.isfinite(side)
-        ]
+        """The limits in words; at least one of them must be finite."""
+        bounds: list[str] = []
+        if math.isfinite(self.upper):
+            bounds.append(self.mean.condition(False, self.upper))
+        if math.isfinite(self.lower):
+            bounds.append(self.mean.condition(True, self.lower))
         return (
-            f"a released value makes a {sensitive} l times as likely as before; with {sensitive} as in the table, "
-            f"{' and '.join(bounds)}. A single {sensitive} can become much more or less likely than that."
+            f"a released value makes a {sensitive} l times as likely as before; with "
+            f"{sensitive} as in the table, {' and '.join(bounds)}. A single {sensitive} can become "
+            "much more or less likely than that."
         )
 
 
 Limits: TypeAlias = LiftLimits | MeanLimits
-
-OwnBudget: TypeAlias = tuple[str, float, float]
-"""A sensitive symbol with its own eps_l and eps_u, in place of those of the notion."""

@@ -1,4 +1,4 @@
-"""How long work tells its caller where it stands: two plain shapes, known to every layer."""
+"""Two plain types through which long computations report their progress to the caller."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with what is done and what there is to do, in one unit (rows, bytes, sets).
+"""Called with the finished and the total amount of work, in one unit (rows, bytes, sets).
 
-The first call comes before the work, with what an earlier run has left done; one more follows each step.
+The first call comes before the work and counts what an earlier run finished. Another call
+follows after each step.
 """
 
 
 @dataclass(frozen=True)
 class Step:
-    """Where a search stands; `str` is the line for people."""
+    """The state of a search; `str` gives the line that is printed."""
 
     text: str
     figures: Mapping[str, float] = field(default_factory=dict[str, float])

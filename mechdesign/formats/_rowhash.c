@@ -1,291 +1,185 @@
-/* Keyed hashes of rows, by which data sets are known again: a row is the sum of hashes of its cells, mixed by SipHash.
+/* Keyed hashes of rows, by which data sets are known again, and a table that numbers such
+ * hashes.
  *
- * A sum does not depend on the order of the columns. A cell counts by what it says, so that a table has the same
- * hashes as CSV and as Parquet: a decimal number counts as the double nearest to it ("1.50" as 1.5, "007" as 7; whole
- * numbers of more than 15 digits as their digits), truth values without regard to case, and an empty cell not at all.
- * The hash of a cell is two multiplications (enough that no two cells meet by accident); SipHash-1-3 of their sum, with
- * a key of its own, is what keeps a reader who lacks the key from testing guesses.
+ * The hash of a row is the sum of the hashes of its cells (`_cellhash.h`), mixed by SipHash. A
+ * sum does not depend on the order of the columns. The hash of a cell is a few multiplications,
+ * enough that no two cells meet by accident; SipHash-1-3 of their sum, with a key that is kept
+ * secret, is what keeps a reader who lacks the key from testing guesses.
+ *
+ * All functions work on buffers in place and without the interpreter's lock. Hashes are stored
+ * in ledgers and in jobs: none of them may ever change.
  */
+
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+
 #include <math.h>
 #include <stdlib.h>
 
 #include "_blake.h"
-#include "_bytes.h"
+#include "_cellhash.h"
 
-#define PRIME_1 0xa0761d6478bd642fULL
-#define PRIME_2 0xe7037ed1a0b428dbULL
-#define PRIME_3 0x8ebc6af09c88c6e3ULL
-#define NUMBER 0x589965cc75374cc3ULL
+/* How a loop over cells ended. */
+enum { LOOP_DONE, LOOP_OUTSIDE, LOOP_MEMORY };
 
-/* Digits that a double always holds, powers of ten that are doubles, and the longest number that is looked at. */
-#define EXACT_DIGITS 15
-#define EXACT_POWER 22
-#define LONGEST 64
-
-static uint64_t folded(uint64_t a, uint64_t b)
+/* Whether an array of `rows` items of this size has so many bytes; else an exception is set. */
+static int same_length(Py_ssize_t bytes, Py_ssize_t rows, Py_ssize_t item)
 {
-#if defined(_MSC_VER) && !defined(__clang__)
-    uint64_t high, low = _umul128(a, b, &high);
-    return low ^ high;
-#else
-    __uint128_t product = (__uint128_t)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-#endif
-}
-
-static uint64_t hash_bytes(uint64_t seed, const unsigned char *p, Py_ssize_t n)
-{
-    uint64_t h = seed ^ folded((uint64_t)n ^ PRIME_1, PRIME_2);
-    while (n > 16) {
-        h = folded(read64(p) ^ PRIME_3 ^ h, read64(p + 8) ^ PRIME_1 ^ (h >> 32 | h << 32));
-        p += 16;
-        n -= 16;
-    }
-    uint64_t a = 0, b = 0; /* all of the last 1 to 16 bytes, some of them twice */
-    if (n >= 8) {
-        a = read64(p);
-        b = read64(p + n - 8);
-    } else if (n >= 4) {
-        a = read32(p);
-        b = read32(p + n - 4);
-    } else if (n > 0) {
-        a = (uint64_t)p[0] | (uint64_t)p[n / 2] << 8 | (uint64_t)p[n - 1] << 16;
-    }
-    h = folded(a ^ PRIME_1 ^ h, b ^ PRIME_2 ^ seed);
-    return folded(h ^ PRIME_3, seed ^ PRIME_1);
-}
-
-static uint64_t hash_double(uint64_t seed, double value)
-{
-    uint64_t bits;
-    value += 0.0; /* -0.0 is 0.0 */
-    memcpy(&bits, &value, 8);
-    return folded(folded(bits ^ PRIME_3 ^ seed, NUMBER), seed ^ PRIME_2);
-}
-
-static const double TENS[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-
-/* Whether the first n (1 to 8) of eight bytes are digits, and their value: all at once, most cells are such. */
-static int few_digits(uint64_t v, Py_ssize_t n, double *value)
-{
-    v <<= 64 - 8 * n;
-    v |= n < 8 ? '0' * EACH >> 8 * n : 0;
-    if ((v & 0xf0 * EACH) != '0' * EACH || ((v + 6 * EACH) & 0xf0 * EACH) != '0' * EACH)
-        return 0;
-    v = (v & 0x0f * EACH) * (10 * 256 + 1) >> 8; /* pairs of digits, then fours, then all */
-    v = (v & 0x00ff00ff00ff00ffULL) * (100 * 65536 + 1) >> 16;
-    *value = (double)((v & 0x0000ffff0000ffffULL) * (10000 * 4294967296ULL + 1) >> 32);
-    return 1;
-}
-
-/* Whether the text is a decimal number that counts as a double. */
-static int number_of(const unsigned char *p, Py_ssize_t n, double *value)
-{
-    Py_ssize_t i = 0;
-    uint64_t mantissa = 0;
-    int digits = 0, significant = 0, power = 0, plain = 1, negative = 0;
-    if (n == 0 || n >= LONGEST || p[0] > '9')
-        return 0;
-    if (n <= EXACT_DIGITS) { /* most are short and whole */
-        unsigned digit;
-        for (; i < n && (digit = (unsigned)p[i] - '0') <= 9; i++)
-            mantissa = 10 * mantissa + digit;
-        if (i == n) {
-            *value = (double)mantissa;
-            return 1;
-        }
-        i = 0;
-        mantissa = 0;
-    }
-    if (p[0] == '-' || p[0] == '+')
-        negative = p[i++] == '-';
-    for (int fraction = 0; i < n; i++) {
-        unsigned char c = p[i];
-        if (c >= '0' && c <= '9') {
-            digits++;
-            if (significant || c != '0')
-                significant++;
-            if (significant <= EXACT_DIGITS)
-                mantissa = 10 * mantissa + (uint64_t)(c - '0');
-            power -= fraction;
-        } else if (c == '.' && !fraction) {
-            fraction = 1;
-            plain = 0;
-        } else {
-            break;
-        }
-    }
-    if (!digits)
-        return 0;
-    if (i < n) {
-        int sign = 1, exponent = 0, any = 0;
-        if (p[i] != 'e' && p[i] != 'E')
-            return 0;
-        plain = 0;
-        i++;
-        if (i < n && (p[i] == '-' || p[i] == '+'))
-            sign = p[i++] == '-' ? -1 : 1;
-        for (; i < n && p[i] >= '0' && p[i] <= '9' && exponent < 10000; i++, any = 1)
-            exponent = 10 * exponent + (p[i] - '0');
-        if (i < n || !any)
-            return 0;
-        power += sign * exponent;
-    }
-    if (significant > EXACT_DIGITS && plain)
-        return 0;
-    if (significant <= EXACT_DIGITS && power >= -EXACT_POWER && power <= EXACT_POWER) {
-        double exact = power < 0 ? (double)mantissa / TENS[-power] : (double)mantissa * TENS[power];
-        *value = negative ? -exact : exact;
-        return 1;
-    }
-    char text[LONGEST];
-    memcpy(text, p, (size_t)n);
-    text[n] = 0;
-    PyGILState_STATE held = PyGILState_Ensure(); /* the hashing threads let go of it */
-    *value = PyOS_string_to_double(text, NULL, NULL);
-    int failed = PyErr_Occurred() != NULL;
-    PyErr_Clear();
-    PyGILState_Release(held);
-    return !failed && isfinite(*value);
-}
-
-static int is_word(const unsigned char *p, Py_ssize_t n, const char *word)
-{
-    for (Py_ssize_t i = 0; i < n; i++)
-        if ((p[i] | 0x20) != (unsigned char)word[i])
-            return 0;
-    return 1;
-}
-
-/* Of a cell of n bytes; `room` bytes can be read. */
-static uint64_t hash_cell(uint64_t seed, const unsigned char *p, Py_ssize_t n, Py_ssize_t room)
-{
-    double value;
-    if (n == 0)
-        return 0;
-    if ((n <= 8 && room >= 8 && few_digits(read64(p), n, &value)) || number_of(p, n, &value))
-        return hash_double(seed, value);
-    if (n == 4 && is_word(p, n, "true"))
-        return hash_bytes(seed, (const unsigned char *)"true", 4);
-    if (n == 5 && is_word(p, n, "false"))
-        return hash_bytes(seed, (const unsigned char *)"false", 5);
-    return hash_bytes(seed, p, n);
-}
-
-static int same_length(Py_ssize_t bytes, Py_ssize_t rows, Py_ssize_t each)
-{
-    if (bytes == rows * each)
+    if (bytes == rows * item)
         return 1;
     PyErr_SetString(PyExc_ValueError, "the arrays have different lengths");
     return 0;
 }
 
-static PyObject *add_rows(PyObject *self, PyObject *args)
+/* None, or NULL with the exception of this ending. */
+static PyObject *loop_result(int ending)
+{
+    if (ending == LOOP_MEMORY)
+        return PyErr_NoMemory();
+    if (ending == LOOP_OUTSIDE) {
+        PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+        return NULL;
+    }
+    return Py_NewRef(Py_None);
+}
+
+/* Release some buffers. */
+static void release(Py_buffer *const *buffers, int count)
+{
+    for (int i = 0; i < count; i++)
+        PyBuffer_Release(buffers[i]);
+}
+
+/* ---------------------------------------------------------------- sums of cells */
+
+/* CSV text, of which some cells may be quoted. */
+typedef struct {
+    const unsigned char *bytes;
+    int64_t length;
+    int quote; /* a byte, or -1 */
+    uint64_t seed;
+    unsigned char *scratch; /* a cell with doubled quotes, unquoted */
+} CsvText;
+
+/* Hash the inside [from, to) of a quoted cell with quotes in it, each written twice. */
+static int hash_doubled(CsvText *text, int64_t from, int64_t to, uint64_t *hash)
+{
+    unsigned char *larger = realloc(text->scratch, (size_t)(to - from));
+    if (!larger)
+        return LOOP_MEMORY;
+    text->scratch = larger;
+    Py_ssize_t size = 0;
+    for (int64_t at = from; at < to; at++) {
+        text->scratch[size++] = text->bytes[at];
+        if (text->bytes[at] == text->quote)
+            at++;
+    }
+    *hash = hash_cell(text->seed, text->scratch, size, size);
+    return LOOP_DONE;
+}
+
+/* Hash the cell [from, to) as it is written in the text. */
+static int hash_written(CsvText *text, int64_t from, int64_t to, uint64_t *hash)
+{
+    const unsigned char *bytes = text->bytes;
+    if (text->quote >= 0 && to - from >= 2 && bytes[from] == text->quote) {
+        from++;
+        to--;
+        if (memchr(bytes + from, text->quote, (size_t)(to - from)))
+            return hash_doubled(text, from, to, hash);
+    }
+    *hash = hash_cell(text->seed, bytes + from, to - from, text->length - from);
+    return LOOP_DONE;
+}
+
+/* Add the cells of one row, each of which ends one byte before the next one starts. */
+static int add_row(CsvText *text, int64_t from, const int64_t *ends, Py_ssize_t width,
+                   uint64_t *sum)
+{
+    for (Py_ssize_t k = 0; k < width; k++) {
+        int64_t to = ends[k];
+        uint64_t hash;
+        if (from < 0 || to < from || to > text->length)
+            return LOOP_OUTSIDE;
+        int ending = hash_written(text, from, to, &hash);
+        if (ending != LOOP_DONE)
+            return ending;
+        *sum += hash;
+        from = to + 1;
+    }
+    return LOOP_DONE;
+}
+
+static PyObject *add_rows(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer sums, text, starts, ends;
+    Py_buffer *const buffers[] = {&sums, &text, &starts, &ends};
     unsigned long long seed;
     Py_ssize_t width;
     int quote;
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "w*Ky*y*y*ni", &sums, &seed, &text, &starts, &ends, &width, &quote))
         return NULL;
-    uint64_t *sum = sums.buf;
-    const int64_t *first = starts.buf, *end = ends.buf;
-    const unsigned char *bytes = text.buf;
     Py_ssize_t rows = sums.len / 8;
-    unsigned char *scratch = NULL;
-    int outside = 0, memory = 1;
-    if (!same_length(starts.len, rows, 8) || !same_length(ends.len, rows * width, 8))
-        goto done;
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < rows && memory && !outside; i++) {
-        int64_t from = first[i];
-        for (Py_ssize_t k = 0; k < width; k++) {
-            int64_t to = end[i * width + k], next = to + 1;
-            if (from < 0 || to < from || to > text.len) {
-                outside = 1;
-                break;
-            }
-            if (quote >= 0 && to - from >= 2 && bytes[from] == quote) {
-                from++, to--;
-                if (memchr(bytes + from, quote, (size_t)(to - from))) { /* two quotes stand for one */
-                    Py_ssize_t size = 0;
-                    unsigned char *larger = realloc(scratch, (size_t)(to - from));
-                    if (!larger) {
-                        memory = 0;
-                        break;
-                    }
-                    scratch = larger;
-                    for (int64_t at = from; at < to; at++) {
-                        scratch[size++] = bytes[at];
-                        at += bytes[at] == quote;
-                    }
-                    sum[i] += hash_cell(seed, scratch, size, size);
-                    from = next;
-                    continue;
-                }
-            }
-            sum[i] += hash_cell(seed, bytes + from, to - from, text.len - from);
-            from = next;
-        }
+    if (same_length(starts.len, rows, 8) && same_length(ends.len, rows * width, 8)) {
+        uint64_t *sum = sums.buf;
+        const int64_t *start = starts.buf;
+        const int64_t *end = ends.buf;
+        CsvText csv = {text.buf, text.len, quote, seed, NULL};
+        int ending = LOOP_DONE;
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t i = 0; i < rows && ending == LOOP_DONE; i++)
+            ending = add_row(&csv, start[i], end + i * width, width, sum + i);
+        free(csv.scratch);
+        Py_END_ALLOW_THREADS
+        result = loop_result(ending);
     }
-    Py_END_ALLOW_THREADS
-    if (!memory)
-        PyErr_NoMemory();
-    else if (outside)
-        PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
-    else
-        result = Py_NewRef(Py_None);
-done:
-    free(scratch);
-    PyBuffer_Release(&sums);
-    PyBuffer_Release(&text);
-    PyBuffer_Release(&starts);
-    PyBuffer_Release(&ends);
+    release(buffers, 4);
     return result;
 }
 
-static PyObject *add_texts(PyObject *self, PyObject *args)
+/* Add one text to each sum: text i is bytes[offsets[i]] to bytes[offsets[i + 1]]. */
+static int add_each_text(uint64_t *sum, Py_ssize_t rows, uint64_t seed, const unsigned char *bytes,
+                         int64_t length, const int64_t *offsets, int plain)
+{
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        int64_t from = offsets[i];
+        int64_t to = offsets[i + 1];
+        if (from < 0 || to < from || to > length)
+            return LOOP_OUTSIDE;
+        if (plain)
+            sum[i] += hash_bytes(seed, bytes + from, to - from);
+        else
+            sum[i] += hash_cell(seed, bytes + from, to - from, length - from);
+    }
+    return LOOP_DONE;
+}
+
+static PyObject *add_texts(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer sums, text, offsets;
+    Py_buffer *const buffers[] = {&sums, &text, &offsets};
     unsigned long long seed;
     int plain;
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "w*Ky*y*p", &sums, &seed, &text, &offsets, &plain))
         return NULL;
-    uint64_t *sum = sums.buf;
-    const int64_t *at = offsets.buf;
-    const unsigned char *bytes = text.buf;
     Py_ssize_t rows = sums.len / 8;
-    if (!same_length(offsets.len, rows + 1, 8))
-        goto done;
-    int outside = 0;
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < rows && !outside; i++) {
-        Py_ssize_t size = at[i + 1] - at[i];
-        outside = at[i] < 0 || size < 0 || at[i + 1] > text.len;
-        if (!outside)
-            sum[i] +=
-                plain ? hash_bytes(seed, bytes + at[i], size) : hash_cell(seed, bytes + at[i], size, text.len - at[i]);
+    if (same_length(offsets.len, rows + 1, 8)) {
+        int ending;
+        Py_BEGIN_ALLOW_THREADS
+        ending = add_each_text(sums.buf, rows, seed, text.buf, text.len, offsets.buf, plain);
+        Py_END_ALLOW_THREADS
+        result = loop_result(ending);
     }
-    Py_END_ALLOW_THREADS
-    if (outside)
-        PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
-    else
-        result = Py_NewRef(Py_None);
-done:
-    PyBuffer_Release(&sums);
-    PyBuffer_Release(&text);
-    PyBuffer_Release(&offsets);
+    release(buffers, 3);
     return result;
 }
 
-static PyObject *add_doubles(PyObject *self, PyObject *args)
+static PyObject *add_doubles(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer sums, values;
+    Py_buffer *const buffers[] = {&sums, &values};
     unsigned long long seed;
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "w*Ky*", &sums, &seed, &values))
@@ -301,19 +195,62 @@ static PyObject *add_doubles(PyObject *self, PyObject *args)
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);
     }
-    PyBuffer_Release(&sums);
-    PyBuffer_Release(&values);
+    release(buffers, 2);
     return result;
 }
 
-#define ROTATED(x, b) ((x) << (b) | (x) >> (64 - (b)))
-#define ROUND                                                                                                          \
-    v0 += v1, v1 = ROTATED(v1, 13) ^ v0, v0 = ROTATED(v0, 32);                                                         \
-    v2 += v3, v3 = ROTATED(v3, 16) ^ v2;                                                                               \
-    v0 += v3, v3 = ROTATED(v3, 21) ^ v0;                                                                               \
-    v2 += v1, v1 = ROTATED(v1, 17) ^ v2, v2 = ROTATED(v2, 32);
+/* ---------------------------------------------------------------- SipHash */
 
-static PyObject *mix(PyObject *self, PyObject *args)
+/* The state of SipHash (Aumasson and Bernstein 2012). */
+typedef struct {
+    uint64_t v0, v1, v2, v3;
+} Sip;
+
+/* x turned left. */
+static inline uint64_t rotated(uint64_t x, int bits)
+{
+    return x << bits | x >> (64 - bits);
+}
+
+/* SipRound: four additions, rotations and exclusive ors in two pairs. */
+static inline void sip_round(Sip *s)
+{
+    s->v0 += s->v1;
+    s->v1 = rotated(s->v1, 13) ^ s->v0;
+    s->v0 = rotated(s->v0, 32);
+    s->v2 += s->v3;
+    s->v3 = rotated(s->v3, 16) ^ s->v2;
+    s->v0 += s->v3;
+    s->v3 = rotated(s->v3, 21) ^ s->v0;
+    s->v2 += s->v1;
+    s->v1 = rotated(s->v1, 17) ^ s->v2;
+    s->v2 = rotated(s->v2, 32);
+}
+
+/* SipHash-1-3 of eight bytes: one round a word, the last word with the length, three to finish. */
+static inline uint64_t siphash(uint64_t word, uint64_t k0, uint64_t k1)
+{
+    const uint64_t last = 8ULL << 56;
+    Sip s = {
+        k0 ^ 0x736f6d6570736575ULL,
+        k1 ^ 0x646f72616e646f6dULL,
+        k0 ^ 0x6c7967656e657261ULL,
+        k1 ^ 0x7465646279746573ULL,
+    };
+    s.v3 ^= word;
+    sip_round(&s);
+    s.v0 ^= word;
+    s.v3 ^= last;
+    sip_round(&s);
+    s.v0 ^= last;
+    s.v2 ^= 0xff;
+    sip_round(&s);
+    sip_round(&s);
+    sip_round(&s);
+    return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+}
+
+static PyObject *mix(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer words;
     unsigned long long k0, k1;
@@ -321,23 +258,14 @@ static PyObject *mix(PyObject *self, PyObject *args)
         return NULL;
     uint64_t *word = words.buf;
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < words.len / 8; i++) {
-        uint64_t v0 = k0 ^ 0x736f6d6570736575ULL, v1 = k1 ^ 0x646f72616e646f6dULL;
-        uint64_t v2 = k0 ^ 0x6c7967656e657261ULL, v3 = k1 ^ 0x7465646279746573ULL;
-        uint64_t last = 8ULL << 56;
-        v3 ^= word[i];
-        ROUND v0 ^= word[i];
-        v3 ^= last;
-        ROUND v0 ^= last;
-        v2 ^= 0xff;
-        ROUND ROUND ROUND word[i] = v0 ^ v1 ^ v2 ^ v3;
-    }
+    for (Py_ssize_t i = 0; i < words.len / 8; i++)
+        word[i] = siphash(word[i], k0, k1);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&words);
     Py_RETURN_NONE;
 }
 
-static PyObject *chain(PyObject *self, PyObject *args)
+static PyObject *chain(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer words;
     unsigned long long a, b;
@@ -354,63 +282,123 @@ static PyObject *chain(PyObject *self, PyObject *args)
     return Py_BuildValue("(KK)", a, b);
 }
 
+/* ---------------------------------------------------------------- BLAKE2 of records */
+
+/* The buffers of one column of texts. */
 typedef struct {
     Py_buffer ends, text;
 } Column;
 
-static PyObject *words(PyObject *self, PyObject *args)
+/* Whether `rows` texts lie within their column; else an exception is set. */
+static int texts_fit(const Column *column, Py_ssize_t rows)
 {
-    Py_buffer out, key, person;
-    PyObject *columns, *result = NULL;
-    Column *column = NULL;
-    BlakeTexts *texts = NULL;
-    Py_ssize_t open = 0;
-    int lanes = BLAKE_LANES;
-    if (!PyArg_ParseTuple(args, "w*y*y*O!|i", &out, &key, &person, &PyList_Type, &columns, &lanes))
-        return NULL;
-    Py_ssize_t rows = out.len / 8, count = PyList_GET_SIZE(columns);
-    if (count < 1 || !same_length(key.len, 1, BLAKE_KEY) || !same_length(person.len, 1, BLAKE_PERSON))
-        goto done;
-    column = PyMem_Calloc((size_t)count, sizeof *column);
-    texts = PyMem_Calloc((size_t)count, sizeof *texts);
-    if (!column || !texts) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    for (; open < count; open++) {
-        Column *one = column + open;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(columns, open), "y*y*", &one->ends, &one->text))
-            goto done;
-        const int64_t *end = one->ends.buf;
-        int fits = same_length(one->ends.len, rows + 1, 8);
-        for (Py_ssize_t i = 0; fits && i < rows; i++)
-            if (end[i] < 0 || end[i + 1] < end[i] || end[i + 1] > one->text.len) {
-                PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
-                fits = 0;
-            }
-        if (!fits) {
-            open++;
-            goto done;
+    const int64_t *end = column->ends.buf;
+    if (!same_length(column->ends.len, rows + 1, 8))
+        return 0;
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        if (end[i] < 0 || end[i + 1] < end[i] || end[i + 1] > column->text.len) {
+            PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+            return 0;
         }
-        texts[open] = (BlakeTexts){end, one->text.buf};
     }
-    Py_BEGIN_ALLOW_THREADS
-    blake_words(out.buf, (size_t)rows, key.buf, person.buf, texts, (size_t)count, lanes);
-    Py_END_ALLOW_THREADS
-    result = Py_NewRef(Py_None);
-done:
-    while (open--) {
-        PyBuffer_Release(&column[open].ends);
-        PyBuffer_Release(&column[open].text);
+    return 1;
+}
+
+/* Open the columns of a list of (offsets, text), and check them. Returns how many were opened,
+ * all of which have to be released; fewer than the list has, or the last one unfit, with an
+ * exception. */
+static Py_ssize_t open_columns(PyObject *list, Py_ssize_t rows, Column *columns, BlakeTexts *texts)
+{
+    Py_ssize_t count = PyList_GET_SIZE(list);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        Column *column = columns + k;
+        PyObject *pair = PyList_GET_ITEM(list, k);
+        if (!PyArg_ParseTuple(pair, "y*y*", &column->ends, &column->text))
+            return k;
+        if (!texts_fit(column, rows))
+            return k + 1;
+        texts[k].ends = column->ends.buf;
+        texts[k].text = column->text.buf;
     }
-    PyMem_Free(column);
+    return count;
+}
+
+/* Hash the records of a list of columns into `out`; None, or NULL with an exception. */
+static PyObject *hash_records(PyObject *list, const Py_buffer *out, const Py_buffer *key,
+                              const Py_buffer *person, int lanes)
+{
+    Py_ssize_t rows = out->len / 8;
+    size_t count = (size_t)PyList_GET_SIZE(list);
+    Column *columns = PyMem_Calloc(count, sizeof *columns);
+    BlakeTexts *texts = PyMem_Calloc(count, sizeof *texts);
+    Py_ssize_t opened = 0;
+    PyObject *result = NULL;
+    if (columns && texts)
+        opened = open_columns(list, rows, columns, texts);
+    else
+        PyErr_NoMemory();
+    if (!PyErr_Occurred()) {
+        Py_BEGIN_ALLOW_THREADS
+        blake_words(out->buf, (size_t)rows, key->buf, person->buf, texts, count, lanes);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    for (Py_ssize_t k = 0; k < opened; k++) {
+        PyBuffer_Release(&columns[k].ends);
+        PyBuffer_Release(&columns[k].text);
+    }
+    PyMem_Free(columns);
     PyMem_Free(texts);
-    PyBuffer_Release(&out);
-    PyBuffer_Release(&key);
-    PyBuffer_Release(&person);
     return result;
 }
 
+static PyObject *words(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    Py_buffer out, key, person;
+    Py_buffer *const buffers[] = {&out, &key, &person};
+    PyObject *list;
+    PyObject *result = NULL;
+    int lanes = BLAKE_LANES;
+    if (!PyArg_ParseTuple(args, "w*y*y*O!|i", &out, &key, &person, &PyList_Type, &list, &lanes))
+        return NULL;
+    if (PyList_GET_SIZE(list) < 1)
+        PyErr_SetString(PyExc_ValueError, "there must be at least one column");
+    else if (same_length(key.len, 1, BLAKE_KEY) && same_length(person.len, 1, BLAKE_PERSON))
+        result = hash_records(list, &out, &key, &person, lanes);
+    release(buffers, 3);
+    return result;
+}
+
+/* ---------------------------------------------------------------- a table of hashes */
+
+/* How many hashes ahead of its use a slot is asked for. */
+#define AHEAD 12
+/* The most slots that are filled, of five. */
+#define FILLED 4
+#define OF_SLOTS 5
+/* What `fresh` says of a hash: it was there, it is new, it is new and there is no room for it. */
+enum { SEEN, FRESH, NO_ROOM };
+
+/* A table of hashes in open addressing, each near its place in their order; 0 marks an empty
+ * slot. */
+typedef struct {
+    uint64_t *key;
+    int32_t *value; /* the code of each key */
+    uint64_t slots;
+    Py_ssize_t used;
+    Py_ssize_t room; /* hashes to keep at most; below 0, none is kept */
+} Table;
+
+/* Hashes to look up, and the answers. */
+typedef struct {
+    Py_ssize_t count;
+    const uint64_t *hash;
+    const int64_t *code;  /* the code of each if it is new */
+    unsigned char *fresh; /* SEEN, FRESH or NO_ROOM */
+    int64_t *found;       /* its code in the table, or its own */
+} Lookup;
+
+/* The slot where the search for a hash begins: hash * slots / 2^64. */
 static uint64_t slot_of(uint64_t hash, uint64_t slots)
 {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -420,90 +408,115 @@ static uint64_t slot_of(uint64_t hash, uint64_t slots)
 #endif
 }
 
-/* How far ahead of its use a slot is asked for, and the most of five slots that are filled. */
-#define AHEAD 12
-#define FILLED 4
+/* Ask for the slot of a hash that is looked up soon. */
+static inline void prefetch_slot(const Table *table, uint64_t hash)
+{
+#if defined(__GNUC__)
+    uint64_t slot = slot_of(hash, table->slots);
+    __builtin_prefetch(table->key + slot);
+    __builtin_prefetch(table->value + slot, 1);
+#else
+    (void)table;
+    (void)hash;
+#endif
+}
 
-/* A table of hashes in open addressing, each near its place in their order; 0 marks an empty slot. */
-static PyObject *look(PyObject *self, PyObject *args)
+/* Look up, or keep, the hashes from i on; where that ends because the table has to grow, or
+ * count. */
+static Py_ssize_t look_up(Table *table, const Lookup *lookup, Py_ssize_t i)
+{
+    for (; i < lookup->count; i++) {
+        if (i + AHEAD < lookup->count)
+            prefetch_slot(table, lookup->hash[i + AHEAD]);
+        uint64_t hash = lookup->hash[i] ? lookup->hash[i] : UINT64_MAX; /* 0 marks an empty slot */
+        int64_t code = lookup->code[i];
+        uint64_t slot = slot_of(hash, table->slots);
+        while (table->key[slot] && table->key[slot] != hash)
+            slot = slot + 1 == table->slots ? 0 : slot + 1;
+        if (table->key[slot]) {
+            lookup->fresh[i] = SEEN;
+            lookup->found[i] = table->value[slot];
+            continue;
+        }
+        lookup->fresh[i] = FRESH;
+        lookup->found[i] = code;
+        if (table->room < 0)
+            continue;
+        if (table->used >= table->room || code != (int32_t)code) {
+            lookup->fresh[i] = NO_ROOM;
+            continue;
+        }
+        /* some slots stay empty, where a search ends */
+        if (((uint64_t)table->used + 1) * OF_SLOTS > table->slots * FILLED)
+            break;
+        table->key[slot] = hash;
+        table->value[slot] = (int32_t)code;
+        table->used++;
+    }
+    return i;
+}
+
+static PyObject *look(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer keys, values, hashes, codes, news, founds;
-    Py_ssize_t used, room, i;
+    Py_buffer *const buffers[] = {&keys, &values, &hashes, &codes, &news, &founds};
+    Table table;
+    Py_ssize_t first;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "w*w*nny*y*w*w*n", &keys, &values, &used, &room, &hashes, &codes, &news, &founds, &i))
+    if (!PyArg_ParseTuple(args, "w*w*nny*y*w*w*n", &keys, &values, &table.used, &table.room,
+                          &hashes, &codes, &news, &founds, &first))
         return NULL;
-    uint64_t *key = keys.buf, slots = (uint64_t)keys.len / 8;
-    int32_t *value = values.buf;
-    const uint64_t *hash = hashes.buf;
-    const int64_t *code = codes.buf;
-    unsigned char *fresh = news.buf;
-    int64_t *found = founds.buf;
-    Py_ssize_t count = hashes.len / 8;
-    if (!same_length(values.len, (Py_ssize_t)slots, 4) || !same_length(codes.len, count, 8) ||
-        !same_length(news.len, count, 1) || !same_length(founds.len, count, 8))
-        goto done;
-    if (used < 0 || i < 0 || (uint64_t)used >= slots) {
+    table.key = keys.buf;
+    table.value = values.buf;
+    table.slots = (uint64_t)keys.len / 8;
+    Lookup lookup = {hashes.len / 8, hashes.buf, codes.buf, news.buf, founds.buf};
+    int fits = same_length(values.len, (Py_ssize_t)table.slots, 4) &&
+               same_length(codes.len, lookup.count, 8) && same_length(news.len, lookup.count, 1) &&
+               same_length(founds.len, lookup.count, 8);
+    if (fits && (table.used < 0 || first < 0 || (uint64_t)table.used >= table.slots)) {
         PyErr_SetString(PyExc_ValueError, "the table is full");
-        goto done;
+    } else if (fits) {
+        Py_ssize_t next;
+        Py_BEGIN_ALLOW_THREADS
+        next = look_up(&table, &lookup, first);
+        Py_END_ALLOW_THREADS
+        result = Py_BuildValue("(nn)", next, table.used);
     }
-    Py_BEGIN_ALLOW_THREADS
-    for (; i < count; i++) {
-#if defined(__GNUC__)
-        if (i + AHEAD < count)
-        {
-            uint64_t next = slot_of(hash[i + AHEAD], slots);
-            __builtin_prefetch(key + next);
-            __builtin_prefetch(value + next, 1);
-        }
-#endif
-        uint64_t h = hash[i] ? hash[i] : UINT64_MAX, at = slot_of(h, slots);
-        while (key[at] && key[at] != h)
-            at = at + 1 == slots ? 0 : at + 1;
-        fresh[i] = !key[at];
-        found[i] = key[at] ? value[at] : code[i];
-        if (key[at] || room < 0)
-            continue;
-        if (used >= room || code[i] != (int32_t)code[i]) {
-            fresh[i] = 2;
-            continue;
-        }
-        if (((uint64_t)used + 1) * 5 > slots * FILLED) /* some stay empty, where a search ends */
-            break;
-        key[at] = h;
-        value[at] = (int32_t)code[i];
-        used++;
-    }
-    Py_END_ALLOW_THREADS
-    result = Py_BuildValue("(nn)", i, used);
-done:
-    PyBuffer_Release(&keys);
-    PyBuffer_Release(&values);
-    PyBuffer_Release(&hashes);
-    PyBuffer_Release(&codes);
-    PyBuffer_Release(&news);
-    PyBuffer_Release(&founds);
+    release(buffers, 6);
     return result;
 }
 
 static PyMethodDef METHODS[] = {
     {"add_rows", add_rows, METH_VARARGS,
-     "add_rows(sums, seed, text, starts, ends, width, quote): the cells of CSV rows; quote is a byte, or -1."},
+     "add_rows(sums, seed, text, starts, ends, width, quote): the cells of CSV rows; quote is a "
+     "byte, "
+     "or -1."},
     {"add_texts", add_texts, METH_VARARGS,
      "add_texts(sums, seed, text, offsets, plain): one text each; plain ones count byte for byte."},
-    {"add_doubles", add_doubles, METH_VARARGS, "add_doubles(sums, seed, values): one number each; NaN is empty."},
-    {"mix", mix, METH_VARARGS, "mix(words, k0, k1): SipHash-1-3 of every word of 8 bytes, in its place."},
+    {"add_doubles", add_doubles, METH_VARARGS,
+     "add_doubles(sums, seed, values): one number each; NaN is empty."},
+    {"mix", mix, METH_VARARGS,
+     "mix(words, k0, k1): SipHash-1-3 of every word of 8 bytes, in its place."},
     {"chain", chain, METH_VARARGS,
      "chain(words, a, b): a and b after words of 8 bytes, which are random, in their order."},
     {"words", words, METH_VARARGS,
-     "words(out, key, person, columns, lanes=8): BLAKE2b of each record, with key and person, as a word; columns are "
-     "pairs of offsets and text, and of several the length stands before each text; at most so many at once."},
+     "words(out, key, person, columns, lanes=8): BLAKE2b of each record, with key and person, as a "
+     "word; columns are pairs of offsets and text, and of several the length stands before each "
+     "text; "
+     "at most so many at once."},
     {"look", look, METH_VARARGS,
-     "look(keys, values, used, room, hashes, codes, new, found, start): find hashes in a table, or keep them with "
-     "their codes while there is room (none is kept if room is below 0, and 2 marks what is not). Ends where the table "
-     "has to grow; where that is, and how many are kept."},
+     "look(keys, values, used, room, hashes, codes, new, found, start): find hashes in a table, or "
+     "keep them with their codes while there is room (none is kept if room is below 0, and 2 marks "
+     "what is not). Ends where the table has to grow; where that is, and how many are kept."},
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_rowhash", "Keyed hashes of rows.", -1, METHODS};
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT, .m_name = "_rowhash", .m_doc = "Keyed hashes of rows.",
+    .m_size = -1,          .m_methods = METHODS,
+};
 
-PyMODINIT_FUNC PyInit__rowhash(void) { return PyModule_Create(&MODULE); }
+PyMODINIT_FUNC PyInit__rowhash(void)
+{
+    return PyModule_Create(&MODULE);
+}

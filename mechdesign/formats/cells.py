@@ -1,28 +1,24 @@
 """The cells of a column as text, whatever kind of column it is.
 
-One rule for every kind of frame, so that a channel designed on one works on another:
+One rule serves every kind of frame, so that a channel designed on one works on another:
 
 - text stays as it is, to the last blank;
 - integers are written as digits (``1``), truth values as ``True`` and ``False``;
-- floats as the shortest decimal that names them (``1.0``, ``0.1``), NaN counts as missing;
-- dates and times in ISO form with a blank (``2024-01-31 08:00:00``), a fraction of a second only where there is one;
-  moments of a time zone in UTC (``2024-01-31 07:00:00+00:00``), in whichever zone they are shown;
+- floats as the shortest decimal that names them (``1.0``, ``0.1``); NaN counts as missing;
+- dates and times in ISO form with a blank (``2024-01-31 08:00:00``), with a fraction of a second
+  only where there is one; moments with a time zone in UTC (``2024-01-31 07:00:00+00:00``),
+  whatever zone displays them;
 - a category is the text of its value;
-- anything else that is a single value is its `str`; bytes, lists and records are refused.
-
-Arrays pass between NumPy and pyarrow by `integers_of`, `arrow_integers` and `arrow_texts`, without a copy: ``pa.array``
-and ``Array.to_numpy`` load pandas, where it is installed, to ask whether the data are its own, which takes 40 MB and a
-third of a second that a job on files has no use for.
+- any other single value is its `str`; bytes, lists and records are refused.
 """
 
-# pyarrow tells too little of its types for the strict mode.
+# pyarrow and narwhals have no complete types.
 # pyright: basic
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -31,59 +27,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
-
-
-def integers_of(array: Any, missing: int | None = None) -> NDArray[Any]:
-    """The integers, or floats, of a pyarrow array; in the place of nulls stands `missing`, or else anything."""
-    data, kind = array.buffers()[1], array.type.to_pandas_dtype()
-    if data is None:
-        return np.zeros(0, kind)
-    found = np.frombuffer(data, kind)[array.offset : array.offset + len(array)]
-    if missing is None or not array.null_count:
-        return found
-    return np.where(integers_of(array.is_null().cast("uint8")) == 1, missing, found)
-
-
-def arrow_integers(array: NDArray[np.integer[Any]]) -> Any:
-    """A contiguous array as a pyarrow array of the same integers."""
-    import pyarrow as pa
-
-    kind = pa.type_for_alias(array.dtype.name)
-    return pa.Array.from_buffers(
-        kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(array))]
-    )
-
-
-def arrow_texts(texts: Sequence[str]) -> Any:
-    """Texts as a pyarrow array."""
-    import pyarrow as pa
-
-    encoded = [text.encode() for text in texts]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
-
-
-def arrow_offsets(texts: Any) -> tuple[NDArray[np.int64], Any]:
-    """Where the texts of a pyarrow array begin and end, and the bytes that they are in."""
-    _, offsets, data = texts.buffers()
-    width = "<i8" if str(texts.type) == "large_string" else "<i4"
-    ends = (
-        np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1]
-        if len(texts)
-        else [0]
-    )
-    return np.asarray(ends, np.int64), data or b""
-
+from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_texts, combined, integers_of
+from mechdesign.formats.column_names import require_column
 
 _ZERO_FRACTION = re.compile(r"\.0+(?=$|[+-])")
-_ZONE = re.compile(r"([+-]\d\d)(\d\d)$")
+_ZONE_WITHOUT_COLON = re.compile(r"([+-]\d\d)(\d\d)$")
+
+_MISSING_TYPES = ("NAType", "NaTType")
+"""Types of pandas' missing values, by name, so that pandas need not be imported."""
+
+_CONTAINERS = (bytes, bytearray, list, tuple, dict, set, frozenset, np.ndarray)
+"""Types of cells that are not a single value."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A column as codes into distinct texts."""
+    """A column as codes into distinct texts; a missing cell has a negative code."""
 
     codes: NDArray[np.integer[Any]]
     texts: tuple[str, ...]
@@ -98,71 +58,9 @@ class Encoded:
 
         return arrow_texts(self.texts).take(pa.array(self.codes, mask=self.codes < 0))
 
-
-DENSE_LIMIT = 1 << 20
-"""Up to this many possible combinations of cells they are told apart by one dense array (8 MB)."""
-
-
-def distinct_records(
-    columns: Sequence[Encoded],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct combinations of cells in columns of equal length."""
-    sizes = tuple(len(column.texts) + 1 for column in columns)
-    shifted = [column.codes.astype(np.int64) + 1 for column in columns]
-    possible = math.prod(sizes)
-    if possible >= 2**63:
-        distinct, inverse = np.unique(
-            np.stack(shifted, axis=1), axis=0, return_inverse=True
-        )
-        return distinct - 1, inverse.reshape(-1)
-    present, inverse = distinct_numbers(
-        np.ravel_multi_index(tuple(shifted), sizes), possible
-    )
-    return np.stack(np.unravel_index(present, sizes), axis=1) - 1, inverse
-
-
-def distinct_numbers(
-    numbers: NDArray[np.integer[Any]], possible: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The distinct ones of `numbers`, all from 0 and below `possible`, and which of them every one is."""
-    if possible > DENSE_LIMIT:
-        return np.unique(numbers, return_inverse=True)
-    present = np.flatnonzero(np.bincount(numbers))
-    place = np.zeros(possible, np.int64)
-    place[present] = np.arange(len(present))
-    return present, place[numbers]
-
-
-class Numbering:
-    """Numbers distinct combinations of texts, in the order in which they first appear, over many batches."""
-
-    def __init__(self) -> None:
-        self._place: dict[tuple[str, ...], int] = {}
-
-    def __len__(self) -> int:
-        return len(self._place)
-
-    @property
-    def texts(self) -> tuple[tuple[str, ...], ...]:
-        """The combinations, in order."""
-        return tuple(self._place)
-
-    def number(self, columns: Sequence[Encoded]) -> NDArray[np.int64]:
-        """The number of every record, given by its columns; a missing cell is the empty text."""
-        distinct, inverse = distinct_records(columns)
-        first = np.empty(len(distinct), np.int64)
-        first[inverse[::-1]] = np.arange(len(inverse))[::-1]
-        texts = [(*column.texts, "") for column in columns]
-        numbers = np.empty(len(distinct), np.int64)
-        for k in np.argsort(first).tolist():
-            key = tuple(
-                [
-                    text[code]
-                    for text, code in zip(texts, distinct[k].tolist(), strict=True)
-                ]
-            )
-            numbers[k] = self._place.setdefault(key, len(self._place))
-        return numbers[inverse]
+    def recoded(self, codes: NDArray[np.integer[Any]]) -> Encoded:
+        """A column of the same texts with other codes."""
+        return Encoded(codes, self.texts, self.is_float)
 
 
 def empty_as_missing(column: Encoded) -> Encoded:
@@ -170,34 +68,28 @@ def empty_as_missing(column: Encoded) -> Encoded:
     if "" not in column.texts:
         return column
     empty = [code for code, text in enumerate(column.texts) if not text]
-    return Encoded(
-        np.where(np.isin(column.codes, empty), -1, column.codes),
-        column.texts,
-        column.is_float,
-    )
+    return column.recoded(np.where(np.isin(column.codes, empty), -1, column.codes))
 
 
 def as_whole(text: str) -> str:
-    """The text of a whole float as an integer: ``1.0`` becomes ``1``, all else stays."""
-    return (
-        text[:-2] if text.endswith(".0") and text[:-2].lstrip("-").isdigit() else text
-    )
+    """The text of a whole float as an integer: ``1.0`` becomes ``1``; other texts stay."""
+    whole = text.removesuffix(".0")
+    if whole != text and whole.lstrip("-").isdigit():
+        return whole
+    return text
 
 
 def text_of(value: Any, name: str) -> str | None:
-    """The text of one cell (None if it is missing), by the rules of this module."""
-    if value is None or isinstance(value, str):
-        return value if value is None else str(value)
+    """The text of one cell of the column `name`; None if it is missing."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return str(value)  # also of a subclass, such as NumPy's
     if isinstance(value, (float, np.floating)):
         return None if math.isnan(value) else str(value)
-    if isinstance(
-        value, (bytes, bytearray, list, tuple, dict, set, frozenset, np.ndarray)
-    ):
+    if isinstance(value, _CONTAINERS):
         raise _not_a_symbol(name, type(value).__name__)
-    if type(value).__name__ in (
-        "NAType",
-        "NaTType",
-    ):  # pandas' missing values, without importing pandas
+    if type(value).__name__ in _MISSING_TYPES:
         return None
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC)
@@ -205,40 +97,44 @@ def text_of(value: Any, name: str) -> str | None:
 
 
 def simple_texts(column: Any) -> Any:
-    """What `Encoded.expanded` gives of a pyarrow array of text or integers, sooner; None of another column."""
+    """The same as `Encoded.expanded` for a pyarrow array of text or integers, but faster.
+
+    Returns None for any other column.
+    """
     import pyarrow as pa
 
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if not isinstance(column, pa.Array):
+    array = combined(column)
+    if not isinstance(array, pa.Array):
         return None
-    kind: Any = (
-        column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    )
-    texts = str(kind) in ("string", "large_string", "string_view")
-    return (
-        column.cast(kind).cast(pa.string())
-        if texts or pa.types.is_integer(kind)
-        else None
-    )
+    kind: Any = array.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if not _is_text(kind) and not pa.types.is_integer(kind):
+        return None
+    return array.cast(kind).cast(pa.string())
 
 
 def encode(column: Any, name: str) -> Encoded:
-    """Codes and texts of a column."""
+    """Codes and texts of a column.
+
+    Parameters
+    ----------
+    column : pyarrow array, NumPy array, list, tuple, pandas or polars Series
+        The cells.
+    name : str
+        The name of the column for messages.
+
+    Raises
+    ------
+    InputError
+        If it is not a column, or its cells are not single values.
+    """
     import pyarrow as pa
 
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return _encode_arrow(column, name)
     if isinstance(column, np.ndarray):
-        if column.ndim != 1:
-            raise InputError(
-                f"the column {quoted(name)} must have one dimension, not {column.ndim}"
-            )
-        if column.dtype.kind in "OUT":
-            return _encode_values(column.tolist(), name)
-        if column.dtype.kind not in "iufbM":
-            raise _not_a_symbol(name, str(column.dtype))
-        return _encode_arrow(pa.array(column), name)
+        return _encode_array(column, name)
     if isinstance(column, (list, tuple)):
         return _encode_values(column, name)
     return _encode_series(column, name)
@@ -250,54 +146,31 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
 
     try:
         table = nw.from_native(frame, eager_only=True)
-    except (TypeError, nw.exceptions.DuplicateError) as error:
-        twice = isinstance(error, nw.exceptions.DuplicateError)
-        reason = (
-            "two columns have the same name" if twice else f"not {type(frame).__name__}"
-        )
+    except nw.exceptions.DuplicateError:
         raise InputError(
-            f"the table must be a pandas, polars or pyarrow table; {reason}"
+            "the table must be a pandas, polars or pyarrow table; two columns have the same name"
+        ) from None
+    except TypeError:
+        raise InputError(
+            f"the table must be a pandas, polars or pyarrow table; not {type(frame).__name__}"
         ) from None
     for name in names:
         require_column(name, table.columns)
     return [encode(table[name].to_native(), name) for name in names]
 
 
-ALIKE = 0.65
-"""Likeness (difflib) from which a name may be meant: 'rac' is like 'race', 'nope' (0.6) is not like 'income'."""
+def _encode_array(array: NDArray[Any], name: str) -> Encoded:
+    import pyarrow as pa
 
-_DELIMITERS = {
-    ";": ("semicolons", "';'"),
-    "\t": ("tabs", "tab"),
-    "|": ("bars", "'|'"),
-    ",": ("commas", "','"),
-}
-"""What often stands between cells: its name, and how to type it."""
-
-
-def separators(header: Collection[Any]) -> str:
-    """What a message says of a single column that looks like several; nothing of any other header."""
-    only = str(*header) if len(header) == 1 else ""
-    for name, typed in (
-        said for delimiter, said in _DELIMITERS.items() if delimiter in only
-    ):
-        return (
-            f"; its cells seem to be separated by {name}: say so (--delimiter {typed})"
+    if array.ndim != 1:
+        raise InputError(
+            f"the column {quoted(name)} must have one dimension, not {array.ndim}"
         )
-    return ""
-
-
-def require_column(name: str, available: Collection[Any]) -> None:
-    """Raise InputError, with the nearest match and the columns there are, unless `name` is one of them."""
-    if name in available:
-        return
-    columns = [str(column) for column in available]
-    near = difflib.get_close_matches(str(name), columns, n=1, cutoff=ALIKE)
-    hint = f"; did you mean {quoted(near[0])}?" if near else ""
-    separated = separators(available)
-    raise InputError(
-        f"there is no column {quoted(name)}{hint} (columns: {listed(columns, 20)}){separated}"
-    )
+    if array.dtype.kind in "OUT":  # objects and texts
+        return _encode_values(array.tolist(), name)
+    if array.dtype.kind not in "iufbM":  # numbers, truth values, moments
+        raise _not_a_symbol(name, str(array.dtype))
+    return _encode_arrow(pa.array(array), name)
 
 
 def _encode_series(column: Any, name: str) -> Encoded:
@@ -307,107 +180,131 @@ def _encode_series(column: Any, name: str) -> Encoded:
         series = nw.from_native(column, series_only=True)
     except TypeError:
         raise InputError(
-            f"{quoted(name)} must be a column (a pandas or polars Series, a pyarrow or numpy array, a list), "
+            f"{quoted(name)} must be a column (a pandas or polars Series, a pyarrow or numpy "
+            "array, a list), "
             f"not {type(column).__name__}"
         ) from None
-    native: Any = series.to_native()
-    kinds = getattr(getattr(native, "cat", None), "categories", None)
-    if kinds is not None:  # pandas: categories of any kind, even intervals
-        texts = tuple(text_of(value, name) or "" for value in kinds.tolist())
-        return Encoded(native.cat.codes.to_numpy(), texts, kinds.dtype.kind == "f")
+    categorical = series.dtype in (nw.Categorical, nw.Enum)
+    if categorical and series.implementation.is_pandas_like():
+        return _encode_pandas_categories(series.to_native(), name)
     if series.dtype in (nw.Object, nw.Unknown):
         return _encode_values(series.to_list(), name)
     return _encode_arrow(series.to_arrow(), name)
 
 
+def _encode_pandas_categories(series: Any, name: str) -> Encoded:
+    """Categories of pandas, which arrow cannot hold if they are intervals, say."""
+    categories = series.cat.categories
+    texts = tuple(text_of(value, name) or "" for value in categories.tolist())
+    is_float = categories.dtype.kind == "f"
+    return Encoded(series.cat.codes.to_numpy(), texts, is_float)
+
+
 def _encode_values(values: Sequence[Any], name: str) -> Encoded:
-    index: dict[str | None, int] = {None: -1}
-    codes = np.fromiter(
-        (index.setdefault(text_of(value, name), len(index) - 1) for value in values),
-        dtype=np.int64,
-        count=len(values),
-    )
-    del index[None]
-    present = [value for value, code in zip(values, codes, strict=True) if code >= 0]
-    is_float = bool(present) and all(
-        isinstance(value, (float, np.floating)) for value in present
-    )
-    return Encoded(codes, tuple(text for text in index if text is not None), is_float)
+    """Python values of any types."""
+    code_of: dict[str, int] = {}
+    codes = np.empty(len(values), dtype=np.int64)
+    only_floats = True
+    for place, value in enumerate(values):
+        text = text_of(value, name)
+        if text is None:
+            codes[place] = -1
+            continue
+        codes[place] = code_of.setdefault(text, len(code_of))
+        if only_floats and not isinstance(value, (float, np.floating)):
+            only_floats = False
+    return Encoded(codes, tuple(code_of), bool(code_of) and only_floats)
 
 
 def _encode_arrow(column: Any, name: str) -> Encoded:
     import pyarrow as pa
 
-    if pa.types.is_null(column.type):
+    types = pa.types
+    if types.is_null(column.type):
         return Encoded(np.full(len(column), -1), ())
-    if not pa.types.is_dictionary(column.type):
-        if pa.types.is_nested(column.type) or isinstance(
-            column.type, pa.BaseExtensionType
-        ):
+    if not types.is_dictionary(column.type):
+        extension = isinstance(column.type, pa.BaseExtensionType)
+        if types.is_nested(column.type) or extension:
             raise _not_a_symbol(name, str(column.type))
         column = column.dictionary_encode()
+    is_float = types.is_floating(column.type.value_type)
     if isinstance(column, pa.ChunkedArray):
-        if not column.num_chunks:  # which pyarrow cannot combine for every type
-            return Encoded(
-                np.zeros(0, np.int64), (), pa.types.is_floating(column.type.value_type)
-            )
+        # pyarrow cannot combine no chunks at all for every type.
+        if not column.num_chunks:
+            return Encoded(np.zeros(0, np.int64), (), is_float)
         column = column.combine_chunks()
-    if len(column.dictionary) > len(
-        column
-    ):  # of a whole row group, of which this is a part
+    if len(column.dictionary) > len(column):
+        # The dictionary is that of a whole row group, and this is a part of it.
         column = column.dictionary_decode().dictionary_encode()
-    unsigned = pa.types.is_unsigned_integer(column.indices.type)
-    codes = integers_of(
-        column.indices.cast(pa.int64()) if unsigned else column.indices, -1
-    )
-    texts = _arrow_texts(column.dictionary, name)
-    missing = [i for i, text in enumerate(texts) if text is None]
-    if missing:  # NaN, or a null inside a dictionary
-        keep = np.arange(len(texts) + 1)
-        keep[[*missing, -1]] = -1
-        codes = keep[codes]
-    kind = column.dictionary.type
-    return Encoded(
-        codes, tuple(text or "" for text in texts), pa.types.is_floating(kind)
-    )
+    indices = column.indices
+    if types.is_unsigned_integer(indices.type):
+        indices = indices.cast(pa.int64())
+    codes = integers_of(indices, -1)
+    texts = _texts_of_arrow(column.dictionary, name)
+    missing = [code for code, text in enumerate(texts) if text is None]
+    if missing:
+        # The dictionary itself has a NaN or a null. The last entry serves the code -1.
+        kept = np.arange(len(texts) + 1)
+        kept[[*missing, -1]] = -1
+        codes = kept[codes]
+    return Encoded(codes, tuple(text or "" for text in texts), is_float)
 
 
-def _arrow_texts(values: Any, name: str) -> list[str | None]:
+def _texts_of_arrow(values: Any, name: str) -> list[str | None]:
+    """The texts of a pyarrow array, None for a missing value."""
     import pyarrow as pa
 
-    kind, types = values.type, pa.types
+    types = pa.types
+    kind = values.type
     if types.is_timestamp(kind) or types.is_time(kind):
-        if getattr(
-            kind, "tz", None
-        ):  # whatever the zone of the table, or of who reads it
-            values = values.cast(pa.timestamp(kind.unit, "UTC"))
-        return [
-            text and _plain_time(text) for text in values.cast(pa.string()).to_pylist()
-        ]
+        return _texts_of_times(values)
     if types.is_floating(kind):
-        valid = values.is_valid().to_pylist()
-        pairs = zip(integers_of(values), valid, strict=True)
-        return [
-            str(number) if there and not math.isnan(number) else None
-            for number, there in pairs
-        ]
-    texts = (types.is_string, types.is_large_string, types.is_string_view)
-    simple = (
-        *texts,
-        types.is_integer,
-        types.is_boolean,
-        types.is_decimal,
-        types.is_date,
-        types.is_null,
+        return _texts_of_floats(values)
+    plain = (
+        types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_date(kind)
+        or types.is_null(kind)
     )
-    if any(test(kind) for test in simple):
-        return [None if value is None else str(value) for value in values.to_pylist()]
-    raise _not_a_symbol(name, str(kind))
+    if not plain and not _is_text(kind):
+        raise _not_a_symbol(name, str(kind))
+    return [None if value is None else str(value) for value in values.to_pylist()]
+
+
+def _texts_of_times(values: Any) -> list[str | None]:
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        # The text must not depend on the zone that the table happens to display.
+        values = values.cast(pa.timestamp(kind.unit, "UTC"))
+    texts = values.cast(pa.string()).to_pylist()
+    return [text and _plain_time(text) for text in texts]
 
 
 def _plain_time(text: str) -> str:
-    text = _ZERO_FRACTION.sub("", text[:-1] + "+0000" if text.endswith("Z") else text)
-    return _ZONE.sub(r"\1:\2", text)
+    """A time as arrow writes it, without an empty fraction of a second, and UTC as ``+00:00``."""
+    if text.endswith("Z"):
+        text = text[:-1] + "+0000"
+    text = _ZERO_FRACTION.sub("", text)
+    return _ZONE_WITHOUT_COLON.sub(r"\1:\2", text)
+
+
+def _texts_of_floats(values: Any) -> list[str | None]:
+    # NumPy's floats keep their width, so that a 32-bit float has its own shortest decimal.
+    texts: list[str | None] = []
+    for number, valid in zip(
+        integers_of(values), values.is_valid().to_pylist(), strict=True
+    ):
+        present = valid and not math.isnan(number)
+        texts.append(str(number) if present else None)
+    return texts
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a pyarrow type is one of text."""
+    return str(kind) in ("string", "large_string", "string_view")
 
 
 def _not_a_symbol(name: str, kind: str) -> InputError:

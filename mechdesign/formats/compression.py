@@ -1,6 +1,6 @@
-"""Gzip and zstd."""
+"""Gzip and zstd: recognising, reading and writing compressed files."""
 
-# pyarrow tells too little of its types for the strict mode.
+# pyarrow has no complete types.
 # pyright: basic
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike, reason
 
 Compression: TypeAlias = Literal["gzip", "zstd"]
@@ -18,23 +18,27 @@ Compression: TypeAlias = Literal["gzip", "zstd"]
 SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 
 GZIP_LEVEL = 6
-"""That of the program gzip; nine takes twice as long for some per cent."""
+"""The level of the program gzip. Level nine takes twice as long for a few per cent."""
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
-"""Bytes 2 to 4 of a zstd frame that carries no data; parallel compressors begin with one."""
+"""Bytes 2 to 4 of a zstd frame without data. Parallel compressors begin with one."""
 
 
 def compression_of(head: bytes) -> Compression | None:
-    """Which compression a file has that begins with `head`."""
+    """The compression of a file, from its first bytes."""
     if head.startswith(_GZIP):
         return "gzip"
-    skippable = head[1:4] == _ZSTD_SKIPPABLE and 0x50 <= head[0] <= 0x5F
-    return "zstd" if head.startswith(_ZSTD) or skippable else None
+    if head.startswith(_ZSTD):
+        return "zstd"
+    if head[1:4] == _ZSTD_SKIPPABLE and 0x50 <= head[0] <= 0x5F:
+        return "zstd"
+    return None
 
 
 def compression_named(path: PathLike) -> Compression | None:
-    """Which compression the name of a file asks for (``.gz``, ``.zst``)."""
+    """The compression that the name of a file asks for (``.gz``, ``.zst``)."""
     return SUFFIXES.get(Path(os.fspath(path)).suffix.lower())
 
 
@@ -51,27 +55,33 @@ class Decompressed:
         self._name = name
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
+        """At most `size` bytes; none at the end."""
         import pyarrow as pa
 
         try:
             return self._stream.read(size)
         except (OSError, pa.ArrowException) as error:
-            if isinstance(error, OSError) and error.errno:
-                raise InputError(
-                    f"{self._name} cannot be read: {reason(error)}"
-                ) from None
-            if "Truncated" in str(error):
-                raise InputError(
-                    f"{self._name} is truncated within its {self._compression} data; it was not copied or written whole"
-                ) from None
-            raise InputError(
-                f"{self._name}: its {self._compression} data are damaged"
-            ) from None
+            raise self._explained(error) from None
+
+    def _explained(self, error: Exception) -> FileError:
+        # The operating system gives a number to its errors, arrow does not.
+        if isinstance(error, OSError) and error.errno:
+            message = f"{self._name} cannot be read: {reason(error)}"
+        elif "Truncated" in str(error):
+            message = (
+                f"{self._name} is truncated within its {self._compression} data; "
+                "it was not copied or written whole"
+            )
+        else:
+            message = f"{self._name}: its {self._compression} data are damaged"
+        return FileError(self._name, message)
 
 
 def compressed(target: LeftOpen, compression: Compression | None) -> Any:
-    """A binary stream that writes to `target`, by bytes that depend on the data alone; closing it ends the data."""
+    """A binary stream that compresses what it writes to `target`; closing it ends the data.
+
+    The bytes depend on the data alone, not on the time or a name.
+    """
     if compression is None:
         return target
     if compression == "gzip":
@@ -82,12 +92,14 @@ def compressed(target: LeftOpen, compression: Compression | None) -> Any:
 
 
 class LeftOpen(io.RawIOBase):
-    """Passes on what is written, and does not close what it writes to."""
+    """Passes data on to a target, which stays open when this is closed.
+
+    After `abandoned` is set, nothing is passed on: writers add an end even to data that failed.
+    """
 
     def __init__(self, target: Any) -> None:
         self._target = target
         self.abandoned = False
-        """Whether what is written from now on goes nowhere: writers add an end even to what has failed."""
 
     def writable(self) -> bool:
         """True."""
@@ -101,7 +113,7 @@ class LeftOpen(io.RawIOBase):
 
 
 def write_all(target: Any, data: Any) -> None:
-    """Write all of `data`, even where the target takes a part only (an unbuffered file may)."""
+    """Write all of `data`, even where one call writes only a part, as an unbuffered file may."""
     view = memoryview(data).cast("B")
     while len(view):
         written = target.write(view)

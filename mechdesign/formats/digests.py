@@ -1,12 +1,16 @@
-"""By what a data set is known again: hashes of its records that no order, packing or file format changes.
+"""Keyed hashes of records, by which a data set is recognised.
 
-The hash of a record is that of its cells (`_rowhash.c`), under a key: whoever lacks it can test no guess. A `Census`
-goes over them once and keeps three things. The hash of their sequence tells the same records in the same order; the
-sum of the hashes tells the same records in any order; and the records with the smallest hashes, a sample that is the
-same wherever the records are, tell how many of them another data set has, too.
+No order, compression or file format changes the hash of a record, which is that of its cells
+(`_rowhash.c`). It has a key: without the key nobody can test a guess of a record. A `Census` visits
+the hashes once and keeps three things:
+
+- the hash of their sequence, which is equal for the same records in the same order;
+- sums of the hashes, which are equal for the same records in any order;
+- the smallest hashes, a sample that depends on the records alone, from which the share of records
+  in another data set is estimated.
 """
 
-# pyarrow tells too little of its types for the strict mode.
+# pyarrow has no complete types.
 # pyright: basic
 from __future__ import annotations
 
@@ -20,128 +24,184 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import (
-    Encoded,
+from mechdesign.formats.arrow_arrays import (
     arrow_offsets,
     arrow_texts,
-    encode,
+    combined,
     integers_of,
 )
+from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.csv import CsvBatch
+from mechdesign.formats.opening import Batch
 
 Hashes = NDArray[np.uint64]
 
 SAMPLE = 4096
-"""Hashes in a sample (32 kB): a share of one half is told to 1 in 100."""
+"""Hashes in a sample (32 kB). A share of one half has a standard error of 1 in 100."""
 
 FEWEST = 8
-"""Records in a sample from which a share may be told where it is not of all records."""
+"""Fewest records in a sample of some records from which a share is estimated."""
 
 WHOLE = 10**15
-"""Integers below are exact as doubles in every notation; longer ones count as their digits."""
+"""Integers below are exact as doubles in every notation. Longer ones count as their digits."""
 
 ALL = 2**64 - 1
+"""The limit of a sample of all records."""
+
+LOW_WORD = np.uint64(2**32 - 1)
+
+_NO_HASH = np.uint64(0)
+"""The hash of a missing cell, which adds nothing to its record."""
 
 
 class RowHasher:
-    """Hashes of records and identifiers under a secret of 32 bytes."""
+    """Hashes of records and identifiers under a secret of 32 bytes.
+
+    The hash of a record is a keyed mix of the sum of the hashes of its cells, so the order of the
+    columns does not matter.
+    """
 
     def __init__(self, secret: bytes) -> None:
-        self._seed, self._plain, *self._mix = struct.unpack("<4Q", secret)
-
-    def records(self, batch: Any) -> Hashes:
-        """One hash for each record of a batch of a file (`opening.Batch`)."""
-        if hasattr(batch, "stored"):
-            return self.columns(batch.stored.columns, batch.num_rows)
-        sums = np.zeros(batch.num_rows, np.uint64)
-        starts, ends = (
-            np.ascontiguousarray(each, np.int64) for each in (batch.starts, batch.ends)
+        self._cell_key, self._identifier_key, *self._mix_key = struct.unpack(
+            "<4Q", secret
         )
-        quote = -1 if batch.quote is None or not batch.quotes else ord(batch.quote)
+
+    def records(self, batch: Batch) -> Hashes:
+        """One hash for each record of a batch of a file."""
+        if isinstance(batch, CsvBatch):
+            return self._csv_records(batch)
+        return self.columns(batch.stored.columns, batch.num_rows)
+
+    def _csv_records(self, batch: CsvBatch) -> Hashes:
+        sums = np.zeros(batch.num_rows, np.uint64)
+        starts = np.ascontiguousarray(batch.starts, np.int64)
+        ends = np.ascontiguousarray(batch.ends, np.int64)
         _rowhash.add_rows(
-            sums, self._seed, batch.text, starts, ends, ends.shape[1], quote
+            sums,
+            self._cell_key,
+            batch.text,
+            starts,
+            ends,
+            ends.shape[1],
+            batch.quote_code,
         )
         return self._mixed(sums)
 
     def columns(self, columns: Iterable[Any], records: int) -> Hashes:
-        """The same of columns; one of lists or records, which are no text, does not count."""
+        """One hash for each record of columns of a frame.
+
+        Columns of lists or records have no text and do not count.
+        """
         sums = np.zeros(records, np.uint64)
         for column in columns:
-            sums += self._arrow(column)
+            sums += self._column(column)
         return self._mixed(sums)
 
     def content(self, columns: Iterable[Any], records: int) -> Content:
-        """What a census keeps of columns."""
+        """The content of a data set that consists of columns."""
         census = Census()
         census.add(self.columns(columns, records))
         return census.content()
 
     def identifiers(self, columns: Sequence[Any]) -> Hashes:
-        """One hash for each record, of the texts that identify it (cells or pyarrow arrays), byte for byte."""
+        """One hash for each record, of the texts that identify it, byte for byte.
+
+        Parameters
+        ----------
+        columns : sequence of Encoded or pyarrow arrays
+            The parts of the identifier, whose order matters.
+        """
         sums = np.zeros(len(columns[0]), np.uint64)
         for place, column in enumerate(columns):
-            coded = isinstance(column, Encoded)
-            texts = arrow_texts(column.texts) if coded else column
-            hashes = self._texts(texts, (self._plain + place) % 2**64, plain=True)
-            sums += np.append(hashes, np.uint64(0))[column.codes] if coded else hashes
+            key = (self._identifier_key + place) % 2**64
+            if isinstance(column, Encoded):
+                texts = arrow_texts(column.texts)
+                distinct = self._texts(texts, key, plain=True)
+                sums += np.append(distinct, _NO_HASH)[column.codes]
+            else:
+                sums += self._texts(column, key, plain=True)
         return self._mixed(sums)
 
     def _mixed(self, sums: Hashes) -> Hashes:
-        _rowhash.mix(sums, *self._mix)
+        _rowhash.mix(sums, *self._mix_key)
         return sums
 
-    def _texts(self, texts: Any, seed: int, *, plain: bool) -> Hashes:
+    def _texts(self, texts: Any, key: int, *, plain: bool) -> Hashes:
+        """Hashes of texts; unless `plain`, a text that is a number hashes as this number."""
         hashes = np.zeros(len(texts), np.uint64)
-        ends, data = arrow_offsets(texts)
-        _rowhash.add_texts(hashes, seed, data, ends, plain)
+        offsets, data = arrow_offsets(texts)
+        _rowhash.add_texts(hashes, key, data, offsets, plain)
         return hashes
 
-    def _arrow(self, column: Any) -> Hashes:
+    def _column(self, column: Any) -> Hashes:
+        """Hashes of the cells of a NumPy array or pyarrow column; equal texts hash alike."""
         import pyarrow as pa
 
         types = pa.types
         if isinstance(column, np.ndarray):
             column = pa.array(column)
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
+        column = combined(column)
         kind = column.type
-        if types.is_dictionary(kind) and len(column.dictionary) > len(column):
-            return self._arrow(column.dictionary_decode())
         if types.is_dictionary(kind):
-            distinct = np.append(self._arrow(column.dictionary), np.uint64(0))
-            return distinct[
-                integers_of(column.indices.cast(pa.int64()), len(column.dictionary))
-            ]
+            return self._coded_column(column)
         if types.is_string(kind) or types.is_large_string(kind):
-            hashes = self._texts(column, self._seed, plain=False)
-        elif types.is_integer(kind) and bool(
-            (np.abs(integers_of(column).astype(np.float64)) < WHOLE).all()
-        ):
+            hashes = self._texts(column, self._cell_key, plain=False)
+        elif types.is_integer(kind) and _are_exact_doubles(column):
             hashes = self._doubles(integers_of(column).astype(np.float64))
         elif types.is_float64(kind) or types.is_float32(kind):
             hashes = self._doubles(integers_of(column.cast(pa.float64())))
         else:
-            try:
-                cells = encode(column, "")
-            except InputError:
-                return np.zeros(len(column), np.uint64)
-            distinct = self._texts(arrow_texts(cells.texts), self._seed, plain=False)
-            return np.append(distinct, np.uint64(0))[cells.codes]
+            return self._other_column(column)
         if column.null_count:
-            hashes[integers_of(column.is_null().cast(pa.uint8())) == 1] = 0
+            null = integers_of(column.is_null().cast(pa.uint8())) == 1
+            hashes[null] = _NO_HASH
         return hashes
+
+    def _coded_column(self, column: Any) -> Hashes:
+        import pyarrow as pa
+
+        size = len(column.dictionary)
+        # The dictionary of a slice may be that of a much larger column.
+        if size > len(column):
+            return self._column(column.dictionary_decode())
+        distinct = np.append(self._column(column.dictionary), _NO_HASH)
+        return distinct[integers_of(column.indices.cast(pa.int64()), size)]
+
+    def _other_column(self, column: Any) -> Hashes:
+        """Hashes of the texts of dates, truth values and the like."""
+        try:
+            cells = encode(column, "")
+        except InputError:
+            return np.zeros(len(column), np.uint64)
+        distinct = self._texts(arrow_texts(cells.texts), self._cell_key, plain=False)
+        return np.append(distinct, _NO_HASH)[cells.codes]
 
     def _doubles(self, values: NDArray[np.float64]) -> Hashes:
         hashes = np.zeros(len(values), np.uint64)
-        _rowhash.add_doubles(hashes, self._seed, np.ascontiguousarray(values))
+        _rowhash.add_doubles(hashes, self._cell_key, np.ascontiguousarray(values))
         return hashes
+
+
+def _are_exact_doubles(integers: Any) -> bool:
+    return bool((np.abs(integers_of(integers).astype(np.float64)) < WHOLE).all())
 
 
 @dataclass(frozen=True)
 class Content:
     """What a `Census` keeps of a data set.
 
-    `limit` is the largest hash in the sample, or `ALL` where the sample is of all records; `below` are the records up
-    to it, `unique` the hashes among them that one record has alone.
+    Attributes
+    ----------
+    records : int
+        The number of records.
+    ordered, unordered : str
+        Hashes of the records in their order and in any order, in hexadecimal digits.
+    limit : int
+        The largest hash in the sample, or `ALL` where the sample is of all records.
+    below : int
+        The number of records with hashes up to the limit.
+    unique : array of hashes
+        The hashes among them that exactly one record has.
     """
 
     records: int
@@ -152,82 +212,97 @@ class Content:
     unique: Hashes = field(repr=False)
 
     def sample(self) -> bytes:
-        """The sample, to be kept."""
-        return np.append(
-            np.array([self.limit, self.below], np.uint64), self.unique
-        ).tobytes()
+        """The sample as bytes: the limit, the number below it, then the unique hashes."""
+        head = np.array([self.limit, self.below], np.uint64)
+        return np.append(head, self.unique).tobytes()
 
     def share_in(self, samples: Sequence[bytes]) -> float:
-        """About which share of these records are in other data sets, of which there are samples.
+        """The estimated share of these records that other data sets have, from their samples.
 
-        Only records that are the only ones of their kind count: of others nobody can say whether they are the same
-        or look the same.
+        Only records that are unique here count. Two equal records may be of the same individual
+        or of two who look the same, which nobody can tell.
         """
-        others = [np.frombuffer(sample, np.uint64) for sample in samples]
-        if not others or not self.records:
+        if not samples or not self.records:
             return 0.0
+        others = [np.frombuffer(sample, np.uint64) for sample in samples]
+        # Up to the smallest limit all samples are complete.
         limit = min(self.limit, *(int(other[0]) for other in others))
-        mine = self.unique[self.unique <= np.uint64(limit)]
-        below = len(mine) + round(
-            (self.below - len(self.unique)) * (limit / self.limit)
-        )
-        shared = np.isin(mine, np.concatenate([other[2:] for other in others])).sum()
-        return (
-            min(1.0, float(shared / below))
-            if below >= FEWEST or (limit == ALL and below)
-            else 0.0
-        )
+        unique = self.unique[self.unique <= np.uint64(limit)]
+        repeated = round((self.below - len(self.unique)) * (limit / self.limit))
+        below = len(unique) + repeated
+        complete = limit == ALL and below > 0
+        if below < FEWEST and not complete:
+            return 0.0
+        other_hashes = np.concatenate([other[2:] for other in others])
+        shared = np.isin(unique, other_hashes).sum()
+        return min(1.0, float(shared / below))
 
 
 class Census:
-    """The hashes of all records of a data set, one batch after the other."""
+    """Visits the hashes of all records of a data set, batch by batch."""
 
     def __init__(self) -> None:
-        self._records = self._waiting = 0
+        self._records = 0
         self._sequence = (1, 2)
-        self._sums = [0, 0]
-        self._values, self._counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        """State of the hash of the sequence."""
+        self._sum = 0
+        self._sum_of_products = 0
+        """Sums modulo 2^64 of the hashes, and of the products of their two halves."""
+        self._values = np.zeros(0, np.uint64)
+        self._counts = np.zeros(0, np.int64)
+        """The smallest hashes so far, ascending, and how many records have each."""
         self._limit = ALL
-        self._more: list[Hashes] = []
+        self._waiting: list[Hashes] = []
+        """Hashes up to the limit that are not yet merged into the sample."""
+        self._waiting_count = 0
 
     def add(self, hashes: Hashes) -> None:
-        """The next records."""
-        self._records += len(hashes)
+        """Visit the next records."""
         hashes = np.ascontiguousarray(hashes)
+        self._records += len(hashes)
         self._sequence = _rowhash.chain(hashes, *self._sequence)
-        products = (hashes >> np.uint64(32)) * (hashes & np.uint64(2**32 - 1))
-        for k, words in enumerate((hashes, products)):
-            self._sums[k] = (self._sums[k] + int(words.sum(dtype=np.uint64))) % 2**64
+        products = (hashes >> np.uint64(32)) * (hashes & LOW_WORD)
+        self._sum = (self._sum + _sum_of(hashes)) % 2**64
+        self._sum_of_products = (self._sum_of_products + _sum_of(products)) % 2**64
         low = hashes[hashes <= np.uint64(self._limit)]
-        self._more.append(low)
-        self._waiting += len(low)
-        if self._waiting > SAMPLE:
+        self._waiting.append(low)
+        self._waiting_count += len(low)
+        if self._waiting_count > SAMPLE:
             self._merge()
 
     def _merge(self) -> None:
-        more, times = np.unique(
-            np.concatenate([np.zeros(0, np.uint64), *self._more]), return_counts=True
-        )
+        """Merge the waiting hashes into the sample, and lower the limit if it is full."""
+        waiting = np.concatenate([np.zeros(0, np.uint64), *self._waiting])
+        new, new_counts = np.unique(waiting, return_counts=True)
         values, place = np.unique(
-            np.concatenate([self._values, more]), return_inverse=True
+            np.concatenate([self._values, new]), return_inverse=True
         )
-        counts = np.bincount(
-            place, np.concatenate([self._counts, times]), len(values)
-        ).astype(np.int64)
+        all_counts = np.concatenate([self._counts, new_counts])
+        counts = np.bincount(place, all_counts, len(values)).astype(np.int64)
         if len(values) > SAMPLE:
-            values, counts = values[:SAMPLE], counts[:SAMPLE]
+            values = values[:SAMPLE]
+            counts = counts[:SAMPLE]
             self._limit = int(values[-1])
-        self._values, self._counts = values, counts
-        self._more, self._waiting = [], 0
+        self._values = values
+        self._counts = counts
+        self._waiting = []
+        self._waiting_count = 0
 
     def content(self) -> Content:
-        """What is kept of them."""
+        """The content of all records visited."""
         self._merge()
-        ordered, unordered = (
-            struct.pack("<2Q", *self._sequence),
-            struct.pack("<3Q", self._records, *self._sums),
-        )
-        below, unique = int(self._counts.sum()), self._values[self._counts == 1]
+        ordered = struct.pack("<2Q", *self._sequence)
+        unordered = struct.pack("<3Q", self._records, self._sum, self._sum_of_products)
         return Content(
-            self._records, ordered.hex(), unordered.hex(), self._limit, below, unique
+            records=self._records,
+            ordered=ordered.hex(),
+            unordered=unordered.hex(),
+            limit=self._limit,
+            below=int(self._counts.sum()),
+            unique=self._values[self._counts == 1],
         )
+
+
+def _sum_of(words: Hashes) -> int:
+    """The sum of words modulo 2^64."""
+    return int(words.sum(dtype=np.uint64))

@@ -1,10 +1,11 @@
-"""What a job says that its output holds, and the schema that follows from it.
+"""The columns of an output, and the arrow schema that follows from them.
 
-Columns of the source stay as they are, others are written anew. What pandas has noted of the columns is kept true, what
-Spark has is left out; other notes stay as they are, and are named to the user.
+Some columns of the source are kept as they are, others are written anew. pandas' notes on the
+columns are kept true. Spark's are left out. Other notes stay as they are, and the user is told
+their names.
 """
 
-# pyarrow tells too little of its types for the strict mode.
+# pyarrow has no complete types.
 # pyright: basic
 from __future__ import annotations
 
@@ -17,21 +18,29 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mechdesign.core.errors import InputError
+from mechdesign.formats.arrow_arrays import combined
 
 
 @dataclass(frozen=True)
 class KeptColumn:
-    """A column of the output that is the source's column at `position`, as it is."""
+    """An output column that is the source's column at `position`, unchanged."""
 
     position: int
 
 
 @dataclass(frozen=True)
 class WrittenColumn:
-    """A column of text that the job writes; `replaces` is the source's column it stands for, if there is one.
+    """An output column that the job writes.
 
-    A Parquet file takes the compression of the replaced column over, and pandas' notes on it. With a `kind`, an arrow
-    type, the column is of this type there, and so are the arrays written.
+    Attributes
+    ----------
+    name : str
+        Its name.
+    replaces : int or None
+        The position of the source's column in whose place it stands. In a Parquet file it takes
+        over that column's compression and pandas' notes on it.
+    kind : pyarrow.DataType or None
+        Its type in a Parquet file, and that of the arrays that are written; text by default.
     """
 
     name: str
@@ -43,77 +52,75 @@ Output: TypeAlias = KeptColumn | WrittenColumn
 
 
 def check_outputs(outputs: Sequence[Output], width: int) -> None:
-    """Refuse outputs that are no columns of a source with `width` columns, or kept out of order."""
+    """Refuse outputs that are not columns of a source of `width` columns, in their order."""
     kept = [output.position for output in outputs if isinstance(output, KeptColumn)]
-    if (
-        not outputs
-        or kept != sorted(set(kept))
-        or (kept and not 0 <= kept[0] <= kept[-1] < width)
-    ):
+    in_order = kept == sorted(set(kept))
+    in_range = not kept or 0 <= min(kept) <= max(kept) < width
+    if not outputs or not in_order or not in_range:
         raise InputError(
             f"the outputs must be columns of the source in their order, not {kept} of {width}"
         )
 
 
 def values_of(column: Any, kind: Any = None) -> Any:
-    """A written column as an array of this type; of none, as codes into text, which a file is told to take as text."""
+    """A written column as an array of type `kind`; without one, as codes into text."""
     import pyarrow as pa
 
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+    column = combined(column)
     if not pa.types.is_dictionary(column.type):
-        return (
-            column.cast(pa.string()).dictionary_encode()
-            if kind is None
-            else column.cast(kind)
-        )
-    indices, values = (
-        column.indices.cast(pa.int32()),
-        column.dictionary.cast(kind or pa.string()),
-    )
+        if kind is not None:
+            return column.cast(kind)
+        return column.cast(pa.string()).dictionary_encode()
+    indices = column.indices.cast(pa.int32())
+    values = column.dictionary.cast(kind or pa.string())
     coded = pa.DictionaryArray.from_arrays(indices, values)
     return coded if kind is None else coded.dictionary_decode()
 
 
 ARROW_SCHEMA = b"ARROW:schema"
-"""Where Arrow keeps its own types, in the metadata of the file."""
+"""The key of Arrow's own types in the metadata of a file."""
 
 PANDAS = b"pandas"
-"""Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
+"""The key of pandas' notes on the columns in the metadata of a schema."""
 
 SPARK = b"org.apache.spark.sql.parquet.row.metadata"
-"""Where Spark keeps its own schema, which it believes more than the file; left out, so that it reads the file's."""
+"""The key of Spark's own schema. Spark trusts it more than the file, so it is left out."""
 
 FIELD_ID = b"PARQUET:field_id"
-"""What pyarrow notes on every column of some files, a number."""
+"""The key of a number that pyarrow notes on every column of some files."""
 
-_HARMLESS = (ARROW_SCHEMA, PANDAS, SPARK, b"org.apache.spark.version")
-"""Notes on the columns as such, which are kept true."""
+_UNDERSTOOD = (ARROW_SCHEMA, PANDAS, SPARK, b"org.apache.spark.version")
+"""Keys whose notes concern the columns as such, and are kept true."""
 
 _TEXTS = ("string", "large_string", "string_view")
-"""Arrow's names of types of text."""
+"""Arrow's names of the types of text."""
 
 _ATTRIBUTES = "attributes"
-"""Where pandas' own notes hold what the user wrote into ``DataFrame.attrs``."""
+"""The member of pandas' notes that holds ``DataFrame.attrs``, which the user wrote."""
 
 
 def free_notes(schema: Any) -> list[str]:
-    """Names of the notes in a file, and on its columns, that may say anything, and stay in it."""
+    """Names of the notes in a file, and on its columns, that stay in it and may say anything."""
     metadata = schema.metadata or {}
-    found = [key.decode(errors="replace") for key in metadata if key not in _HARMLESS]
-    found += [f"{field.name}: {key.decode(errors='replace')}" for field in schema for key in field.metadata or {}
-              if key != FIELD_ID]  # fmt: skip
+    names: list[str] = []
+    for key in metadata:
+        if key not in _UNDERSTOOD:
+            names.append(key.decode(errors="replace"))
+    for field in schema:
+        for key in field.metadata or {}:
+            if key != FIELD_ID:
+                names.append(f"{field.name}: {key.decode(errors='replace')}")
     try:
         pandas = json.loads(metadata.get(PANDAS, b"{}"))
     except ValueError:
-        return found
+        return names
     if isinstance(pandas, dict) and pandas.get(_ATTRIBUTES):
-        found.append(f"pandas: {_ATTRIBUTES}")
-    return found
+        names.append(f"pandas: {_ATTRIBUTES}")
+    return names
 
 
 def field_of(output: Output, schema: Any) -> Any:
-    """The field of a column of the output."""
+    """The arrow field of an output column."""
     import pyarrow as pa
 
     if isinstance(output, KeptColumn):
@@ -123,81 +130,98 @@ def field_of(output: Output, schema: Any) -> Any:
 
 
 def metadata_of(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
-    """The metadata of the output: what is noted of the columns is true of those it has."""
+    """The metadata of the output, true of the columns that it has."""
     notes = schema.metadata or {}
-    metadata = {
-        key: text
-        for key, text in notes.items()
-        if key not in (ARROW_SCHEMA, PANDAS, SPARK)
-    }
-    # What is not understood is better left out.
+    metadata: dict[bytes, bytes] = {}
+    for key, text in notes.items():
+        if key not in (ARROW_SCHEMA, PANDAS, SPARK):
+            metadata[key] = text
+    # Notes of an unknown form are left out: they could be wrong of the output.
     with suppress(ValueError, AttributeError, TypeError, KeyError):
-        metadata[PANDAS] = _rewritten(json.loads(notes[PANDAS]), schema, outputs)
+        metadata[PANDAS] = _pandas_notes(json.loads(notes[PANDAS]), schema, outputs)
     return metadata
 
 
-def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
-    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers."""
+def _pandas_notes(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
+    """pandas' notes, with the written columns as text.
+
+    Otherwise pandas would turn labels into integers, for example.
+    """
     names = schema.names
-    kept = {
-        names[output.position] for output in outputs if isinstance(output, KeptColumn)
-    }
-    fresh = {
-        names[o.replaces]: o
-        for o in outputs
-        if isinstance(o, WrittenColumn) and o.replaces is not None
-    }
+    kept: set[str] = set()
+    replacing: dict[str, WrittenColumn] = {}
+    added: list[WrittenColumn] = []
+    for output in outputs:
+        if isinstance(output, KeptColumn):
+            kept.add(names[output.position])
+        elif output.replaces is None:
+            added.append(output)
+        else:
+            replacing[names[output.replaces]] = output
+
     columns: list[dict[str, Any]] = []
     for note in notes.get("columns", []):
-        field = note.get("field_name")
-        if field in fresh:
-            output = fresh[field]
-            same = output.kind == schema.field(field).type and not _holds_labels(
-                output.kind
-            )
-            name = {"name": output.name, "field_name": output.name}
-            columns.append(note | (name if same else _note(output)))
-        elif field in kept or field not in names:
+        name = note.get("field_name")
+        if name in replacing:
+            source_kind = schema.field(name).type
+            columns.append(_renewed_note(note, replacing[name], source_kind))
+        elif name in kept or name not in names:
             columns.append(note)
-    added = [o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is None]
-    columns += [_note(output) for output in added if _holds_labels(output.kind)]
+    for output in added:
+        if _holds_labels(output.kind):
+            columns.append(_note(output))
+
+    index_columns: list[Any] = []
+    for index in notes.get("index_columns", []):
+        # What is not the name of a column describes a range, which has no column.
+        if not isinstance(index, str):
+            index_columns.append(index)
+        elif index in replacing:
+            index_columns.append(replacing[index].name)
+        elif index in kept or index not in names:
+            index_columns.append(index)
+
     notes["columns"] = columns
-    notes["index_columns"] = [
-        fresh[index].name if isinstance(index, str) and index in fresh else index
-        for index in notes.get("index_columns", [])
-        if not (
-            isinstance(index, str)
-            and index in names
-            and index not in kept
-            and index not in fresh
-        )
-    ]
+    notes["index_columns"] = index_columns
     return json.dumps(notes).encode()
 
 
+def _renewed_note(
+    note: dict[str, Any], output: WrittenColumn, source_kind: Any
+) -> dict[str, Any]:
+    """The note on a column that `output` replaces."""
+    same_kind = output.kind == source_kind
+    if same_kind and not _holds_labels(output.kind):
+        return note | {"name": output.name, "field_name": output.name}
+    return note | _note(output)
+
+
 def _holds_labels(kind: Any) -> bool:
-    """Whether what is written in this type are labels, and no values of a column of numbers or times."""
+    """Whether a written column of this type holds labels, and not numbers or times."""
     import pyarrow as pa
 
     return kind is None or str(kind) in _TEXTS or pa.types.is_dictionary(kind)
 
 
 def _note(output: WrittenColumn) -> dict[str, Any]:
+    """pandas' note on a written column."""
     import pyarrow as pa
 
-    note: dict[str, Any] = {
+    metadata = None
+    if output.kind is None or str(output.kind) in _TEXTS:
+        pandas_type = "unicode"
+        numpy_type = "object"
+    elif pa.types.is_dictionary(output.kind):
+        pandas_type = "categorical"
+        numpy_type = str(output.kind.index_type)
+        metadata = {"ordered": False}
+    else:
+        numpy_type = np.dtype(output.kind.to_pandas_dtype()).name
+        pandas_type = numpy_type
+    return {
         "name": output.name,
         "field_name": output.name,
-        "metadata": None,
+        "metadata": metadata,
+        "pandas_type": pandas_type,
+        "numpy_type": numpy_type,
     }
-    if output.kind is None or str(output.kind) in _TEXTS:
-        return note | {"pandas_type": "unicode", "numpy_type": "object"}
-    if pa.types.is_dictionary(output.kind):
-        index = str(output.kind.index_type)
-        return note | {
-            "pandas_type": "categorical",
-            "numpy_type": index,
-            "metadata": {"ordered": False},
-        }
-    kind = np.dtype(output.kind.to_pandas_dtype()).name
-    return note | {"pandas_type": kind, "numpy_type": kind}

@@ -24,10 +24,9 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import arrow_integers, integers_of
+from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
 from mechdesign.frames.eager import look_at, sanitised
-from mechdesign.jobs.recipe import stands_for
 from mechdesign.leaks.evidence import LEVEL, LOOKED, decisive, log_evidence
 
 APART = (
@@ -72,7 +71,7 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
     ]  # those of the user mean something in expressions
     flat, fields, columns = frame.toDF(*names), [], []
     for column in plan.columns:
-        at = stands_for(plan, column)
+        at = plan.origin(column)
         field, made = schema.fields[at], sf.col(names[at])
         if column.release is not None:
             own = drawer.own_type(column, lambda at: types.field(at).type)
@@ -108,9 +107,7 @@ def on_spark(frame: Any, recipe: Any, header: Sequence[Any]) -> Any:
             cells = dict(zip(wanted, part, strict=True))
             drawn = drawer.draw(cells.__getitem__, len(looked))
             made = [
-                drawer.rebuild(
-                    cells[stands_for(plan, each)], drawn[each.release], each.name
-                )
+                drawer.rebuild(cells[plan.origin(each)], drawn[each.release], each.name)
                 for each in plan.columns
                 if each.release is not None
             ]
@@ -287,7 +284,7 @@ def _totals(
 
     Where no partition has enough records to tell, those of the first so many partitions are looked at together.
     """
-    if not drawer.orders:
+    if not drawer.checks.orders:
         return None
     people = (
         () if drawer.releases else drawer.plan.identity
@@ -303,24 +300,24 @@ def _totals(
     records = tables[0].sum(axis=1)
     if records.max() < LOOKED:
         look_at(first(int(np.searchsorted(records.cumsum(), LOOKED)) + 1), drawer)
-        drawer.refuse_twins()
+        drawer.checks.refuse_copies()
     return [table.sum(axis=0) for table in tables]
 
 
 def _refuse_apart(drawer: Any, tables: Sequence[Integers], looks: float = 1) -> None:
-    for name, table in zip(drawer.orders, tables, strict=False):
+    for name, table in zip(drawer.checks.orders, tables, strict=False):
         rows, columns = np.nonzero(table)
         if decisive(
             log_evidence(rows, columns, table[rows, columns]),
-            looks * len(drawer.orders),
+            looks * len(drawer.checks.orders),
         ):
             raise InputError(APART.format(quoted(name), round(1 / LEVEL)))
 
 
 def _end(drawer: Any, totals: Sequence[Integers] | None) -> None:
     """Raise InputError if something in a partition, of which all has been seen, tells what is protected."""
-    drawer.refuse_twins("a partition: ")
-    drawer.refuse_order("a partition: ")
+    drawer.checks.refuse_copies("a partition: ")
+    drawer.checks.refuse_order("a partition: ")
     if totals is not None and (count := drawer.counts[0].sum()):
         pairs = zip(drawer.counts, totals, strict=True)
         tables = [np.stack([own, np.maximum(whole - own, 0)]) for own, whole in pairs]

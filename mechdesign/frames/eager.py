@@ -15,8 +15,8 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import arrow_integers
+from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_integers
 from mechdesign.formats.outputs import (
     KeptColumn,
     Output,
@@ -24,9 +24,10 @@ from mechdesign.formats.outputs import (
     field_of,
     metadata_of,
 )
-from mechdesign.jobs.column_plan import Plan, lookalikes, refuse_inner
-from mechdesign.jobs.recipe import Drawer, Looks, Recipe, stands_for
-from mechdesign.tables.columns import arrow_type
+from mechdesign.jobs.column_plan import Plan
+from mechdesign.jobs.lookalikes import lookalikes, refuse_inner
+from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.tables.rebuilding import arrow_type
 
 
 def released_schema(schema: Any, drawer: Drawer) -> Any:
@@ -39,7 +40,7 @@ def released_schema(schema: Any, drawer: Drawer) -> Any:
             outputs.append(KeptColumn(column.source or 0))
         else:
             kind = drawer.own_type(column, lambda at: schema.field(at).type)
-            like = schema.field(stands_for(drawer.plan, column)).type
+            like = schema.field(drawer.plan.origin(column)).type
             outputs.append(
                 WrittenColumn(column.name, column.source, kind or arrow_type(like))
             )
@@ -78,14 +79,14 @@ def rows_of(frame: Any, at: Integers) -> Any:
     return frame[at] if hasattr(frame, "to_series") else frame.take(arrow_integers(at))
 
 
-def look_at(frame: Any, drawer: Looks) -> None:
-    """See what the columns of the next part of a table tell of each other (`Drawer.look`)."""
+def look_at(frame: Any, drawer: Drawer) -> None:
+    """See what the columns of the next part of a table tell of each other (`DisclosureChecks.add`)."""
 
     def some(step: int) -> Callable[[Any], Any]:
         columns = arrow_columns(rows_of(frame, np.arange(0, len(frame), step)))
         return lambda name: columns[drawer.header.index(name)]
 
-    drawer.look(len(frame), some)
+    drawer.checks.add(len(frame), some)
 
 
 def arrow_columns(frame: Any) -> list[Any]:
@@ -166,7 +167,7 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0) -> Any:
     plan, header = drawer.plan, drawer.header
     columns: list[Any] = []
     for part in plan.columns:
-        like = column(stands_for(plan, part))
+        like = column(plan.origin(part))
         if part.release is not None:
             released = drawn[part.release]
             like = drawer.rebuild(like, released, part.name)

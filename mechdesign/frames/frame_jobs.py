@@ -1,41 +1,35 @@
-"""A frame in memory as a job of its own: what is refused and warned of, and what a ledger is told."""
+"""A frame in memory as a job of its own: what is refused, what is warned of, and its entry in a ledger."""
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic
 from __future__ import annotations
 
 import secrets
-import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import at_most, quoted
 from mechdesign.formats.digests import Content, Hashes, RowHasher
-from mechdesign.formats.urls import FRAME
 from mechdesign.frames.eager import look_at, rows_of, sanitised
-from mechdesign.jobs.job import KNOWN, Job, changes_told
+from mechdesign.jobs.job import KNOWN
 from mechdesign.jobs.keys import check_of
-from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.past_releases import charged
-from mechdesign.jobs.recipe import Drawer, Looks, Recipe
+from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.jobs.shuffling import random_words
-from mechdesign.jobs.writing import uses_of
-from mechdesign.nonstochastic.number_cells import NumbersDrawer
+from mechdesign.release.drawing import channel_digest
 
 
-def weighed(frame: Any, columns: Sequence[Any], drawer: Any, first_row: int) -> Any:
-    """The released frame; refuses columns that give the released one away, and warns of an order that does."""
+def weighed(
+    frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int
+) -> tuple[Any, list[str]]:
+    """The released frame, and warnings; refuses columns that give the released one away."""
     released = sanitised(frame, drawer, first_row=first_row)
     look_at(frame, drawer)
-    heed(drawer, 5)
+    notices = checked(drawer)
     if not drawer.recipe.options.shuffle:
-        return released
+        return released, notices
     key = drawer.recipe.keys[0].derived("order")
     content = RowHasher(key.secret).content(columns, len(frame))
     order = np.argsort(
@@ -47,14 +41,30 @@ def weighed(frame: Any, columns: Sequence[Any], drawer: Any, first_row: int) -> 
         and frame.index.name is None
     )
     mixed = rows_of(released, order)
-    return mixed.reset_index(drop=True) if plain else mixed
+    return (mixed.reset_index(drop=True) if plain else mixed), notices
 
 
-def heed(drawer: Looks, level: int) -> None:
-    """Refuse columns that give the released one away, and warn of an order that does."""
-    drawer.refuse_twins()
-    if (told := drawer.ordered()) is not None:
-        warnings.warn(str(InputError(told)), stacklevel=level)
+def checked(drawer: Drawer) -> list[str]:
+    """Refuse columns that give the released one away; a warning if the order of the records does."""
+    drawer.checks.refuse_copies()
+    warning = drawer.checks.order_warning()
+    if warning is None:
+        return []
+    return [str(InputError(warning))]
+
+
+def released_table(
+    recipe: Recipe,
+    header: Sequence[Any],
+    columns: Sequence[Any],
+    records: int,
+    release: Callable[[Drawer], tuple[Any, list[str]]],
+) -> tuple[Any, list[str]]:
+    """What `release` makes of a table, with its warnings and those of the ledger, if there is one."""
+    (released, warnings), notices = recipe.release_table(
+        header, release, lambda hasher: hasher.content(columns, records)
+    )
+    return released, [*warnings, *notices]
 
 
 REMEMBERED = 64
@@ -68,13 +78,15 @@ FIRST = 16
 """Records that tell the beginning of a table, which may be a part of it, from another part."""
 
 
-def warn_of_draws(columns: Sequence[Any], records: int, drawer: Drawer) -> None:
-    """Warn where this process has drawn for the same records before, or with the same row numbers for others."""
+def warnings_of_draws(
+    columns: Sequence[Any], records: int, drawer: Drawer
+) -> list[str]:
+    """Warnings where this process has drawn for the same records before, or with the same row numbers for others."""
     content, recipe = _HASHER.content(columns, records), drawer.recipe
     how = (check_of(recipe.keys[0]), *recipe.options.identifiers)
     told: dict[str, None] = {}
     for release, places in zip(drawer.releases, drawer.plan.inputs, strict=True):
-        name, size = release.digest, min(FIRST, records)
+        name, size = channel_digest(release.channel), min(FIRST, records)
         start = _HASHER.columns([columns[at][:size] for at in places], size)
         for _, other, found, begin in [each for each in _DRAWN if each[0] == name]:
             size = min(len(begin), len(start))
@@ -88,8 +100,7 @@ def warn_of_draws(columns: Sequence[Any], records: int, drawer: Drawer) -> None:
                     {} if np.array_equal(begin[:size], start[:size]) else {_ROWS: None}
                 )
         _DRAWN.append((name, how, content, start))
-    for text in told:
-        warnings.warn(text, stacklevel=4)
+    return list(told)
 
 
 _TWICE = (
@@ -103,67 +114,3 @@ _ROWS = (
     "the random numbers of others, and those that come again a second draw; name what identifies them (identity=.. or "
     "row_numbers=..), or say where a part of a table begins (first_row=..)"
 )
-
-
-def by_ledger(
-    columns: Sequence[Any],
-    records: int,
-    recipe: Recipe,
-    header: Sequence[Any],
-    release: Callable[[Drawer], Any],
-    ledger: PathLike,
-) -> Any:
-    """What `release` gives with a drawer for the keys of a ledger, in which it is entered.
-
-    Raises InputError if the records would be drawn a second time, and warns of what else is to be known.
-    """
-    book = Ledger(ledger)
-    content = book.hasher.content(columns, records)
-    uses = uses_of(recipe, recipe.plan(header), header)
-    identity, fresh, channels = (
-        recipe.options.identifiers,
-        recipe.options.fresh_draw,
-        recipe.channels,
-    )
-    job = Job(
-        book,
-        uses,
-        content=content,
-        identity=identity,
-        fresh_draw=fresh,
-        source=FRAME,
-        channels=channels,
-    )
-    while (earlier := job.met(content)) is None:
-        pass
-    drawer = replace(recipe, keys=job.keys).drawer(header)
-    job.prepare(drawer.releases)
-    released = release(drawer)
-    entry = job.entry(FRAME, None, content.records, content, earlier.joint)
-    job.finish(entry, content, drawer.releases)
-    job.done(entry)
-    for notice in (*earlier.notices, *changes_told(drawer.releases)):
-        warnings.warn(notice, stacklevel=3)
-    return released
-
-
-def quantised(frame: Any, columns: Sequence[Any], drawer: NumbersDrawer) -> Any:
-    """The frame with numbers in cells; entered in a ledger, where one is named."""
-    released, path = weighed(frame, columns, drawer, 0), drawer.recipe.options.ledger
-    done = drawer.result(None)
-    if path is not None:
-        book = Ledger(path)
-        done = charged(
-            book,
-            book.hasher.content(columns, len(frame)),
-            done,
-            source=FRAME,
-            target=FRAME,
-        )
-        if done.releases > 1:
-            text = f"all {done.releases} releases of {quoted(done.column)} of these records together tell at most "
-            warnings.warn(
-                f"{text}{at_most(done.releases_epsilon or 0)} bits of one individual",
-                stacklevel=3,
-            )
-    return released

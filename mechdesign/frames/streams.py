@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Unpack
 
-from mechdesign.channel.channel import Channel as Releasable
+from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.formats.urls import LAZY
 from mechdesign.frames.clusters import on_dask, on_spark
 from mechdesign.frames.eager import (
     all_different,
@@ -25,20 +25,15 @@ from mechdesign.frames.eager import (
     look_at,
     sanitised,
 )
-from mechdesign.frames.frame_jobs import by_ledger, quantised, warn_of_draws, weighed
-from mechdesign.jobs.job import Job
-from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.options import ReleaseKeywords, ReleaseOptions, takes
-from mechdesign.jobs.recipe import without_table
-from mechdesign.jobs.writing import uses_of
-from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.nonstochastic.number_cells import NumbersRecipe, recipe_of
+from mechdesign.frames.frame_jobs import released_table, warnings_of_draws, weighed
+from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
+from mechdesign.jobs.options import ReleaseKeywords, options_of
+from mechdesign.jobs.recipe import Drawer, Recipe
 
 
-@takes(ReleaseKeywords)
 def sanitise(
     frame: Any,
-    channel: Releasable | Sequence[Releasable] | MechanismFile,
+    channel: Channel | Sequence[Channel] | OffersRecipe,
     *,
     first_row: int = 0,
     **options: Unpack[ReleaseKeywords],
@@ -68,6 +63,10 @@ def sanitise(
     first_row : int
         Row number of the first record where the frame is a part of a table, and neither `identity` nor `row_numbers`
         is given.
+    **options : fields of `ReleaseOptions`
+        columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive, correlated, drop, keep,
+        shuffle, keep_order, changed, fresh_draw, insecure_seed; explained in
+        ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Raises
     ------
@@ -77,13 +76,13 @@ def sanitise(
     """
     import narwhals as nw
 
-    asked = ReleaseOptions(**options)
+    asked = options_of("sanitise", ReleaseKeywords, options)
     if first_row and (asked.identifiers or asked.row_numbers is not None):
         raise InputError(
             "first_row numbers records by their place, but identity or row_numbers identify them"
         )
     recipe = recipe_of(channel, asked)
-    if isinstance(recipe, NumbersRecipe) and first_row:
+    if first_row and not recipe.draws:
         raise InputError("a mechanism draws nothing: leave out first_row")
     on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
     if (
@@ -94,31 +93,27 @@ def sanitise(
         return _lazily(frame, recipe, first_row)
     header = header_of(frame)
     columns = arrow_columns(frame)
-    if isinstance(recipe, NumbersRecipe):
-        return quantised(frame, columns, recipe.drawer(header))
-    if asked.ledger is None:
-        drawer = recipe.drawer(header)
-        released = weighed(frame, columns, drawer, first_row)
-        if asked.insecure_seed is None and not first_row and len(frame):
-            warn_of_draws(columns, len(frame), drawer)
-        return released
-    if first_row:
+    if recipe.draws and first_row and asked.ledger is not None:
         raise InputError(
             "a ledger knows whole tables; give identity in place of first_row"
         )
-    return by_ledger(
-        columns,
-        len(frame),
-        recipe,
-        header,
-        lambda drawer: weighed(frame, columns, drawer, 0),
-        asked.ledger,
-    )
+
+    def release(drawer: Drawer) -> tuple[Any, list[str]]:
+        released, notices = weighed(frame, columns, drawer, first_row)
+        unrecorded = asked.ledger is None and asked.insecure_seed is None
+        if recipe.draws and unrecorded and not first_row and len(frame):
+            notices += warnings_of_draws(columns, len(frame), drawer)
+        return released, notices
+
+    released, notices = released_table(recipe, header, columns, len(frame), release)
+    for notice in notices:
+        warnings.warn(notice, stacklevel=2)
+    return released
 
 
 sanitise_spark = sanitise
 sanitise_dask = sanitise
-"""Names from the time when clusters had functions of their own."""
+"""Older names of `sanitise`."""
 
 
 _OURS = re.compile(
@@ -148,54 +143,25 @@ def engine_errors() -> Iterator[None]:
 spark_errors = engine_errors
 
 
-def lazy_recipe(recipe: Any, header: Sequence[Any]) -> Any:
-    """The recipe with a key for all times that a table is computed; of a ledger, which is told but sees no record."""
-    options = recipe.options
-    if options.shuffle:
+def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
+    """The recipe with a key for all times that a table is computed."""
+    if recipe.options.shuffle:
         raise InputError(
             "the order of a lazy table is that of its engine, or of the partitions of a cluster: shuffle it there, "
             "before or after"
         )
-    if isinstance(recipe, NumbersRecipe):
-        if options.ledger is not None:
-            raise InputError(
-                "a ledger adds up what is told of records, and sees none of a lazy table: leave it out"
-            )
-        return recipe
-    if recipe.keyless:
-        raise InputError(
-            "a lazy table is computed again whenever it is asked for, or a task repeated, and must draw the same: give "
-            "a key (Key.fresh(), or the path of a key file), or a ledger"
-        )
-    lean = replace(
-        recipe, channels=tuple(without_table(each, options) for each in recipe.channels)
-    )
-    if options.ledger is None:
-        return lean
-    if not options.identifiers:
-        raise InputError(
-            "a ledger knows records of a lazy table by identifiers alone: name them (identity)"
-        )
-    uses = uses_of(recipe, recipe.plan(header), header)
-    identity, fresh = options.identifiers, options.fresh_draw
-    job = Job(
-        Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=LAZY
-    )
-    entry = job.entry(LAZY, None, 0)
-    job.finish(entry)
-    job.done(entry)
-    return replace(lean, keys=job.keys)
+    return recipe.for_lazy_table(header)
 
 
-def _lazily(frame: Any, recipe: Any, first_row: int) -> Any:
+def _lazily(frame: Any, recipe: Recipe, first_row: int) -> Any:
     lazy, spark, dask = (
         hasattr(frame, a) for a in ("collect_schema", "mapInArrow", "map_partitions")
     )
     header = all_different(list(frame.collect_schema() if lazy else frame.columns))
-    recipe, numeric = lazy_recipe(recipe, header), isinstance(recipe, NumbersRecipe)
+    recipe = lazy_recipe(recipe, header)
     drawer = recipe.drawer(header)
     placed = (
-        not numeric and not drawer.plan.identity and recipe.options.row_numbers is None
+        recipe.draws and not drawer.plan.identity and recipe.options.row_numbers is None
     )
     if placed and not dask and (spark or not _ordered(frame)):
         raise InputError(
@@ -218,8 +184,7 @@ def _lazily(frame: Any, recipe: Any, first_row: int) -> Any:
             yield sanitised(part, drawer, first_row=row)
             look_at(part, drawer)
             row += len(part)
-        drawer.refuse_twins()
-        drawer.refuse_order()
+        drawer.checks.refuse()
 
     if not lazy:
         import duckdb

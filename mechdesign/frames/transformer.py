@@ -8,9 +8,9 @@ import hashlib
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any, Unpack, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -31,18 +31,22 @@ from sklearn.utils.validation import (
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import encode, require_column
+from mechdesign.formats.cells import encode
+from mechdesign.formats.column_names import require_column
 from mechdesign.frames.eager import arrow_columns, header_of, look_at, sanitised
-from mechdesign.frames.frame_jobs import by_ledger, heed
-from mechdesign.jobs.options import ColumnNames, ReleaseOptions, StepKeywords, takes
-from mechdesign.jobs.recipe import Drawer, DrawnColumn, Recipe
-from mechdesign.mechanisms import OPTIMAL, design
+from mechdesign.frames.frame_jobs import checked, released_table
+from mechdesign.jobs.channel_recipe import ChannelRecipe
+from mechdesign.jobs.options import ColumnNames, ReleaseOptions
+from mechdesign.jobs.recipe import Drawer, DrawnColumn
+from mechdesign.mechanisms import design
+from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
-from mechdesign.release.drawing import LABEL
+from mechdesign.release.binned import LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
-from mechdesign.tables.columns import positions_of, rebuild
+from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.tally import Missing, Roles, Tally
 
 
@@ -126,11 +130,6 @@ OTHER_DATA = (
 )
 
 
-_STEP_OPTIONS = [
-    each for each in fields(ReleaseOptions) if each.name in StepKeywords.__annotations__
-]
-
-
 class ReleaseTransformer(TransformerMixin, BaseEstimator):
     """Releases a column: `fit` designs a channel from a table, `transform` draws from it.
 
@@ -162,9 +161,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     missing : {"refuse", "symbol", "drop"}
         What a missing cell does when the table is counted, as for `Joint.from_table`.
     form, policy, key, ledger, identity, row_numbers, keep_sensitive, drop, keep, keep_order,
-    insecure_seed
-        As for `sanitise`, see `__init__`. Without a key `fit` makes a new one. A posterior draw in an array of numbers
-        is a number again. `keep_sensitive` keeps the columns of S.
+    insecure_seed, changed, fresh_draw
+        As for `sanitise`, explained in ``help(mechdesign.jobs.options.ReleaseOptions)``. Without a key `fit` makes a
+        new one. A posterior draw in an array of numbers is a number again. `keep_sensitive` keeps the columns of S.
 
     Attributes
     ----------
@@ -182,7 +181,6 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     n_features_in_: int
 
-    @takes(StepKeywords)
     def __init__(
         self,
         notion: Notion | Channel | None = None,
@@ -194,7 +192,19 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         gap: float = 1e-4,
         time_limit: float | None = None,
         missing: Missing = "refuse",
-        **options: Unpack[StepKeywords],
+        form: str = LABEL,
+        policy: Policy | None = None,
+        key: Key | PathLike | None = None,
+        ledger: PathLike | None = None,
+        identity: ColumnNames | None = None,
+        row_numbers: str | None = None,
+        keep_sensitive: bool = False,
+        drop: ColumnNames = (),
+        keep: ColumnNames = (),
+        keep_order: bool = False,
+        insecure_seed: int | None = None,
+        changed: str = REFUSE,
+        fresh_draw: bool = False,
     ) -> None:
         self.notion = notion
         self.sensitive = sensitive
@@ -204,8 +214,19 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         self.gap = gap
         self.time_limit = time_limit
         self.missing = missing
-        for each in _STEP_OPTIONS:
-            setattr(self, each.name, options.get(each.name, each.default))
+        self.form = form
+        self.policy = policy
+        self.key = key
+        self.ledger = ledger
+        self.identity = identity
+        self.row_numbers = row_numbers
+        self.keep_sensitive = keep_sensitive
+        self.drop = drop
+        self.keep = keep
+        self.keep_order = keep_order
+        self.insecure_seed = insecure_seed
+        self.changed = changed
+        self.fresh_draw = fresh_draw
 
     def fit(self, X: Any, y: Any = None) -> ReleaseTransformer:
         """Count the table X (n_samples, n_features) and design the channel, or take the one given.
@@ -222,7 +243,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             else expected("channel", given, Channel)
         )
         options = self._options()
-        self._made = Key.fresh() if Recipe.of(self.channel_, options).keyless else None
+        self._made = (
+            Key.fresh() if ChannelRecipe.of(self.channel_, options).keyless else None
+        )
         self._left = [] if options.keep_sensitive else self._sensitive_columns()
         released = table.without(self._left)
         self._names_out = list(self._recipe().plan(released.names).header)
@@ -242,23 +265,27 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             warnings.warn(OTHER_DATA, stacklevel=2)
             recipe = replace(recipe, keys=(Key.fresh(),))
 
-        def release(drawer: Drawer) -> Any:
+        def release(drawer: Drawer) -> tuple[Any, list[str]]:
             if table.is_array:
                 released = released_array(table, drawer)
-                drawer.look(
+                drawer.checks.add(
                     len(table.data),
                     lambda step: lambda name: table.column(name)[::step],
                 )
             else:
                 released = sanitised(table.data, drawer)
                 look_at(table.data, drawer)
-            heed(drawer, 4)
-            return released
+            return released, checked(drawer)
 
-        if ledger is None:
-            return release(recipe.drawer(table.names))
-        columns = table.data.T if table.is_array else arrow_columns(table.data)
-        return by_ledger(columns, len(table.data), recipe, table.names, release, ledger)
+        columns: list[Any] = []
+        if ledger is not None:
+            columns = table.data.T if table.is_array else arrow_columns(table.data)
+        released, notices = released_table(
+            recipe, table.names, columns, len(table.data), release
+        )
+        for notice in notices:
+            warnings.warn(notice, stacklevel=3)
+        return released
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of the output; those of the input, if given, must be right."""
@@ -282,9 +309,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         tags.target_tags.required = (
             self.sensitive is None and self._released_by() is None
         )
-        tags.non_deterministic = (
-            vars(self)["key"] is None and vars(self)["insecure_seed"] is None
-        )
+        tags.non_deterministic = self.key is None and self.insecure_seed is None
         return tags
 
     def _table(self, X: Any, *, reset: bool) -> LearningTable:
@@ -309,9 +334,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return LearningTable(tuple(f"x{i}" for i in range(array.shape[1])), array)
 
     def _allows_gaps(self) -> bool:
-        policy: Policy | None = vars(self)["policy"]
         return self.missing != "refuse" or (
-            policy is not None and policy.null != REFUSE
+            self.policy is not None and self.policy.null != REFUSE
         )
 
     def _released_by(self) -> Channel | PathLike | None:
@@ -374,12 +398,24 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     def _options(self) -> ReleaseOptions:
         """As they are set now; a key file is read each time, so that no pickle has its key."""
         return ReleaseOptions(
-            **{each.name: getattr(self, each.name) for each in _STEP_OPTIONS}
+            form=self.form,
+            policy=self.policy,
+            key=self.key,
+            ledger=self.ledger,
+            identity=self.identity,
+            row_numbers=self.row_numbers,
+            keep_sensitive=self.keep_sensitive,
+            drop=self.drop,
+            keep=self.keep,
+            keep_order=self.keep_order,
+            insecure_seed=self.insecure_seed,
+            changed=self.changed,
+            fresh_draw=self.fresh_draw,
         )
 
-    def _recipe(self) -> Recipe:
+    def _recipe(self) -> ChannelRecipe:
         options = self._options()
-        return Recipe.of(
+        return ChannelRecipe.of(
             self.channel_,
             options if self._made is None else replace(options, key=self._made),
         )

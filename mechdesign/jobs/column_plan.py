@@ -1,97 +1,42 @@
-"""Which columns of a table the channels replace, decided from its header alone.
+"""Which columns of a table a release replaces, keeps and leaves out, decided from the header alone.
 
-Sensitive columns must not stay, nor columns, or fields inside of columns, whose names hardly differ from theirs.
+Sensitive columns must not stay, nor columns whose names look like theirs (`lookalikes`). Which
+columns stay is decided in one place, `kept_columns`.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.channel.channel import Channel as Releasable
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import require_column
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.column_names import require_column
+from mechdesign.jobs.lookalikes import lookalikes
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.release.drawing import LABEL
 
 
-def lookalikes(
-    header: Sequence[Any],
-    secret: Iterable[Any],
-    known: Collection[Any],
-    *,
-    endings: bool = True,
-) -> list[tuple[Any, Any]]:
-    """Columns that are called like a sensitive one, at first sight or but for `ENDINGS`; which one."""
-    plain = {_plain(name, endings): name for name in secret}
-    plain.pop("", None)
-    names = ((name, _plain(name, endings)) for name in header if name not in known)
-    return [(name, plain[short]) for name, short in names if short in plain]
+@dataclass(frozen=True)
+class ColumnGroup:
+    """The columns that one releasable releases together, by the names that it has for them.
 
+    `sensitive` is None where it does not say which columns are. A `merged` group becomes one column
+    of labels, under the names joined with commas; of others each column has one in the output.
+    """
 
-def refuse_inner(
-    schema: Any, kept: Collection[Any], secret: Collection[Any], useful: Collection[Any]
-) -> None:
-    """Refuse columns that hold a field with the name of a sensitive column, or of one that is released."""
-    for field in schema:
-        names = [*_inner_names(field.type)] if field.name in kept else []
-        for inner, like in [
-            *lookalikes(names, secret, ()),
-            *lookalikes(names, useful, (), endings=False),
-        ]:
-            what = "sensitive" if like in secret else "useful"
-            raise InputError(
-                f"the column {quoted(field.name)} holds the field {quoted(inner)}, which looks like the {what} "
-                f"column {quoted(like)} and would stay in the output; leave it out (--drop), or keep it knowingly "
-                "(--keep)"
-            )
-
-
-def _inner_names(kind: Any) -> Iterator[str]:
-    """Names of the fields of structures, however deep; those of lists and maps have names that nobody chose."""
-    import pyarrow as pa
-
-    if isinstance(kind, pa.BaseExtensionType):
-        yield from _inner_names(kind.storage_type)
-    elif pa.types.is_map(kind):
-        yield from _inner_names(kind.key_type)
-        yield from _inner_names(kind.item_type)
-    elif pa.types.is_nested(kind):
-        for i in range(kind.num_fields):
-            if pa.types.is_struct(kind):
-                yield kind.field(i).name
-            yield from _inner_names(kind.field(i).type)
-
-
-ALIKE = str.maketrans(
-    "аеіјорсухѕԁһԛԝαικνορτυχγвмтнкʙ", "aeijopcyxsdhqwaiknoptuxybmthkb"
-)
-"""Letters of other alphabets that look like those of the Latin one, and these."""
-
-ENDINGS = re.compile(
-    r"[0-9]+|codes?|id|nr|no|num|number|label|name|text|value|copy|orig|original|raw|old|new|x|y"
-)
-"""What is written behind the name of a column for another copy of it."""
-
-
-def _plain(name: Any, endings: bool) -> str:
-    """What is left of a name without what people overlook, its letters and digits, and without what they append."""
-    text = unicodedata.normalize("NFKD", str(name)).casefold().translate(ALIKE)
-    words = re.findall(r"[^\W_]+", text)
-    while endings and len(words) > 1 and ENDINGS.fullmatch(words[-1]):
-        words.pop()
-    return "".join(words).removesuffix("s" * endings) or "".join(words)
+    columns: tuple[str, ...]
+    sensitive: tuple[str, ...] | None
+    merged: bool = False
 
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column of the output."""
+    """A column of the output.
+
+    `source` is the number of the input column that stays or is replaced (None: it is added),
+    `release` the numbers of the releasable and of its column (None: it stays as it is).
+    """
 
     name: str
     source: int | None
@@ -100,7 +45,11 @@ class OutputColumn:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where X stands in the input and where Y goes in the output."""
+    """Where the released columns stand in the input, and what the output holds.
+
+    `inputs` has the numbers of the columns of each releasable, `identity` those that identify a
+    record.
+    """
 
     inputs: tuple[tuple[int, ...], ...]
     identity: tuple[int, ...]
@@ -125,188 +74,261 @@ class Plan:
             column.name for column in self.columns if column.release is not None
         )
 
+    def origin(self, column: OutputColumn) -> int:
+        """The number of the input column that a column of the output was, or is drawn for."""
+        if column.source is not None:
+            return column.source
+        releasable, part = column.release or (0, 0)
+        return self.inputs[releasable][part]
+
 
 def make_plan(
-    channels: Sequence[Releasable], header: Sequence[str], options: ReleaseOptions
+    groups: Sequence[ColumnGroup], header: Sequence[Any], options: ReleaseOptions
 ) -> Plan:
-    """Decide what happens to each column of a table."""
-    inside, secret = (
-        _useful(channels, header, options),
-        secret_columns(channels, options),
-    )
-    useful = [name for names in inside for name in names]
+    """Decide what becomes of each column of a table.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or named twice, is protected and would stay, or cannot get its name.
+    """
+    _refuse_unknown_names(groups, options)
+    inputs = [_in_table(group.columns, options) for group in groups]
+    useful = _useful_columns(inputs, header)
+    private = private_columns(groups, options)
     for name in useful:
-        if name in secret:
+        if name in private:
             raise InputError(
                 f"the column {quoted(name)} cannot be sensitive and useful at once"
             )
-    renamed = [name for name in secret if name in options.renamed.values()]
-    for name in (
-        *options.correlated,
-        *renamed,
-        *options.identifiers,
-        *options.drop,
-        *options.kept,
-    ):
-        require_column(name, header)
-        if name in options.identifiers and (name in useful or name in secret):
-            raise InputError(
-                f"the column {quoted(name)} is useful or sensitive and cannot identify records"
-            )
-    gone = [name for name in options.drop if name in useful]
-    if gone and options.into is None:
-        raise InputError(
-            f"the column {quoted(gone[0])} is released and cannot be left out (--drop)"
-        )
-    replaced = [*(useful if options.into is None else []), *options.drop]
-    for kind, names in (("sensitive", secret), ("correlated", options.correlated)):
-        left = [name for name in names if name in header and name not in replaced]
-        if left and not options.keep_sensitive:
-            raise InputError(
-                f"the {kind} column {listed(left)} would stay in the output; remove it from the input, or keep it "
-                "knowingly (--keep-sensitive)"
-            )
-    known = [*useful, *secret, *options.correlated, *options.drop, *options.kept]
-    looks = () if options.keep_sensitive else lookalikes(header, secret, known)
-    other = (
-        ()
-        if options.into is not None
-        else lookalikes(header, useful, known, endings=False)
-    )
-    for name, like in (*looks, *other):
-        what = "sensitive" if like in secret else "useful"
-        raise InputError(
-            f"the column {quoted(name)} looks like the {what} column {quoted(like)} and would stay in the output; "
-            "leave it out (--drop), or keep it knowingly (--keep)"
-        )
-    notices = (
-        [_CANNOT_TELL] if any(channel.sensitive is None for channel in channels) else []
-    )
-    if options.into is not None:
-        notices.append(
-            f"{listed(useful)} stays beside the released column: no release yet, remove it first"
-        )
-    notices += [_SEVERAL] if len(channels) > 1 else []
-    private = {*secret, *options.correlated} - {*replaced}
+    _require_named_columns(useful, private, header, options)
+    kept = kept_columns(header, useful, options)
+    if not options.keep_sensitive:
+        _refuse_private(kept, private, options)
+    _refuse_lookalikes(kept, useful, private, options)
+    protected = {*private, *options.correlated}
     return Plan(
-        tuple(tuple(header.index(name) for name in names) for names in inside),
-        tuple(header.index(name) for name in options.identifiers),
-        _layout(header, inside, options),
-        tuple(name for name in header if name in private),
-        tuple(notices),
+        inputs=tuple(tuple(header.index(name) for name in names) for names in inputs),
+        identity=tuple(header.index(name) for name in options.identifiers),
+        columns=_layout(header, kept, groups, inputs, options),
+        kept_private=tuple(name for name in kept if name in protected),
+        notices=tuple(_notices(groups, useful, options)),
     )
 
 
-def _useful(
-    channels: Sequence[Releasable], header: Sequence[str], options: ReleaseOptions
-) -> list[tuple[str, ...]]:
-    variables = [
-        each for channel in channels for each in (channel.useful, channel.sensitive)
-    ]
-    known = list(
-        dict.fromkeys(
-            name for each in variables if each is not None for name in each.columns
-        )
-    )
-    unknown = [name for name in options.renamed if name not in known]
-    if unknown:
-        whose, theirs = (
-            ("the channel has", "its")
-            if len(channels) == 1
-            else ("the channels have", "their")
-        )
+def kept_columns(
+    header: Sequence[Any], useful: Sequence[Any], options: ReleaseOptions
+) -> list[Any]:
+    """The columns that stay as they are: all but those that are released or dropped."""
+    gone = {*options.drop}
+    if options.into is None:
+        gone.update(useful)
+    return [name for name in header if name not in gone]
+
+
+def private_columns(
+    groups: Sequence[ColumnGroup], options: ReleaseOptions
+) -> list[str]:
+    """The sensitive columns of all groups, by their names in the table."""
+    names: dict[str, None] = {}
+    for group in groups:
+        names.update(dict.fromkeys(_in_table(group.sensitive or (), options)))
+    return list(names)
+
+
+def _in_table(names: Sequence[str], options: ReleaseOptions) -> tuple[str, ...]:
+    """Columns of a releasable, by their names in the table."""
+    return tuple(options.renamed.get(name, name) for name in names)
+
+
+def _refuse_unknown_names(
+    groups: Sequence[ColumnGroup], options: ReleaseOptions
+) -> None:
+    """Refuse to rename columns that no group has."""
+    names: dict[str, None] = {}
+    for group in groups:
+        names.update(dict.fromkeys(group.columns))
+        names.update(dict.fromkeys(group.sensitive or ()))
+    unknown = [name for name in options.renamed if name not in names]
+    if not unknown:
+        return
+    if len(groups) == 1:
         raise InputError(
-            f"{whose} no column {listed(unknown)} to rename ({theirs} columns: {listed(known)})"
+            f"the channel has no column {listed(unknown)} to rename (its columns: "
+            f"{listed(list(names))})"
         )
-    inside = [
-        tuple(options.renamed.get(name, name) for name in each.useful.columns)
-        for each in channels
-    ]
-    useful = [name for names in inside for name in names]
+    raise InputError(
+        f"the channels have no column {listed(unknown)} to rename (their columns: "
+        f"{listed(list(names))})"
+    )
+
+
+def _useful_columns(
+    inputs: Sequence[tuple[str, ...]], header: Sequence[Any]
+) -> list[str]:
+    """The columns that are released, all of which must be there, and be different ones."""
+    useful = [name for names in inputs for name in names]
     for name in useful:
         require_column(name, header)
-    for names in inside:
+    for names in inputs:
         if len(set(names)) < len(names):
             raise InputError(
                 f"one column of the file cannot stand for two of the channel ({listed(names)})"
             )
-    twice = [name for name in dict.fromkeys(useful) if useful.count(name) > 1]
-    if twice:
+    for name in useful:
+        if useful.count(name) > 1:
+            raise InputError(
+                f"two channels release the column {quoted(name)}: together they would tell more of "
+                "a record than either promises; use one of them"
+            )
+    return useful
+
+
+def _require_named_columns(
+    useful: Sequence[str],
+    private: Sequence[str],
+    header: Sequence[Any],
+    options: ReleaseOptions,
+) -> None:
+    """Refuse options that name a column which is not there, or which cannot have that role."""
+    # A sensitive column of the channel need not be in the table, unless the user says what it is
+    # called there.
+    renamed = [name for name in private if name in options.renamed.values()]
+    for name in (*options.correlated, *renamed):
+        require_column(name, header)
+    for name in options.identifiers:
+        require_column(name, header)
+        if name in useful or name in private:
+            raise InputError(
+                f"the column {quoted(name)} is useful or sensitive and cannot identify records"
+            )
+    for name in (*options.drop, *options.kept):
+        require_column(name, header)
+    if options.into is None:
+        for name in options.drop:
+            if name in useful:
+                raise InputError(
+                    f"the column {quoted(name)} is released and cannot be left out (--drop)"
+                )
+
+
+def _refuse_private(
+    kept: Sequence[Any], private: Sequence[str], options: ReleaseOptions
+) -> None:
+    for kind, names in (("sensitive", private), ("correlated", options.correlated)):
+        left = [name for name in names if name in kept]
+        if left:
+            raise InputError(
+                f"the {kind} column {listed(left)} would stay in the output; remove it from the "
+                "input, or keep it knowingly (--keep-sensitive)"
+            )
+
+
+def _refuse_lookalikes(
+    kept: Sequence[Any],
+    useful: Sequence[str],
+    private: Sequence[str],
+    options: ReleaseOptions,
+) -> None:
+    exempt = [*useful, *private, *options.correlated, *options.kept]
+    pairs: list[tuple[Any, Any]] = []
+    if not options.keep_sensitive:
+        pairs += lookalikes(kept, private, exempt)
+    if options.into is None:
+        # Appended words count as a difference here: job_code need not be a copy of job.
+        pairs += lookalikes(kept, useful, exempt, endings=False)
+    for name, like in pairs:
+        kind = "sensitive" if like in private else "useful"
         raise InputError(
-            f"two channels release the column {quoted(twice[0])}: together they would tell more of a record than "
-            "either promises; use one of them"
+            f"the column {quoted(name)} looks like the {kind} column {quoted(like)} and would stay "
+            "in the output; leave it out (--drop), or keep it knowingly (--keep)"
         )
-    return inside
 
 
-def secret_columns(
-    channels: Sequence[Releasable], options: ReleaseOptions
+def _notices(
+    groups: Sequence[ColumnGroup], useful: Sequence[str], options: ReleaseOptions
 ) -> list[str]:
-    """The sensitive columns of the channels, by their names in the table."""
-    return list(
-        dict.fromkeys(
-            name for each in channels for name in sensitive_of(each, options) or ()
+    notices: list[str] = []
+    if any(group.sensitive is None for group in groups):
+        notices.append(
+            "the channel does not say which columns are sensitive: see that none is in the output"
         )
-    )
-
-
-def sensitive_of(
-    channel: Releasable, options: ReleaseOptions
-) -> tuple[str, ...] | None:
-    """The sensitive columns of a channel, by their names in the table; None where it does not say."""
-    if channel.sensitive is None:
-        return None
-    return tuple(options.renamed.get(name, name) for name in channel.sensitive.columns)
+    if options.into is not None:
+        notices.append(
+            f"{listed(useful)} stays beside the released column: no release yet, remove it first"
+        )
+    if len(groups) > 1:
+        notices.append(
+            "several columns of a record are released: each keeps its own promise, "
+            "but together they can tell more than either"
+        )
+    return notices
 
 
 def _layout(
-    header: Sequence[str], inside: Sequence[tuple[str, ...]], options: ReleaseOptions
+    header: Sequence[Any],
+    kept: Sequence[Any],
+    groups: Sequence[ColumnGroup],
+    inputs: Sequence[tuple[str, ...]],
+    options: ReleaseOptions,
 ) -> tuple[OutputColumn, ...]:
-    """The released columns at the end, or each in the place of the column of X that it stands for."""
-    names = [(",".join(names),) if options.form == LABEL else names for names in inside]
-    added = options.added(len(names))
-    if added is None:
-        filled = {
-            inside[k][part]: OutputColumn(
-                name, header.index(inside[k][part]), (k, part)
-            )
-            for k, released in enumerate(names)
-            for part, name in enumerate(released)
-        }
-        gone = {name for each in inside for name in each} - {*filled}
-        columns = [
-            filled.get(name, OutputColumn(name, i))
-            for i, name in enumerate(header)
-            if name not in gone
-        ]
-    else:
-        if [len(new) for new in added] != [len(old) for old in names]:
-            raise InputError(
-                "give a name for every column that is added: "
-                + ", ".join(f"one for {quoted(name)}" for old in names for name in old)
-            )
-        columns = [OutputColumn(name, i) for i, name in enumerate(header)]
-        for k, new in enumerate(added):
-            columns += [
-                OutputColumn(name, None, (k, part)) for part, name in enumerate(new)
-            ]
-    columns = [
-        column
-        for column in columns
-        if column.release or column.name not in options.drop
-    ]
+    """The kept columns in their order; the released ones in the place of what they replace, or
+    added at the end.
+    """
+    released: list[tuple[str, ...]] = []
+    for group, names in zip(groups, inputs, strict=True):
+        released.append((",".join(names),) if group.merged else names)
+    added = options.added(len(groups))
+    columns = _replaced(header, kept, inputs, released)
+    if added is not None:
+        columns = _appended(header, kept, released, added)
     output = [column.name for column in columns]
     for column in columns:
         if column.release is not None and output.count(column.name) > 1:
             raise InputError(
-                f"the file has another column {quoted(column.name)}, the name of the released one; rename it"
+                f"the file has another column {quoted(column.name)}, the name of the released one; "
+                "rename it"
             )
     return tuple(columns)
 
 
-_CANNOT_TELL = "the channel does not say which columns are sensitive: see that none is in the output"
+def _replaced(
+    header: Sequence[Any],
+    kept: Sequence[Any],
+    inputs: Sequence[tuple[str, ...]],
+    released: Sequence[tuple[str, ...]],
+) -> list[OutputColumn]:
+    """Every released column in the place of one of its group; a merged one in that of the group's
+    first.
+    """
+    replacements: dict[Any, OutputColumn] = {}
+    for k, names in enumerate(released):
+        for part, name in enumerate(names):
+            old = inputs[k][part]
+            replacements[old] = OutputColumn(name, header.index(old), (k, part))
+    columns: list[OutputColumn] = []
+    for at, name in enumerate(header):
+        if name in replacements:
+            columns.append(replacements[name])
+        elif name in kept:
+            columns.append(OutputColumn(name, at))
+    return columns
 
-_SEVERAL = (
-    "several columns of a record are released: each keeps its own promise, "
-    "but together they can tell more than either"
-)
+
+def _appended(
+    header: Sequence[Any],
+    kept: Sequence[Any],
+    released: Sequence[tuple[str, ...]],
+    added: Sequence[tuple[str, ...]],
+) -> list[OutputColumn]:
+    """The released columns under their `added` names, after all others."""
+    if [len(names) for names in added] != [len(names) for names in released]:
+        wanted = [f"one for {quoted(name)}" for names in released for name in names]
+        raise InputError(
+            f"give a name for every column that is added: {', '.join(wanted)}"
+        )
+    columns = [OutputColumn(name, at) for at, name in enumerate(header) if name in kept]
+    for k, names in enumerate(added):
+        for part, name in enumerate(names):
+            columns.append(OutputColumn(name, None, (k, part)))
+    return columns

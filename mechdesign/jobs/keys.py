@@ -9,27 +9,32 @@ import sys
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import MODE, PathLike, reading, reason, sync_folder
+from mechdesign.core.files import PathLike, reading, reason, sync_folder
+from mechdesign.core.nameless_file import MODE
 from mechdesign.release.draws import KEY_BYTES, Key
 
 TAG = "mechdesign-key-1:"
-"""Says what the file is, and how the key is written: hexadecimal digits."""
+"""The beginning of a key file; the key follows in hexadecimal digits."""
 
 _LINE = re.compile(rf"{TAG}([0-9a-f]{{{2 * KEY_BYTES}}})\n?")
+
 _LARGEST = 4096
+"""Bytes that are read of a key file; a key has fewer."""
 
 _HEX = re.compile(rf"(?:{TAG})?([0-9a-f]{{{2 * KEY_BYTES}}})\s*")
 """A key from elsewhere than a key file: its line, or the digits alone."""
 
 _SECRET = re.compile(r"[\w+/=:\s-]{22,}")
-"""What may be a key and no path: 16 bytes or more as hexadecimal digits or in base 64."""
+"""A text that may be a key in place of a path: 16 bytes or more as hexadecimal digits or in base
+64.
+"""
 
 
 def create_key(path: PathLike, key: Key) -> None:
     """Write a key file, complete or not at all, and on disk when this returns.
 
-    Raises InputError if it exists (a key is never replaced), or cannot be written. Two processes that create the same
-    file must exclude each other.
+    Raises InputError if it exists (a key is never replaced), or cannot be written. Two processes
+    that create the same file must exclude each other.
     """
     target = Path(path)
     part = target.with_name(f".{target.name}.part")
@@ -60,12 +65,14 @@ def create_key(path: PathLike, key: Key) -> None:
 def read_key(path: PathLike) -> Key:
     """Read a key file.
 
-    Raises InputError if it is missing, no ordinary file, readable by others than its owner, or holds no key; no
-    message repeats what it holds.
+    Raises InputError if it is missing, no ordinary file, readable by others than its owner, or
+    holds no key; no message repeats what it holds.
     """
     name = f"the key file {os.fspath(path)}"
     # A pipe under this name must not make the job wait for somebody to write to it.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+    flags = os.O_RDONLY
+    if sys.platform != "win32":
+        flags |= os.O_NONBLOCK
     with (
         reading(name),
         open(path, "rb", opener=lambda file, _: os.open(file, flags)) as stream,
@@ -76,8 +83,8 @@ def read_key(path: PathLike) -> Key:
         # Windows keeps permissions in access lists, of which the mode shows next to nothing.
         if sys.platform != "win32" and mode & 0o077:
             raise InputError(
-                f"{name} can be read by others (mode {stat.S_IMODE(mode):04o}), who could undo the release; "
-                f"close it: chmod 600 {os.fspath(path)}"
+                f"{name} can be read by others (mode {stat.S_IMODE(mode):04o}), who could undo the "
+                f"release; close it: chmod 600 {os.fspath(path)}"
             )
         data = stream.read(_LARGEST)
     line = _LINE.fullmatch(data.decode("latin-1"))
@@ -89,47 +96,61 @@ def read_key(path: PathLike) -> Key:
 
 
 def check_of(key: Key) -> str:
-    """By which a key is known again; it tells nothing of the key."""
+    """A fingerprint of a key, which discloses nothing of the key."""
     return key.derived("job file", "check").secret.hex()[:32]
 
 
 def key_of_draw(key: Key, draw: int) -> Key:
-    """The key of a job's first draw (0), which is its own, or of a further one."""
-    return key if draw == 0 else key.derived("draw", str(draw))
+    """The key of a draw: the first draw (0) has the key of the job, further ones have keys
+    derived from it.
+    """
+    if draw == 0:
+        return key
+    return key.derived("draw", str(draw))
 
 
 def key_at(path: PathLike) -> Key:
-    """The key of a key file, which is not named by the key itself."""
+    """Read a key file; refuses a key that is given in place of its path, without repeating it."""
     if _SECRET.fullmatch(os.fspath(path)) and not os.path.lexists(path):
         raise InputError(
-            "the key is the name of no file; if it is the key itself, which no message repeats, give it as "
-            "Key(bytes.fromhex(..)) or write it to a file (create_key)"
+            "the key is the name of no file; if it is the key itself, which no message repeats, "
+            "give it as Key(bytes.fromhex(..)) or write it to a file (create_key)"
         )
     return read_key(path)
 
 
 def key_from(where: str) -> Key:
-    """The key at ``env:NAME``, ``fd:N`` (an open file descriptor) or in a key file; no message repeats it."""
+    """The key at ``env:NAME``, ``fd:N`` (an open file descriptor) or in a key file; no message
+    repeats it.
+    """
     kind, colon, name = where.partition(":")
     if not colon or kind not in ("env", "fd"):
         return key_at(where)
-    try:
-        if kind == "env":
-            text = os.environ[name]
-        else:
-            with open(int(name), "rb", closefd=False) as stream:
-                text = stream.read(_LARGEST).decode("latin-1")
-    except KeyError:
+    if kind == "env":
+        return _parsed(where, _of_environment(where, name))
+    return _parsed(where, _of_descriptor(where, name))
+
+
+def _parsed(where: str, text: str) -> Key:
+    digits = _HEX.fullmatch(text)
+    if digits is None:
         raise InputError(
-            f"--key-from {where}: there is no environment variable {name}"
-        ) from None
+            f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, lower case)"
+        )
+    return Key(bytes.fromhex(digits[1]))
+
+
+def _of_environment(where: str, name: str) -> str:
+    if name not in os.environ:
+        raise InputError(f"--key-from {where}: there is no environment variable {name}")
+    return os.environ[name]
+
+
+def _of_descriptor(where: str, number: str) -> str:
+    try:
+        with open(int(number), "rb", closefd=False) as stream:
+            return stream.read(_LARGEST).decode("latin-1")
     except (ValueError, OSError):
         raise InputError(
             f"--key-from {where}: there is no open file descriptor to read from"
         ) from None
-    found = _HEX.fullmatch(text)
-    if found is None:
-        raise InputError(
-            f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, lower case)"
-        )
-    return Key(bytes.fromhex(found[1]))

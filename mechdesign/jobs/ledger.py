@@ -1,11 +1,13 @@
-"""The ledger: one SQLite file that knows which data were released through which channels, and the key beside it.
+"""The ledger: one SQLite file that knows which data were released through which channels, and the
+key beside it.
 
-It holds no value of anybody. Data sets and records stand in it as hashes under the key, which lies in a file of its own
-(``LEDGER.key``, mode 0600): whoever has the ledger alone learns how many records were released where and when, and can
-test no guess; whoever has the key as well can undo releases, and test guesses of records.
+It holds no value of anybody. Data sets and records stand in it as hashes under the key, which lies
+in a file of its own (``LEDGER.key``, mode 0600). Whoever has the ledger alone learns how many
+records were released where and when, and can test no guess; whoever has the key as well can undo
+releases, and test guesses of records.
 
-Every change is one transaction with a rollback journal (write-ahead logging needs shared memory, which no network drive
-has), on disk when it is over. Several processes take turns.
+Every change is one transaction with a rollback journal (write-ahead logging needs shared memory,
+which no network drive has), on disk when it is over. Several processes take turns.
 """
 
 from __future__ import annotations
@@ -16,34 +18,40 @@ import sqlite3
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
-from pydantic import Field
 
-from mechdesign.core.documents import Digest, Record
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import MODE, PathLike, real_path, reason
+from mechdesign.core.files import PathLike, real_path, reason
 from mechdesign.core.integers import Integers
+from mechdesign.core.nameless_file import MODE
+from mechdesign.core.undoing import on_failure
 from mechdesign.formats.digests import Content, Hashes, RowHasher
-from mechdesign.formats.inputs import on_failure
+from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.keys import check_of, create_key, key_of_draw, read_key
 from mechdesign.release.draws import Key
 
 NAME = "ledger.db"
+
 FOLDER_MODE = 0o700
+"""The mode of the folder of the default ledger."""
 
 PATIENCE = 30.0
 """Seconds to wait for other processes, each of which has the ledger for milliseconds."""
 
-APPLICATION, VERSION = 0x6D64_6C67, 1
-"""What SQLite's own header says of the file: the letters mdlg, and the version of the tables."""
+APPLICATION = 0x6D64_6C67
+"""The application in SQLite's own header: the letters mdlg."""
+
+VERSION = 1
+"""The version of the tables, in the same header."""
+
+MAGIC = b"SQLite format 3\x00"
+"""The first bytes of every SQLite file."""
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-"""What SQLite says of a file that it, or a ledger's table, cannot be read from."""
+"""SQLite's errors for a file, or for tables, that are damaged."""
 
 TABLES = """
 CREATE TABLE releases (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, target TEXT NOT NULL, entry TEXT NOT NULL);
@@ -52,239 +60,193 @@ CREATE TABLE keys (job TEXT PRIMARY KEY, path TEXT NOT NULL, fingerprint TEXT NO
 CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT NULL, release TEXT NOT NULL,
                     nonce BLOB NOT NULL, records BLOB NOT NULL, symbols BLOB NOT NULL);
 """
-"""Of a release its entry as JSON; of a data set its sample; where the key of the ledger lies; of records by identifier
-their hash and, encrypted, the number of their symbol."""
+"""`releases` has the entries as JSON; `samples` a sample of the hashes of each data set; `keys`
+where the key of the ledger lies; `known` the hashes of identified records and, encrypted, the
+numbers of their symbols."""
 
-_OWN = "SELECT fingerprint FROM keys WHERE job = ''"
+SELECT_FINGERPRINT = "SELECT fingerprint FROM keys WHERE job = ''"
 
 
 def default_path() -> Path:
     """The ledger in the user's data folder."""
+    return _data_folder() / "mechdesign" / NAME
+
+
+def _data_folder() -> Path:
     if "XDG_DATA_HOME" in os.environ:
-        base = Path(os.environ["XDG_DATA_HOME"])
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    else:
-        base = Path.home() / (
-            "Library/Application Support"
-            if sys.platform == "darwin"
-            else ".local/share"
-        )
-    return base / "mechdesign" / NAME
-
-
-FINISHING, DONE = "finishing", "done"
-
-Settings: TypeAlias = dict[str, Any]
-"""Plain JSON values: whatever decides, beside data, channels and draws, which bytes are written."""
-
-Natural = Annotated[int, Field(ge=0)]
-
-
-class Use(Record):
-    """How a run uses a channel."""
-
-    channel: Digest
-    columns: tuple[str, ...]
-    form: str
-    unknown: str = "refuse"
-    null: str = "refuse"
-    normalise: str = "none"
-    changed: str = "refuse"
-
-
-class Drawn(Record):
-    """The draw of a channel: one job is one key, draw 0 its own and others derived from it."""
-
-    use: Use
-    job: str
-    draw: Natural
-    channel_file: str | None = None
-
-
-class Entry(Record):
-    """One release.
-
-    `state` is ``finishing`` from the moment when all data are on disk and files are about to get their names; then
-    ``done``. `file`, `ordered` and `unordered` are hashes of the data set under the key of the ledger: of its bytes
-    and how they are read, of its records in order, in any order. `joint` is the budget that all draws of these records
-    have together, where the user asked for a further one. Times are UTC, in ISO format.
-    """
-
-    id: str
-    target: str
-    source: str | None = None
-    state: Literal["finishing", "done"]
-    started: str
-    finished: str | None = None
-    output: Digest | None
-    records: Natural
-    identity: tuple[str, ...] = ()
-    drawn: tuple[Drawn, ...]
-    settings: Settings = Field(default_factory=dict)
-    fresh: bool = False
-    versions: dict[str, str] = Field(default_factory=dict)
-    file: str | None = None
-    ordered: str | None = None
-    unordered: str | None = None
-    joint: dict[str, Any] | None = None
-
-    def of(self, channel: str) -> Drawn | None:
-        """What it drew through a channel."""
-        return next((each for each in self.drawn if each.use.channel == channel), None)
-
-    @property
-    def data_name(self) -> str | None:
-        """A short name of the data set, which is the same for the same records."""
-        return (
-            sha256(self.unordered.encode()).hexdigest()[:8] if self.unordered else None
-        )
-
-    def same_release(self, other: Entry) -> bool:
-        """Whether both write the same bytes."""
-        mine, others = (
-            [(d.use, d.job, d.draw) for d in entry.drawn] for entry in (self, other)
-        )
-        return (
-            self.file == other.file
-            and mine == others
-            and self.settings == other.settings
-        )
+        return Path(os.environ["XDG_DATA_HOME"])
+    if sys.platform == "win32":
+        local = Path.home() / "AppData" / "Local"
+        return Path(os.environ.get("LOCALAPPDATA", local))
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support"
+    return Path.home() / ".local/share"
 
 
 class Rehearsed(Exception):
-    """All that can be checked of a release has been checked; its argument is the entry that the ledger would hold."""
+    """All that can be checked of a release has been checked; its argument is the entry that the
+    ledger would hold.
+    """
 
 
 class Ledger:
-    """A ledger and its key; opening it makes both where they are not there."""
+    """A ledger and its key; opening it creates both if they do not exist.
+
+    Parameters
+    ----------
+    path : path, optional
+        By default `default_path`.
+    key : Key, optional
+        The key of the ledger if it is kept elsewhere, and not in a file beside it.
+
+    Raises
+    ------
+    InputError
+        If the file is no ledger, is damaged or cannot be written, or its key is missing or another
+        one.
+    """
 
     def __init__(self, path: PathLike | None = None, *, key: Key | None = None) -> None:
-        """A `key` that is given is kept elsewhere: none lies beside the ledger."""
-        self._given = key
-        given = default_path() if path is None else Path(path)
-        self.path = real_path(given)
+        given_path = default_path() if path is None else Path(path)
+        self.path = real_path(given_path)
         if self.path.is_dir() or not self.path.name:
             raise InputError(
-                f"{given} is a folder; give the name of a file for the ledger (--ledger)"
+                f"{given_path} is a folder; give the name of a file for the ledger (--ledger)"
             )
         self.key_path = self.path.with_name(self.path.name + ".key")
-        self._open()
+        self._external_key = key
+        try:
+            self._create_file()
+        except OSError as error:
+            raise self._not_writable(reason(error)) from None
+        ready_key = self._key_if_ready()
+        if ready_key is None:
+            ready_key = self._set_up()
+        self.key = ready_key
         self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
 
-    def _open(self) -> None:
-        try:
-            if self.path == real_path(default_path()):
-                self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            key_was_there = os.path.lexists(
-                self.key_path
-            )  # looked for first: it comes into being last
-            if not self.path.exists():
-                if key_was_there:
-                    raise InputError(
-                        f"there is no ledger {self.path}, but its key {self.key_path.name} is there: put the ledger "
-                        "back, or remove the key if nothing was ever released with it"
-                    )
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, MODE))
-            elif self.path.stat().st_size and not begins(
-                self.path, b"SQLite format 3\x00"
-            ):
+    def _create_file(self) -> None:
+        """Create an empty file if there is none; refuse a file that is no ledger."""
+        if self.path == real_path(default_path()):
+            self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        # Looked for before the ledger, for another process creates the ledger first and its key
+        # last.
+        key_exists = os.path.lexists(self.key_path)
+        if not self.path.exists():
+            if key_exists:
                 raise InputError(
-                    f"{self.path} is not a ledger (no SQLite file); name another (--ledger)"
+                    f"there is no ledger {self.path}, but its key {self.key_path.name} is there: "
+                    "put the ledger back, or remove the key if nothing was ever released with it"
                 )
-        except OSError as error:
-            raise self._refused(reason(error)) from None
-        if self._is_ready():
-            return
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, MODE))
+        elif self.path.stat().st_size and not begins(self.path, MAGIC):
+            raise InputError(
+                f"{self.path} is not a ledger (no SQLite file); name another (--ledger)"
+            )
+
+    def _lacks_key_file(self) -> bool:
+        """Whether the key should lie beside the ledger, and does not."""
+        return self._external_key is None and not os.path.lexists(self.key_path)
+
+    def _key_if_ready(self) -> Key | None:
+        """The key, if the ledger has its tables and this key, so that nothing need be written."""
+        if not self.path.stat().st_size:
+            return None
+        if self._lacks_key_file():
+            return None
+        with self.reading() as db:
+            if not self._has_tables(db):
+                return None
+            row = db.execute(SELECT_FINGERPRINT).fetchone()
+            if row is None:
+                return None
+            key = self._checked_key(row[0], used=self._is_used(db))
+        if check_of(key) != row[0]:
+            return None
+        return key
+
+    def _set_up(self) -> Key:
+        """Create what is missing of tables and key."""
         with self.changing() as db:
             if not self._has_tables(db):
                 for statement in TABLES.split(";"):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
-            row = db.execute(_OWN).fetchone()
-            # The key last: after a crash in between, the ledger gets another one as long as nothing was released.
-            if (
-                self._given is None
-                and not os.path.lexists(self.key_path)
-                and not self._count(db)
-            ):
-                self.key = Key.fresh()
-                create_key(self.key_path, self.key)
+            row = db.execute(SELECT_FINGERPRINT).fetchone()
+            used = self._is_used(db)
+            if self._lacks_key_file() and not used:
+                # The key last: after a crash in between, the ledger gets another one as long as
+                # nothing was released.
+                key = Key.fresh()
+                create_key(self.key_path, key)
             else:
-                self._read_key(row and row[0], used=bool(self._count(db)))
-            own = ("", os.fspath(self.key_path), check_of(self.key))
-            db.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", own)
-
-    def _is_ready(self) -> bool:
-        """Read the key, where the ledger has its tables and its key, so that nothing need be written."""
-        if not self.path.stat().st_size or (
-            self._given is None and not os.path.lexists(self.key_path)
-        ):
-            return False
-        with self.reading() as db:
-            row = self._has_tables(db) and db.execute(_OWN).fetchone()
-            if not row:
-                return False
-            self._read_key(row[0], used=bool(self._count(db)))
-            return check_of(self.key) == row[0]
+                key = self._checked_key(row[0] if row else None, used=used)
+            place = ("", os.fspath(self.key_path), check_of(key))
+            db.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", place)
+        return key
 
     def _has_tables(self, db: sqlite3.Connection) -> bool:
-        """Whether the file is a ledger, or is empty; refuses what it is of anything else."""
-        asked = (
-            "PRAGMA application_id",
-            "PRAGMA user_version",
-            "SELECT count(*) FROM sqlite_master",
-        )
-        application, version, tables = (
-            db.execute(question).fetchone()[0] for question in asked
-        )
-        if tables and (application, version) != (APPLICATION, VERSION):
-            known = (
-                f"of version {version}"
-                if application == APPLICATION
-                else "of another program"
-            )
+        """Whether the file is a ledger, and not empty; refuses the file of another program or
+        version.
+        """
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            return False
+        if (application, version) != (APPLICATION, VERSION):
+            origin = "of another program"
+            if application == APPLICATION:
+                origin = f"of version {version}"
             raise InputError(
-                f"{self.path} is a file {known}, and no ledger of version {VERSION}"
+                f"{self.path} is a file {origin}, and no ledger of version {VERSION}"
             )
-        return bool(tables)
+        return True
 
     @staticmethod
-    def _count(db: sqlite3.Connection) -> int:
-        return db.execute("SELECT count(*) FROM releases").fetchone()[0]
+    def _is_used(db: sqlite3.Connection) -> bool:
+        """Whether anything was released with the ledger."""
+        (releases,) = db.execute("SELECT count(*) FROM releases").fetchone()
+        return releases > 0
 
-    def _read_key(self, fingerprint: str | None, *, used: bool) -> None:
-        if self._given is None and used and not os.path.lexists(self.key_path):
+    def _checked_key(self, fingerprint: str | None, *, used: bool) -> Key:
+        """The key, which must be the one of the fingerprint if it was used."""
+        if self._external_key is not None:
+            key = self._external_key
+            name = "the key of --key-from"
+        else:
+            if used and not os.path.lexists(self.key_path):
+                raise InputError(
+                    f"the key file {self.key_path} of the ledger is gone, and without it nobody "
+                    "can tell which data have been released: put it back, say where the key is "
+                    "(--key-from), or begin another ledger (--ledger FILE), which forgets them all"
+                )
+            key = read_key(self.key_path)
+            name = f"the key file {self.key_path}"
+        if used and check_of(key) != fingerprint:
             raise InputError(
-                f"the key file {self.key_path} of the ledger is gone, and without it nobody can tell which data have "
-                "been released: put it back, say where the key is (--key-from), or begin another ledger (--ledger "
-                "FILE), which forgets them all"
+                f"{name} is not the one of the ledger {self.path}; another key would draw the same "
+                "records a second time: give the right one"
             )
-        self.key = self._given or read_key(self.key_path)
-        if used and check_of(self.key) != fingerprint:
-            what = (
-                f"the key file {self.key_path}"
-                if self._given is None
-                else "the key of --key-from"
-            )
-            raise InputError(
-                f"{what} is not the one of the ledger {self.path}; another key would draw the same records a second "
-                "time: give the right one"
-            )
+        return key
 
     @contextmanager
     def changing(self) -> Generator[sqlite3.Connection]:
-        """A transaction: all of it is on disk at the end of the block, or nothing of it if the block fails."""
+        """A transaction: all of it is on disk at the end of the block, or nothing of it if the
+        block fails.
+        """
         with self.reading() as db:
             db.execute("BEGIN IMMEDIATE")
-            with on_failure(db.rollback):  # of nothing, where it has ended
+            # If the commit itself fails, the transaction may have ended: then there is nothing to
+            # roll back.
+            with on_failure(db.rollback):
                 yield db
                 db.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
-        """A connection, to look; works in read-only places, too."""
+        """A connection for reading, which also works in read-only places."""
         try:
             place = f"file:{quote(os.fspath(self.path))}?mode=rw"
             db = sqlite3.connect(
@@ -297,22 +259,26 @@ class Ledger:
             finally:
                 db.close()
         except sqlite3.DatabaseError as error:
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise InputError(
-                    f"another process keeps the ledger {self.path} busy; try again"
-                ) from None
-            if code in DAMAGE:
-                told = f"the ledger {self.path} is damaged ({error}); put a copy of it back"
-                raise InputError(told) from None
-            why = (
-                "read-only file system"
-                if code == sqlite3.SQLITE_READONLY
-                else str(error)
-            )
-            raise self._refused(why) from None
+            raise self._failure(error) from None
 
-    def _refused(self, why: str) -> InputError:
+    def _failure(self, error: sqlite3.DatabaseError) -> InputError:
+        """An error of SQLite in words."""
+        # Errors that Python's own module raises have no code. The low byte is the class of the
+        # error.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return InputError(
+                f"another process keeps the ledger {self.path} busy; try again"
+            )
+        if code in DAMAGE:
+            return InputError(
+                f"the ledger {self.path} is damaged ({error}); put a copy of it back"
+            )
+        if code == sqlite3.SQLITE_READONLY:
+            return self._not_writable("read-only file system")
+        return self._not_writable(str(error))
+
+    def _not_writable(self, why: str) -> InputError:
         return InputError(
             f"the ledger {self.path} cannot be written: {why}; name another place (--ledger)"
         )
@@ -333,16 +299,18 @@ class Ledger:
 
     def last_of(self, db: sqlite3.Connection, target: str) -> Entry | None:
         """The latest release to a place."""
-        last = (
-            "SELECT entry FROM releases WHERE target = ? ORDER BY number DESC LIMIT 1"
-        )
-        row = db.execute(last, (target,)).fetchone()
-        return row and Entry.model_validate_json(row[0])
+        row = db.execute(
+            "SELECT entry FROM releases WHERE target = ? ORDER BY number DESC LIMIT 1",
+            (target,),
+        ).fetchone()
+        if row is None:
+            return None
+        return Entry.model_validate_json(row[0])
 
     def enter(
         self, db: sqlite3.Connection, entry: Entry, content: Content | None = None
     ) -> None:
-        """Enter a release, or what has become of it."""
+        """Enter a release, or a later state of it."""
         db.execute(
             "INSERT INTO releases (id, target, entry) VALUES (?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET entry = excluded.entry",
@@ -371,17 +339,16 @@ class Ledger:
     ) -> list[tuple[Hashes, Integers]]:
         """Hashes of the records that a draw was used on, sorted, and the symbols that they had."""
         rows = db.execute(
-            "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? ORDER BY rowid",
+            "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? "
+            "ORDER BY rowid",
             (drawn.job, drawn.use.channel, drawn.draw),
         )
-        codes = (
-            (records, _ciphered(key, nonce, symbols))
-            for nonce, records, symbols in rows
-        )
-        return [
-            (np.frombuffer(a, "<u8"), np.frombuffer(b, "<i4").astype(np.int64))
-            for a, b in codes
-        ]
+        known: list[tuple[Hashes, Integers]] = []
+        for nonce, records, symbols in rows:
+            hashes = np.frombuffer(records, "<u8")
+            codes = np.frombuffer(_ciphered(key, nonce, symbols), "<i4")
+            known.append((hashes, codes.astype(np.int64)))
+        return known
 
     @staticmethod
     def remember(
@@ -392,20 +359,31 @@ class Ledger:
         hashes: Hashes,
         codes: Integers,
     ) -> None:
-        """Keep what `known` gives, the symbols encrypted under the key of the draw."""
-        if len(hashes):
-            nonce = secrets.token_bytes(16)
-            symbols = _ciphered(key, nonce, codes.astype("<i4", copy=False).tobytes())
-            which = drawn.job, drawn.use.channel, drawn.draw, entry.id
-            row = (*which, nonce, hashes.astype("<u8", copy=False).data, symbols)
-            db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        """Keep hashes and symbols for `known`; the symbols are encrypted under the key of the
+        draw.
+        """
+        if not len(hashes):
+            return
+        nonce = secrets.token_bytes(16)
+        symbols = codes.astype("<i4", copy=False).tobytes()
+        row = (
+            drawn.job,
+            drawn.use.channel,
+            drawn.draw,
+            entry.id,
+            nonce,
+            hashes.astype("<u8", copy=False).data,
+            _ciphered(key, nonce, symbols),
+        )
+        db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     @staticmethod
     def sample(db: sqlite3.Connection, unordered: str) -> bytes:
         """The sample of a data set that was released."""
-        return db.execute(
+        row = db.execute(
             "SELECT sample FROM samples WHERE unordered = ?", (unordered,)
-        ).fetchone()[0]
+        ).fetchone()
+        return row[0]
 
 
 def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
@@ -418,10 +396,12 @@ def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
 
 def begins(path: Path, start: bytes) -> bool:
     """Whether a file begins with these bytes."""
-    if not path.is_file():  # a pipe would wait for somebody to write to it
+    # Opening a pipe would wait for somebody to write to it.
+    if not path.is_file():
         return False
     try:
         with open(path, "rb") as stream:
             return stream.read(len(start)) == start
-    except OSError:  # which is told where it is opened
+    except OSError:
+        # Whoever opens the file for its data reports the error.
         return False

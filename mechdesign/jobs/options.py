@@ -1,27 +1,26 @@
-"""What a user asks of a release: of a file, a frame, a cluster or a pipeline; declared, explained and checked here.
+"""What a user asks of a release: of a file, a frame, a cluster or a pipeline.
 
-The public functions take the fields of `ReleaseOptions` (`takes`); the `TypedDict`s tell type checkers the same.
+`ReleaseOptions` declares, explains and checks every option. The public functions take its fields as
+keyword arguments, which the TypedDicts declare to type checkers.
 """
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import wraps
-from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
+from typing import Any, TypeAlias, TypedDict, cast
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.release.drawing import CHANGES, FORMS, LABEL
+from mechdesign.core.progress import Progress
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.compression import Compression
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.release.binned import FORMS, LABEL
+from mechdesign.release.drawing import CHANGES
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 ColumnNames: TypeAlias = str | Sequence[str]
 """One column, or several."""
@@ -30,86 +29,113 @@ AddedNames: TypeAlias = str | Sequence[str] | Sequence[Sequence[str]]
 """Names of added columns: one; those of one channel; or those of every channel."""
 
 
-class _Shared(TypedDict, total=False):
-    form: str
-    policy: Policy | None
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """How files are read and written.
+
+    Parameters
+    ----------
+    text : TextOptions, optional
+        Delimiter, quote and encoding of a CSV.
+    compression : 'gzip' or 'zstd', optional
+        Of a CSV output, whatever its name.
+    format : 'csv' or 'parquet', optional
+        What the output is; by default the same as the input.
+    escape_formulas : bool
+        Whether CSV cells that a spreadsheet would take for formulas get an apostrophe before them.
+    force : bool
+        Whether existing files are replaced.
+    strict : bool
+        Whether any note for the user is an error, and nothing is written.
+    progress : Progress, optional
+        Called with the bytes read; the input is read twice.
+    """
+
+    text: TextOptions | None = None
+    compression: Compression | None = None
+    format: str | None = None
+    escape_formulas: bool = False
+    force: bool = False
+    strict: bool = False
+    progress: Progress | None = None
+
+
+class FileKeywords(TypedDict, total=False):
+    """The fields of `ReleaseOptions` for files: the keys and row numbers of a file are matters of
+    its job.
+    """
+
+    columns: Mapping[str, str] | None
     identity: ColumnNames | None
+    form: str
+    into: AddedNames | None
+    policy: Policy | None
     keep_sensitive: bool
+    correlated: ColumnNames
     drop: ColumnNames
     keep: ColumnNames
+    shuffle: bool
     keep_order: bool
     insecure_seed: int | None
     changed: str
     fresh_draw: bool
 
 
-class _Keyed(TypedDict, total=False):
+class ReleaseKeywords(FileKeywords, total=False):
+    """All fields of `ReleaseOptions`."""
+
     key: Key | PathLike | None
     ledger: PathLike | None
     row_numbers: str | None
 
 
-class FileKeywords(_Shared, total=False):
-    """Options of a release of a file, whose key and row numbers are matters of its job."""
-
-    columns: Mapping[str, str] | None
-    into: AddedNames | None
-    correlated: ColumnNames
-    shuffle: bool
-
-
-class StepKeywords(_Shared, _Keyed, total=False):
-    """Options of a step of a pipeline, which knows its columns from the table it was fitted to."""
-
-
-class ReleaseKeywords(FileKeywords, _Keyed, total=False):
-    """All options of a release."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
-    """What a user asks of a release.
+    """What a user asks of a release: of a file, a frame, a table on a cluster, or in a pipeline.
 
     Parameters
     ----------
     columns : mapping, optional
         The table's name of a column of a channel where it has another one there.
     key : draws.Key, or path of a key file, optional
-        From which the draws follow. Without key and ledger a new key is used and forgotten: another call would be a
-        second, independent release of the same records, which tells more than the budget.
+        The secret that fixes the draws. Without key and ledger a new key is used and forgotten:
+        another call would be a second, independent release of the same records, which tells more
+        than the budget.
     ledger : path, optional
-        The ledger of releases, made if there is none: it has a key, gives the same records the draws that `apply`
-        gives them, and refuses to draw them a second time.
+        The ledger of releases, made with a key of its own if there is none. It gives the same
+        records the draws that `apply` gives them, and refuses to draw them a second time.
     identity : str or sequence of str, optional
-        Columns that identify a record; integers or text. Its row number does otherwise.
+        Columns of integers or text that identify a record. By default its row number does.
     row_numbers : str, optional
         Column with the row number of each record, counted from 0, in any order.
     form : {"label", "posterior-draw", "representative", "within"}
-        The label of Y, or a value of X drawn from P(X|Y) under the table. For a column in bins also the median of
-        what Y stands for, or one of the table's numbers in the bin drawn (of Y itself where Y is a bin).
+        The label of Y, or a value of X drawn from P(X|Y) under the table. For a column in bins also
+        the median of what Y stands for, or one of the table's numbers in the bin drawn (of Y itself
+        where Y is a bin).
     into : str, or sequence of str, optional
-        Names of columns to add at the end, and X stays (then the table is no release). For several channels one
-        name, or sequence of names, each.
+        Names of columns to add at the end, and X stays (then the table is no release). For several
+        channels one name, or sequence of names, each.
     policy : Policy, optional
         What to do with unknown symbols and missing cells; by default both are refused.
     keep_sensitive : bool
         Whether sensitive and correlated columns may stay in the output.
     correlated : str or sequence of str
-        Columns that must not stay either.
+        Columns that are treated as the sensitive ones are: they must not stay.
     drop : str or sequence of str
         Columns that are left out of the output.
     keep : str or sequence of str
-        Columns that stay although they are called like the useful or a sensitive column, or stand for it in the data.
+        Columns that stay although they are called like the useful or a sensitive column, or stand
+        for it in the data.
     shuffle : bool
-        Whether the records are put in random order, which follows from the key and the data.
+        Whether the records are put in random order, which is fixed by the key and the data.
     keep_order : bool
-        Whether records that stand in an order which tells of the useful column may stay in it.
+        Whether the records may stay in an order that tells of the useful column.
     changed : {"refuse", "keep", "redraw"}
-        With a ledger and an identity: what becomes of a record whose symbol is another one than when it was released
-        before. It is an error; or its old output is released again; or it is drawn anew, independently, which adds
-        to what is known of it (a warning says at most how much).
+        With a ledger and an identity: what becomes of a record whose symbol has changed since it
+        was released. It is an error; or its old output is released again; or it is drawn anew,
+        independently, which adds to what its releases tell (a warning says at most how much).
     fresh_draw : bool
-        With a ledger: whether to draw anew what was released before.
+        With a ledger: whether records that were released before are drawn anew.
     insecure_seed : int, optional
         Reproducible draws, for tests only: whoever knows the seed can undo the release.
 
@@ -138,14 +164,35 @@ class ReleaseOptions:
     fresh_draw: bool = False
 
     def __post_init__(self) -> None:
-        self._require(
-            "columns",
-            Mapping,
-            "a mapping from the channel's names of columns to the table's",
-        )
-        self._require("row_numbers", str, "the name of a column")
-        self._require("policy", Policy, "a Policy")
-        self._require("insecure_seed", int, "a whole number")
+        if self.columns is None:
+            object.__setattr__(self, "columns", {})
+        elif isinstance(self.columns, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            object.__setattr__(self, "columns", dict(self.columns))
+        else:
+            raise _wrong(
+                "columns",
+                self.columns,
+                "a mapping from the channel's names of columns to the table's",
+            )
+        self._check_values()
+        for name in ("identity", "correlated", "drop", "keep"):
+            names = _as_names(name, vars(self)[name])
+            object.__setattr__(self, name, names)
+        self._check_identity()
+        self._check_ledger()
+        if self.shuffle and self.keep_order:
+            raise InputError(
+                "the order of the records is shuffled or kept: give --shuffle or --keep-order"
+            )
+
+    def _check_values(self) -> None:
+        """Refuse values of another type, or out of range."""
+        if self.row_numbers is not None and not _is(str, self.row_numbers):
+            raise _wrong("row_numbers", self.row_numbers, "the name of a column")
+        if self.policy is not None and not _is(Policy, self.policy):
+            raise _wrong("policy", self.policy, "a Policy")
+        if self.insecure_seed is not None and not _is(int, self.insecure_seed):
+            raise _wrong("insecure_seed", self.insecure_seed, "a whole number")
         if self.form not in FORMS:
             raise InputError(
                 f"the form ({quoted(self.form)}) must be one of {listed(FORMS)}"
@@ -154,58 +201,47 @@ class ReleaseOptions:
             raise InputError(
                 f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}"
             )
-        for name in ("keep_sensitive", "shuffle", "keep_order", "fresh_draw"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(
-                    f"{name} ({quoted(getattr(self, name))}) must be True or False"
-                )
-        object.__setattr__(self, "columns", dict(self.columns or {}))
-        for name in ("identity", "correlated", "drop", "keep"):
-            object.__setattr__(self, name, self._names(name))
-        if self.shuffle and self.keep_order:
-            raise InputError(
-                "the order of the records is shuffled or kept: give --shuffle or --keep-order"
-            )
+        flags = {
+            "keep_sensitive": self.keep_sensitive,
+            "shuffle": self.shuffle,
+            "keep_order": self.keep_order,
+            "fresh_draw": self.fresh_draw,
+        }
+        for name, value in flags.items():
+            if not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise _wrong(name, value, "True or False")
+
+    def _check_identity(self) -> None:
+        """Refuse options of identified records that contradict each other."""
         if self.identity and self.row_numbers is not None:
             raise InputError(
-                "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
-            )
-        if self.ledger is not None and self.key is not None:
-            raise InputError("a ledger has its own key; give it alone, or a key")
-        if self.ledger is not None and self.insecure_seed is not None:
-            raise InputError(
-                "an insecure seed is for tests and has no ledger; give one of the two"
-            )
-        if self.fresh_draw and self.ledger is None:
-            raise InputError(
-                "without a ledger every draw is fresh; give the ledger, or leave fresh_draw out"
+                "identity and row_numbers both identify records; give one of them (a job keeps to "
+                "one)"
             )
         if self.changed != REFUSE and not self.identity:
             raise InputError(
                 f"changed={self.changed} is about records known by identity; name their column"
             )
-        if self.ledger is not None and self.row_numbers is not None:
-            raise InputError(
-                "a ledger knows the same data by their order or by identity; give the column as identity, in place of "
-                "row_numbers"
-            )
 
-    def _require(self, name: str, kinds: Any, what: str) -> None:
-        value = getattr(self, name)
-        if value is not None and (
-            not isinstance(value, kinds) or isinstance(value, bool)
-        ):
-            raise InputError(f"{name} ({quoted(value)}) must be {what}")
-
-    def _names(self, name: str) -> tuple[str, ...]:
-        value = getattr(self, name)
-        if value is None or isinstance(value, str):
-            return () if value is None else (value,)
-        if not isinstance(value, Sequence):
+    def _check_ledger(self) -> None:
+        """Refuse options that do not go with a ledger, or need one."""
+        if self.ledger is None:
+            if self.fresh_draw:
+                raise InputError(
+                    "without a ledger every draw is fresh; give the ledger, or leave fresh_draw out"
+                )
+            return
+        if self.key is not None:
+            raise InputError("a ledger has its own key; give it alone, or a key")
+        if self.insecure_seed is not None:
             raise InputError(
-                f"{name} ({quoted(value)}) must be the name of a column, or a sequence of them"
+                "an insecure seed is for tests and has no ledger; give one of the two"
             )
-        return tuple(cast("Sequence[str]", value))
+        if self.row_numbers is not None:
+            raise InputError(
+                "a ledger knows the same data by their order or by identity; give the column as "
+                "identity, in place of row_numbers"
+            )
 
     @property
     def renamed(self) -> Mapping[str, str]:
@@ -236,61 +272,53 @@ class ReleaseOptions:
             return ((into,),)
         if channels == 1 and all(isinstance(name, str) for name in into):
             return (tuple(cast("Sequence[str]", into)),)
-        return tuple(
-            (names,) if isinstance(names, str) else tuple(names) for names in into
-        )
+        added: list[tuple[str, ...]] = []
+        for names in into:
+            if isinstance(names, str):
+                added.append((names,))
+            else:
+                added.append(tuple(names))
+        return tuple(added)
 
 
-def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function take some fields of `ReleaseOptions` as keyword arguments, and say so in its help.
+def options_of(
+    function: str,
+    keywords: type[FileKeywords],
+    options: Mapping[str, Any],
+    **others: Any,
+) -> ReleaseOptions:
+    """The options that a function was called with, and `others` that it gives itself.
 
-    It takes those of the TypedDict `keywords` as ``**options: Unpack[..]``, and raises TypeError on any other.
+    Raises
+    ------
+    TypeError
+        At an option that is none of the `keywords`.
     """
-    options = inspect.signature(ReleaseOptions).parameters.values()
-    wanted = [each for each in options if each.name in keywords.__annotations__]
-
-    def documented(function: Callable[P, R]) -> Callable[P, R]:
-        given = inspect.signature(function).parameters.values()
-        own = [each for each in given if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        known = [each.name for each in (*own, *wanted)]
-
-        @wraps(function)
-        def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            for name in kwargs:
-                if name not in known:
-                    near = get_close_matches(name, known, 1)
-                    hint = f"; did you mean {near[0]!r}?" if near else ""
-                    what = (
-                        f"{function.__qualname__}() got an unexpected keyword argument"
-                    )
-                    raise TypeError(f"{what} {name!r}{hint}")
-            return function(*args, **kwargs)
-
-        vars(run)["__signature__"] = inspect.signature(function).replace(
-            parameters=[*own, *wanted]
+    for name in options:
+        if name in keywords.__annotations__:
+            continue
+        similar = get_close_matches(name, keywords.__annotations__, 1)
+        hint = f"; did you mean {similar[0]!r}?" if similar else ""
+        raise TypeError(
+            f"{function}() got an unexpected keyword argument {name!r}{hint}"
         )
-        run.__doc__ = _with_parameters(
-            function.__doc__ or "", [each.name for each in wanted]
-        )
-        return run
-
-    return documented
+    return ReleaseOptions(**options, **others)
 
 
-def _with_parameters(doc: str, names: Sequence[str]) -> str:
-    text = inspect.cleandoc(doc)
-    at = next(
-        (
-            text.index(end)
-            for end in ("\n\nAttributes\n", "\n\nRaises\n")
-            if end in text
-        ),
-        len(text),
-    )
-    own = (
-        inspect.cleandoc(ReleaseOptions.__doc__ or "")
-        .partition("\n----------")[2]
-        .partition("\n\nRaises")[0]
-    )
-    more = {block.split(" ")[0]: f"\n{block}" for block in re.split(r"\n(?! )", own)}
-    return text[:at] + "".join(more[name] for name in names) + text[at:]
+def _is(kind: type, value: Any) -> bool:
+    """Whether a value has a type; True and False are no whole numbers here."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _wrong(name: str, value: Any, kind: str) -> InputError:
+    return InputError(f"{name} ({quoted(value)}) must be {kind}")
+
+
+def _as_names(name: str, value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Sequence):
+        raise _wrong(name, value, "the name of a column, or a sequence of them")
+    return tuple(cast("Sequence[str]", value))

@@ -1,37 +1,43 @@
-"""Records in random order, however many there are: spread over buckets by random words, then sorted within each."""
+"""Records in random order, however many there are: spread over buckets by random words, then
+sorted within each.
+"""
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mechdesign.core.files import NamelessFile
 from mechdesign.core.integers import Integers
-from mechdesign.formats.cells import arrow_integers, integers_of
+from mechdesign.core.nameless_file import NamelessFile
+from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.outputs import KeptColumn
+from mechdesign.formats.parquet import ParquetSource
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.release.draws import Key, RowNumbers
 
 ROOM = 16 << 20
 """Bytes of records that are sorted at a time (16 MB; several times that in memory)."""
 
 UNPACKED = 4
-"""How much larger the columns of a Parquet file are in memory, about, than encoded."""
+"""About how many times larger the columns of a Parquet file are in memory than in the file."""
 
 WORD_BITS = 62
-"""Records are ordered by random words of so many bits, of which no two are expected to be equal."""
+"""The bits of the random words by which records are ordered; no two words are expected to be
+equal.
+"""
 
 
 def random_words(key: Key, first: int, count: int) -> Integers:
-    """A word for each of some records, by their number."""
+    """The words of `count` records, of which `first` is the number of the first one."""
     return RowNumbers(first, count).source(key).below(1 << WORD_BITS, count)
 
 
@@ -43,14 +49,18 @@ def shuffle_file(
     packing: Compression | None,
     folder: Path | None,
 ) -> None:
-    """Write the records of a file, all of its columns, in the order of the words that the key gives them."""
+    """Write the records of a file, all of its columns, in the order of the words that the key
+    gives them.
+    """
     with open_source(source, text) as table, open(target, "wb") as stream:
         size = table.size
-        if table.kind == "Parquet":  # whose size is in rows
-            groups = range(table.metadata.num_row_groups)
-            size = UNPACKED * sum(
-                table.metadata.row_group(i).total_byte_size for i in groups
-            )
+        if isinstance(table, ParquetSource):
+            # The size of a Parquet source is in rows.
+            groups = [
+                table.metadata.row_group(i)
+                for i in range(table.metadata.num_row_groups)
+            ]
+            size = UNPACKED * sum(group.total_byte_size for group in groups)
         kept = [KeptColumn(i) for i in range(len(table.header))]
         with table.sink(stream, kept, compression=packing) as sink:
             parts = (batch.packed() for batch in table.batches())
@@ -61,52 +71,82 @@ def shuffle_file(
 def _shuffled(
     parts: Iterable[Any], key: Key, buckets: int, folder: Path | None
 ) -> Iterator[Any]:
-    """The records of arrow batches in random order; what is not at hand lies in one file without a name."""
+    """The records of arrow batches in random order; those that wait lie in one file without a name.
+
+    A record goes to the bucket that the leading bits of its word name, and is sorted by the whole
+    word within it.
+    """
     import pyarrow as pa
 
-    places = list[list[int]]([] for _ in range(buckets))
-    store, first = NamelessFile(folder), 0
+    store = NamelessFile(folder)
     with closing(store):
-        with open(store.path, "wb") as out:
-            for table in _gathered(parts):
-                words = random_words(key, first, table.num_rows)
-                first += table.num_rows
-                bucket = (words >> WORD_BITS // 2) * buckets >> WORD_BITS // 2
-                order = np.argsort(bucket, kind="stable")
-                ends = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
-                whole = table.append_column("", arrow_integers(words)).take(
-                    arrow_integers(order)
-                )
-                for place, start, end in zip(places, ends, ends[1:], strict=False):
-                    if start < end:
-                        place.append(out.tell())
-                        with pa.ipc.new_stream(out, whole.schema) as writer:
-                            writer.write_table(whole.slice(start, end - start))
-        with open(store.path, "rb") as back:
-            for place in places:
+        places = _spread(parts, key, buckets, store.path)
+        with open(store.path, "rb") as stored:
+            for starts in places:
                 pieces: list[Any] = []
-                for start in place:
-                    back.seek(start)
-                    pieces.append(pa.ipc.open_stream(back).read_all())
+                for start in starts:
+                    stored.seek(start)
+                    pieces.append(pa.ipc.open_stream(stored).read_all())
                 if pieces:
-                    whole = pa.concat_tables(pieces).unify_dictionaries()
-                    last = whole.num_columns - 1
-                    order = np.argsort(
-                        integers_of(whole.column(last).combine_chunks()), kind="stable"
-                    )
-                    mixed = whole.remove_column(last).take(arrow_integers(order))
-                    yield from mixed.combine_chunks().to_batches()
+                    yield from _sorted_by_word(pieces)
+
+
+def _spread(
+    parts: Iterable[Any], key: Key, buckets: int, store: Path
+) -> list[list[int]]:
+    """Write the records to a file, bucket by bucket, with their words as a last column.
+
+    Returns for each bucket where in the file its pieces begin.
+    """
+    import pyarrow as pa
+
+    places: list[list[int]] = [[] for _ in range(buckets)]
+    first = 0
+    with open(store, "wb") as out:
+        for table in _gathered(parts):
+            words = random_words(key, first, table.num_rows)
+            first += table.num_rows
+            # Half of the bits of a word, so that the product fits into 64 bits.
+            bucket = (words >> WORD_BITS // 2) * buckets >> WORD_BITS // 2
+            order = np.argsort(bucket, kind="stable")
+            ends = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
+            worded = table.append_column("", arrow_integers(words))
+            grouped = worded.take(arrow_integers(order))
+            for starts, (start, end) in zip(places, pairwise(ends), strict=True):
+                if start < end:
+                    starts.append(out.tell())
+                    with pa.ipc.new_stream(out, grouped.schema) as writer:
+                        writer.write_table(grouped.slice(start, end - start))
+    return places
+
+
+def _sorted_by_word(pieces: Sequence[Any]) -> list[Any]:
+    """The records of a bucket in the order of their words, without the words."""
+    import pyarrow as pa
+
+    bucket = pa.concat_tables(pieces).unify_dictionaries()
+    last = bucket.num_columns - 1
+    words = integers_of(bucket.column(last).combine_chunks())
+    order = arrow_integers(np.argsort(words, kind="stable"))
+    return bucket.remove_column(last).take(order).combine_chunks().to_batches()
 
 
 def _gathered(parts: Iterable[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
-    waiting, size = list[Any](), 0
+    """The batches joined to tables of about `ROOM` bytes."""
+    waiting: list[Any] = []
+    size = 0
     for part in parts:
         waiting.append(part)
         size += part.nbytes
         if size >= ROOM:
-            yield pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks()
-            waiting, size = [], 0
+            yield _joined(waiting)
+            waiting = []
+            size = 0
     if waiting:
-        yield pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks()
+        yield _joined(waiting)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()

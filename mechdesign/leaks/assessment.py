@@ -16,8 +16,8 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.wording import quoted
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
 from mechdesign.leaks.row_guess import RowGuess, guess_from_rows
 from mechdesign.tables.reading import columns_named

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import Numbering, encode, encoded_columns
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.cells import encode, encoded_columns
+from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
 
 Codes: TypeAlias = NDArray[np.int32]
 

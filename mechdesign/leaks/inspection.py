@@ -1,4 +1,6 @@
-"""Before a release: what each other column of a file says about the useful and the sensitive ones."""
+"""Before a release: what each other column of a file says about the useful and the sensitive
+ones.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +10,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.channel.channel import Channel as Releasable
+from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import encode, require_column
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import encode
+from mechdesign.formats.column_names import require_column
 from mechdesign.formats.opening import open_source
-from mechdesign.jobs.column_plan import sensitive_of
-from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.evidence import Crossing
 
 VALUES = 1 << 16
-"""Different values from which on a column is not looked at any more: it names individuals, or has to be coarser."""
+"""Different values from which on a column is not looked at any more: it names individuals, or has
+to be coarser.
+"""
 
 
 @dataclass(frozen=True)
 class Tells:
     """What a column says about another one, in the records of the file.
 
-    `lift` is the largest P(symbol | value) / P(symbol), among values of at least two records (None where there is
-    none). `pinned` is the share of records whose value comes again and has one symbol alone; `guessed` that of the
-    records whose symbol is right when it is guessed from the others with their value, `alone` without it.
-    `stands_for` says whether `apply` would refuse to keep the column.
+    `lift` is the largest P(symbol | value) / P(symbol), among values of at least two records (None
+    where there is none). `pinned` is the share of records whose value comes again and has one
+    symbol alone; `guessed` that of the records whose symbol is right when it is guessed from the
+    others with their value, `alone` without it. `stands_for` says whether `apply` would refuse to
+    keep the column.
     """
 
     lift: float | None
@@ -54,7 +58,9 @@ class Tells:
 
 @dataclass(frozen=True)
 class ColumnTells:
-    """A column, how many different values it has (None: too many to look at), and what it says of others."""
+    """A column, how many different values it has (None: too many to look at), and what it says of
+    others.
+    """
 
     column: str
     values: int | None
@@ -91,31 +97,37 @@ class Inspection:
 
 
 def inspect_file(
-    channel: Releasable,
+    channel: Channel,
     source: PathLike,
     *,
     sensitive: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
     text: TextOptions | None = None,
 ) -> Inspection:
-    """Measure what each other column of a file says about the useful columns of a channel, and the `sensitive` ones.
+    """Measure what each other column of a file says about the useful columns of a channel, and the
+    `sensitive` ones.
 
-    These are by default those of the channel that the file has; `columns` maps the channel's names to the file's.
-    Raises InputError if the file cannot be read, or has no such column.
+    These are by default those of the channel that the file has; `columns` maps the channel's names
+    to the file's. Raises InputError if the file cannot be read, or has no such column.
     """
-    asked = ReleaseOptions(columns=columns)
+    if columns is not None and not isinstance(columns, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(
+            f"columns ({quoted(columns)}) must be a mapping from the channel's names of columns to "
+            "the table's"
+        )
+    renamed = dict(columns or {})
     with open_source(source, text) as table:
         with naming(table.name):
-            useful = tuple(
-                asked.renamed.get(name, name) for name in channel.useful.columns
-            )
+            useful = tuple(renamed.get(name, name) for name in channel.useful.columns)
             for name in (*useful, *sensitive):
                 require_column(name, table.header)
             if both := set(useful) & set(sensitive):
                 raise InputError(
                     f"the column {quoted(min(both))} cannot be sensitive and useful at once"
                 )
-        found = sensitive or sensitive_of(channel, asked) or ()
+        found = sensitive
+        if not sensitive and channel.sensitive is not None:
+            found = [renamed.get(name, name) for name in channel.sensitive.columns]
         hidden = tuple(
             dict.fromkeys((*useful, *(name for name in found if name in table.header)))
         )

@@ -15,9 +15,10 @@ from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.channel import Channel
+from mechdesign.core.arguments import several
 from mechdesign.core.errors import InputError, SolverFailure, expected
-from mechdesign.core.numbers import quoted, several
 from mechdesign.core.progress import Steps
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.after import check_room, spending
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
 from mechdesign.mechanisms.least_cost import (

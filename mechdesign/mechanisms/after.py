@@ -18,7 +18,7 @@ from mechdesign.auditing.verdict import audit, is_stacked, verdict_of
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
 from mechdesign.core.errors import NotPrivate, SolverFailure
-from mechdesign.core.numbers import quoted
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.result import Design, Search, Spending, utility_entropy
 from mechdesign.mechanisms.rules import Rules

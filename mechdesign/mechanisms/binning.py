@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.result import Design
 from mechdesign.release.binned import distance_text, moved
 from mechdesign.tables.bin_edges import AUTO, specs_by_column
-from mechdesign.tables.bins import kind_of
+from mechdesign.tables.cell_numbers import kind_of
 from mechdesign.tables.joint import Joint
 
 NUMBERS_OF_BINS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)

@@ -9,14 +9,17 @@ from fractions import Fraction
 from typing import Any
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.core.arguments import at_least_times as least_nats
+from mechdesign.core.arguments import at_most_times as most_nats
+from mechdesign.core.arguments import share_of
 from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.core.numbers import about, at_least, at_most, quoted, share_of
-from mechdesign.core.numbers import at_least_times as least_nats
-from mechdesign.core.numbers import at_most_times as most_nats
-from mechdesign.mechanisms import OPTIMAL, design
+from mechdesign.core.limits import LiftLimits
+from mechdesign.core.wording import about, at_least, at_most, quoted
+from mechdesign.mechanisms import design
+from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import NOTIONS, LiftLimits, Notion
+from mechdesign.notions import NOTIONS, Notion
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 

@@ -26,9 +26,10 @@ from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import fraction_of, listed, quoted
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.mechanisms.least_cost_plan import (
     ChannelLimits,
     Plan,
@@ -39,8 +40,8 @@ from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, Search, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import numbers_of
 from solvers import Array, SolverError
 from solvers.assignment import LEAST_GAP
 from solvers.errors import EmptyPolytope

@@ -18,8 +18,8 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.numbers import at_least, quoted
 from mechdesign.core.progress import Step
+from mechdesign.core.wording import at_least, quoted
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.result import Search
 from mechdesign.mechanisms.rules import Rules

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.measures import ROUNDOFF
-from mechdesign.notions import LiftLimits, Limits, MeanLimits
+from mechdesign.core.limits import LiftLimits, Limits, MeanLimits
 from solvers import Array
 
 Risk: TypeAlias = Literal["auto", "log-max", "log-ratio", "sum"]

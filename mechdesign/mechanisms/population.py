@@ -23,6 +23,7 @@ from mechdesign.core.balls import quotient_above
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
+from mechdesign.core.limits import LiftLimits
 from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.partitions import MergedSets, Risk, rounding_slack
@@ -36,7 +37,7 @@ from mechdesign.mechanisms.result import (
 )
 from mechdesign.mechanisms.rounding import UNIT, columns_of
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.notions import LiftLimits, Notion
+from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
 from solvers import Array, Envelope, OutsidePolytope, UncertainSet, robust_envelope

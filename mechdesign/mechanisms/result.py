@@ -18,9 +18,9 @@ from mechdesign.auditing.population_promise import PopulationPromise, population
 from mechdesign.auditing.verdict import Achieved, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
+from mechdesign.core.arguments import number
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import number
 from mechdesign.core.progress import Step, Steps
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion, to_record

@@ -25,7 +25,7 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.labels import output_labels
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.numbers import quoted
+from mechdesign.core.wording import quoted
 from solvers import Array, Points
 
 if TYPE_CHECKING:

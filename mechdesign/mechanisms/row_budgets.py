@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import allowed_sides
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.numbers import about, quoted
+from mechdesign.core.wording import about, quoted
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
 from solvers import Array

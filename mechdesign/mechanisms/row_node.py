@@ -26,8 +26,8 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
 from mechdesign.core.row_tree import DENOMINATOR
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.row_budgets import MARGIN, Bounds
 from solvers import Array, Polytope, SolverError, lower_envelope
 from solvers.programs.highs import SHARP, highs_with

@@ -21,10 +21,11 @@ from mechdesign.auditing.rows import RowAudit, audit_rows
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.record import SymbolBudgets
 from mechdesign.channel.row_channel import RowChannel, RowRecord
+from mechdesign.core.arguments import number
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, expected
-from mechdesign.core.numbers import about, at_most, number, quoted
 from mechdesign.core.progress import Step, Steps
+from mechdesign.core.wording import about, at_most, quoted
 from mechdesign.mechanisms.row_bound import RowBound, upper_bound
 from mechdesign.mechanisms.row_budgets import (
     TOTAL,

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.numbers import fraction_of, listed
 from mechdesign.core.progress import Step
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import listed
 from mechdesign.mechanisms import partitions
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk

@@ -15,11 +15,10 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
+from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.opening import Batch, Source
-from mechdesign.nonstochastic.groups import Groups as Groups
 from mechdesign.tables.reading import coded_columns
 from mechdesign.tables.tally import Missing
 
@@ -102,7 +101,7 @@ def usable_records(
             kept = usable(columns, names, missing, advise=advise)
         except BadCell as error:
             place = table.where(int(rows[error.position]))
-            raise InputError(f"{place}: {error.what}") from None
+            raise FileError(table.name, f"{place}: {error.what}") from None
         if kept is not None:
             batch = batch.select(kept)
             rows = rows[kept]

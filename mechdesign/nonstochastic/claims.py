@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from mechdesign.core import documents
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
+from mechdesign.core.json_values import without_infinities
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain, check_whole, interval
 from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, loaded
 from mechdesign.nonstochastic.noiseless import composed_epsilon
@@ -144,7 +144,7 @@ def guarantee_record(
         "outputs": outputs,
         "answers_each": answers_each,
         "total_epsilon": total_epsilon,
-        "promises": documents.without_infinities([asdict(p) for p in promised]),
+        "promises": without_infinities([asdict(p) for p in promised]),
         "assumptions": list(ASSUMPTIONS),
     }
     if largest:

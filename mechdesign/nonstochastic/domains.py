@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
 
 MOST_INTEGERS = 1_000_000
 """Values of a domain of integers, which are kept one by one: some 200 MB."""

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cells import Encoded, Numbering
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.distinct import Numbering
 
 SPILLED = 1 << 24
 """Bytes of values, or of memberships, that are kept in memory."""

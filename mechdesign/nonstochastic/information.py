@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.nonstochastic.output_budgets import log2_above, smallest_cell
+from mechdesign.core.balls import log2_above
+from mechdesign.nonstochastic.output_budgets import smallest_cell
 from mechdesign.nonstochastic.ranges import JointRange
 
 

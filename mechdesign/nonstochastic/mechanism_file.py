@@ -13,7 +13,7 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import (
     Discriminator,
@@ -25,10 +25,11 @@ from pydantic import (
 )
 
 from mechdesign.core import documents
-from mechdesign.core.documents import FileDocument, Matching, Record
+from mechdesign.core.documents import FileDocument
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
+from mechdesign.core.records import Matching, Record
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic import queries
 from mechdesign.nonstochastic.domains import (
     MOST_INTEGERS,
@@ -39,6 +40,10 @@ from mechdesign.nonstochastic.domains import (
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.output_budgets import outputs_allowed
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
+
+if TYPE_CHECKING:
+    from mechdesign.jobs.options import ReleaseOptions
+    from mechdesign.nonstochastic.number_cells import NumbersRecipe
 
 FORMAT = "mechdesign.quantizer"
 VERSION = 1
@@ -296,6 +301,13 @@ class MechanismFile:
             If the path exists (without `overwrite`), is a folder or cannot be written.
         """
         documents.write_document(path, self.document, overwrite=overwrite)
+
+    def recipe(self, options: ReleaseOptions) -> NumbersRecipe:
+        """The recipe of a release of single records (for `sanitise` and `sanitise_file`)."""
+        # Imported here: a recipe needs the packages of jobs and this module.
+        from mechdesign.nonstochastic.number_cells import NumbersRecipe
+
+        return NumbersRecipe.of(self, options)
 
     @classmethod
     def load(cls, path: PathLike) -> MechanismFile:

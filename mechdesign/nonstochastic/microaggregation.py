@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import doubles
 from mechdesign.nonstochastic.output_budgets import smallest_cell
-from mechdesign.tables.bin_edges import least_cells, row_minima
+from mechdesign.tables.bin_splits import least_cells, row_minima
 
 LARGEST_VALUE = 1e120
 """Squares of differences of larger values, summed, could leave the doubles."""

@@ -20,12 +20,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from mechdesign.core.balls import quotient_above
+from mechdesign.core.balls import log2_of_powers_above
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.fibres import most_outputs
 from mechdesign.nonstochastic.output_budgets import (
-    LARGEST_EPSILON,
     Allowance,
     allowance,
     epsilon_for,
@@ -230,16 +229,9 @@ def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
     InputError
         If one of these numbers is not an integer of at least 1.
     """
-    pairs = [
-        (check_whole("outputs", outputs), check_whole("times", times))
-        for outputs, times in releases
-    ]
-    bits = sum(
-        (Fraction(epsilon_for(outputs)) * times for outputs, times in pairs),
-        Fraction(0),
-    )
-    # Beyond it the product has thousands of digits, and the sum of budgets rounded upwards is as
-    # good.
-    if bits > LARGEST_EPSILON:
-        return quotient_above(*bits.as_integer_ratio())
-    return epsilon_for(math.prod(k**n for k, n in pairs))
+    pairs: list[tuple[int, int]] = []
+    for outputs, times in releases:
+        pairs.append((check_whole("outputs", outputs), check_whole("times", times)))
+        # Refuses more outputs than any budget allows.
+        epsilon_for(outputs)
+    return log2_of_powers_above(pairs)

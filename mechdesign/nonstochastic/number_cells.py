@@ -1,7 +1,7 @@
-"""A mechanism for single records at work in the engine of channels: a cell of numbers where channels draw.
+"""A mechanism for single records as a recipe: each number is replaced by the middle of its cell.
 
-Nothing is drawn, so that no key and no identity is needed. That an answer tells little of one value supposes that the
-place of its record tells nothing of it: a file that is sorted by its numbers is refused.
+Nothing is drawn, so no key and no identity is needed. The promise of an answer assumes that the
+place of its record discloses nothing of the value: a file that is sorted by its numbers is refused.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -11,69 +11,227 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.documents import document_text
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import at_most, quoted
 from mechdesign.formats.cells import empty_as_missing, encode
-from mechdesign.jobs.column_plan import OutputColumn
+from mechdesign.formats.digests import Census, Content, RowHasher
+from mechdesign.formats.opening import Batch
+from mechdesign.formats.urls import FRAME, place_of
+from mechdesign.jobs.column_plan import ColumnGroup, OutputColumn, Plan, make_plan
+from mechdesign.jobs.disclosure_checks import DisclosureChecks, View
+from mechdesign.jobs.file_run import FileRecipe, FileRun
+from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.recipe import BadRecord, DrawnColumn, Looks, Recipe
+from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Frame, Place
+from mechdesign.jobs.side_files import Sides
+from mechdesign.leaks.evidence import Crossing, decisive, log_evidence
 from mechdesign.nonstochastic.answering import BadCell, numbers_of, some_of, usable
+from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.release_answers import Quantised, Tally
 from mechdesign.release.drawing import key_of
 from mechdesign.release.policies import REFUSE
 
 
-def recipe_of(given: Any, options: ReleaseOptions, tally: Tally | None = None) -> Any:
-    """The recipe of channels, or of a mechanism, with the options that concern it."""
-    if not isinstance(given, MechanismFile):
-        return Recipe.of(given, options)
-    if given.query != "identity":
-        raise InputError(
-            f"this mechanism answers for groups ({given.query}), and releases no column of single records; "
-            "apply it to a whole table (`apply`, or answer_groups)"
-        )
-    plain, drawn = (
-        ReleaseOptions(),
-        ("key", "form", "policy", "row_numbers", "changed", "fresh_draw"),
-    )
-    if any(getattr(options, name) != getattr(plain, name) for name in drawn):
-        raise InputError(f"a mechanism draws nothing: leave out {', '.join(drawn)}")
-    if len(options.identifiers) > 1:
-        raise InputError(
-            "a mechanism has one column that identifies individuals; name one (--identity)"
-        )
-    # What a plan asks of a channel: the column that is released, and that no other is sensitive.
-    nothing = SimpleNamespace(columns=())
-    face: Any = SimpleNamespace(
-        useful=SimpleNamespace(columns=(given.column,)), sensitive=nothing
-    )
-    keys = (key_of(None, options.insecure_seed),)  # for a random order alone
-    return NumbersRecipe(
-        channels=(face,), keys=keys, options=options, mechanism=given, tally=tally
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
-class NumbersRecipe(Recipe):
-    """A mechanism for single records, with what a user asks for; `tally` is of several releases together."""
+class NumbersRecipe(FileRecipe):
+    """A mechanism for single records with the options of a release.
+
+    `tally` adds up the files of a folder; None for a single table.
+    """
+
+    draws: ClassVar[bool] = False
 
     mechanism: MechanismFile
     tally: Tally | None = None
 
-    def drawer(self, header: Sequence[Any]) -> Any:
+    @classmethod
+    def of(cls, mechanism: MechanismFile, options: ReleaseOptions) -> NumbersRecipe:
+        """The recipe of a mechanism for single records.
+
+        Raises
+        ------
+        InputError
+            If the mechanism answers for groups, or an option is about draws.
+        """
+        if mechanism.query != "identity":
+            raise InputError(
+                f"this mechanism answers for groups ({mechanism.query}), and releases no column of "
+                "single records; apply it to a whole table (`apply`, or answer_groups)"
+            )
+        plain = ReleaseOptions()
+        of_draws = {
+            "key": options.key != plain.key,
+            "form": options.form != plain.form,
+            "policy": options.policy != plain.policy,
+            "row_numbers": options.row_numbers != plain.row_numbers,
+            "changed": options.changed != plain.changed,
+            "fresh_draw": options.fresh_draw != plain.fresh_draw,
+        }
+        if any(of_draws.values()):
+            raise InputError(
+                f"a mechanism draws nothing: leave out {', '.join(of_draws)}"
+            )
+        if len(options.identifiers) > 1:
+            raise InputError(
+                "a mechanism has one column that identifies individuals; name one (--identity)"
+            )
+        # The key is for a random order of the records alone.
+        keys = (key_of(None, options.insecure_seed),)
+        return cls(keys=keys, options=options, mechanism=mechanism)
+
+    @property
+    def column(self) -> str:
+        """The column of numbers, by its name in the table."""
+        return self.options.renamed.get(self.mechanism.column, self.mechanism.column)
+
+    @property
+    def private_columns(self) -> list[str]:
+        """The correlated columns: a mechanism has no sensitive ones."""
+        return list(self.options.correlated)
+
+    @property
+    def useful_columns(self) -> list[str]:
+        """The column of numbers."""
+        return [self.column]
+
+    def plan(self, header: Sequence[Any]) -> Plan:
+        """What becomes of each column of a table."""
+        group = ColumnGroup((self.mechanism.column,), sensitive=())
+        return make_plan([group], header, self.options)
+
+    def drawer(self, header: Sequence[Any]) -> NumbersDrawer:
         """Ready for the parts of a table with this header."""
         return NumbersDrawer(self, header)
 
+    def check_sides(self, sides: Sides) -> None:
+        """A mechanism file is all that goes with a release of numbers."""
+        if sides.codebook is not None or sides.internal is not None:
+            raise InputError(
+                "a mechanism has neither codebook nor internal manifest: its file tells all "
+                "(--manifest)"
+            )
+
+    def write_file(self, run: FileRun, ledger: Ledger | None) -> Quantised:
+        """Release a file; the ledger adds up what is told of the column of these records."""
+        census = Census()
+
+        def hash_records(batch: Batch) -> None:
+            if ledger is not None:
+                census.add(ledger.hasher.records(batch))
+
+        with run.opened_target(sources=run.sides.channel_files) as out:
+            drawer = self.drawer(run.table.header)
+            run.draw(out, drawer, hash_records)
+            run.refuse_disclosure(drawer)
+            result = drawer.result(out.seal())
+            run.add_notes(result.notices)
+            result = replace(result, notices=run.notices)
+            if run.sides.manifest is not None:
+                text = document_text(result.mechanism.document)
+                place = out.part_of_side(run.sides.manifest)
+                place.write_text(text, encoding="utf-8")
+            if ledger is not None:
+                try:
+                    result = charged(
+                        ledger,
+                        census.content(),
+                        result,
+                        source=run.guarded.name,
+                        target=place_of(run.target),
+                    )
+                except Rehearsed:
+                    return result
+            out.commit()
+        return result
+
+    def for_folder(self) -> NumbersRecipe:
+        """The recipe for all files of a folder, whose answers are added up."""
+        return replace(self, tally=Tally(self.mechanism, self.column))
+
+    def split_warning(
+        self, crossing: Crossing, names: Sequence[str], *, looks: int
+    ) -> str | None:
+        """Files of months may have other numbers, but not files that were made by the number.
+
+        Each of those begins where the one before ends.
+        """
+        numbers = np.array([float(symbol or "nan") for symbol in crossing.symbols])
+        files, symbols, counts = crossing.table()
+        ranges: list[tuple[float, float]] = []
+        for name in names:
+            inside = numbers[symbols[files == crossing.values[name]]]
+            if np.isfinite(inside).any():
+                ranges.append((np.nanmin(inside), np.nanmax(inside)))
+        ranges.sort()
+        if len(ranges) < 2:
+            return None
+        for (_, largest), (smallest, _) in pairwise(ranges):
+            if smallest < largest:
+                return None
+        if not decisive(log_evidence(files, symbols, counts)):
+            return None
+        return "each file has numbers of its own"
+
+    def folder_result(
+        self,
+        results: Sequence[Any],
+        sha256: str,
+        *,
+        already: bool,
+        notices: tuple[str, ...],
+    ) -> Quantised:
+        """What all files of a folder promise together."""
+        if self.tally is None:
+            raise TypeError("the results of a folder come from its own recipe")
+        return replace(self.tally.result(sha256), notices=notices)
+
+    def for_lazy_table(self, header: Sequence[Any]) -> NumbersRecipe:
+        """The recipe itself: what draws nothing comes out the same each time."""
+        if self.options.ledger is not None:
+            raise InputError(
+                "a ledger adds up what is told of records, and sees none of a lazy table: leave "
+                "it out"
+            )
+        return self
+
+    def release_table(
+        self,
+        header: Sequence[Any],
+        release: Callable[[Drawer], Frame],
+        content: Callable[[RowHasher], Content],
+    ) -> tuple[Frame, tuple[str, ...]]:
+        """What `release` makes of a whole table, entered in the ledger of the options, if there
+        is one.
+        """
+        drawer = self.drawer(header)
+        released = release(drawer)
+        result = drawer.result(None)
+        if self.options.ledger is None:
+            return released, ()
+        ledger = Ledger(self.options.ledger)
+        result = charged(
+            ledger, content(ledger.hasher), result, source=FRAME, target=FRAME
+        )
+        if result.releases == 1:
+            return released, ()
+        notice = (
+            f"all {result.releases} releases of {quoted(result.column)} of these records together "
+            f"tell at most {at_most(result.releases_epsilon or 0)} bits of one individual"
+        )
+        return released, (notice,)
+
 
 ENOUGH = 1 << 12
-"""Different numbers from which on more do not matter: if these are sorted, it is not by chance."""
+"""Distinct numbers that are counted: if so many are sorted, it is not by chance."""
 
 
 class Sorted:
@@ -86,47 +244,67 @@ class Sorted:
 
     def add(self, values: NDArray[np.float64]) -> None:
         """The next records."""
+        if not len(values):
+            return
+        # From the last number of the batch before.
         steps = np.diff(np.concatenate([self._last, values]))
-        self._up, self._down = (
-            self._up and not (steps < 0).any(),
-            self._down and not (steps > 0).any(),
-        )
-        self._last = values[-1:] if len(values) else self._last
+        self._up = self._up and not (steps < 0).any()
+        self._down = self._down and not (steps > 0).any()
+        self._last = values[-1:]
         if (self._up or self._down) and len(self._counts) <= ENOUGH:
             self._counts.update(values.tolist())
 
     def evidence(self) -> float:
-        """The logarithm of an e-value against a random order: of all arrangements two at most are sorted."""
+        """The logarithm of an e-value against a random order.
+
+        Of the n! / (t_1! t_2! ..) arrangements of n numbers, t_k of them equal, at most two are
+        sorted.
+        """
+        if not self._up and not self._down:
+            return -math.inf
         ties = sum(math.lgamma(times + 1) for times in self._counts.values())
-        found = math.lgamma(self._counts.total() + 1) - ties - math.log(2)
-        return found if self._up or self._down else -math.inf
+        return math.lgamma(self._counts.total() + 1) - ties - math.log(2)
 
 
-class NumbersDrawer(Looks):
+class NumbersDrawer(Drawer):
     """A mechanism made ready for the parts of a table with this header."""
 
-    releases = ()
-    own = True
-
     def __init__(self, recipe: NumbersRecipe, header: Sequence[Any]) -> None:
-        made, place = recipe.mechanism, recipe.plan(header).inputs[0][0]
-        hidden = {} if recipe.options.into is not None else {(header[place], -1): None}
-        super().__init__(recipe, header, hidden, {header[place]: Sorted()})
-        self.tally = Tally(made, header[place])
-        self._missing, self._advise = (
-            made.provenance.get("missing", REFUSE),
-            not made.mechanisms,
+        plan = recipe.plan(header)
+        name = header[plan.inputs[0][0]]
+        protected: dict[View, None] = {}
+        if recipe.options.into is None:
+            protected[View(name)] = None
+        checks = DisclosureChecks(
+            plan,
+            recipe.options,
+            private=recipe.private_columns,
+            hidden=protected,
+            orders={name: Sorted()},
         )
+        super().__init__(recipe, header, plan, checks)
+        mechanism = recipe.mechanism
+        self._folder_tally = recipe.tally
+        self.tally = Tally(mechanism, name)
+        self._missing = mechanism.provenance.get("missing", REFUSE)
+        self._advise = not mechanism.mechanisms
         self._quantizer = self.tally.quantizer(1)
         self._middles = np.array(
             [float(middle) for middle in self._quantizer.midpoints]
         )
-        # The last one marks what lies outside the range: an empty cell.
-        self.labels = {(0, 0): (*map(repr, self._middles.tolist()), "")}
-        self.counts = [np.zeros(len(self.labels[0, 0]), np.int64)]
+        # The last label marks what lies outside the range: an empty cell.
+        self._labels = (*(repr(middle) for middle in self._middles.tolist()), "")
+        self._counts = [np.zeros(len(self._labels), np.int64)]
+
+    @property
+    def labels(self) -> dict[Place, tuple[str, ...]]:
+        """The texts of the answers, and last the empty one."""
+        return {(0, 0): self._labels}
+
+    @property
+    def counts(self) -> list[NDArray[np.int64]]:
         """How many records got each answer."""
-        self.dropped: NDArray[np.bool_] | None = None
-        """Which records of the part drawn last are left out."""
+        return self._counts
 
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type of the released column."""
@@ -135,11 +313,9 @@ class NumbersDrawer(Looks):
         return pa.float64()
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
-        """The columns that are wanted as codes, and those that are read only: numbers that are stored as such."""
-        people, column = (
-            [self.header[at] for at in self.plan.identity],
-            self.tally.column,
-        )
+        """The columns to read as codes, and those to read as they are stored: numbers."""
+        people = [self.header[place] for place in self.plan.identity]
+        column = self.tally.column
         if schema is not None and _is_number(schema.field(column).type):
             return people, [column]
         return [*people, column], []
@@ -148,57 +324,75 @@ class NumbersDrawer(Looks):
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
     ) -> dict[tuple[int, int], DrawnColumn]:
         """As `Drawer.draw`; the records in `dropped` have no code."""
-        tally, at = self.tally, np.arange(count)
-        names = [
-            self.header[place] for place in (*self.plan.inputs[0], *self.plan.identity)
-        ]
-        people = [
-            empty_as_missing(encode(column(place), self.header[place]))
-            for place in self.plan.identity
-        ]
-        cells = [_stored(column(self.plan.inputs[0][0]), names[0]), *people]
+        tally = self.tally
+        rows = np.arange(count)
+        cells, names = self._cells(column)
         try:
             kept = usable(cells, names, self._missing, advise=self._advise)
             if kept is not None:
-                at, cells = at[kept], [some_of(each, kept) for each in cells]
-            found = numbers_of(cells[0], names[0])
-            values, told = tally.inside(found)
+                rows = rows[kept]
+                cells = [some_of(part, kept) for part in cells]
+            numbers = numbers_of(cells[0], names[0])
+            values, outside = tally.inside(numbers)
         except BadCell as error:
-            place = int(at[error.position])
+            row = int(rows[error.position])
             raise BadRecord(
-                place, error.what, f"row number {first_row + place} (counted from 0)"
+                row, error.what, f"row number {first_row + row} (counted from 0)"
             ) from None
-        own = self._quantizer.cells(values).astype(np.int32)
-        codes, errors = own[found.codes], np.abs(self._middles[own] - found.values)
+        cell_of_value = self._quantizer.cells(values).astype(np.int32)
+        codes = cell_of_value[numbers.codes]
         tally.records += len(codes)
-        for each in (tally, self.recipe.tally) if people else ():
-            if each is not None:
-                each.people.add([], np.zeros(len(codes)), cells[1])
-        counted = found.codes if told is None else found.codes[~told]
-        tally.tell(found.values, errors, np.bincount(counted, minlength=own.size))
-        for order in self.orders.values():
-            order.add(found.values[found.codes])
-        if told is not None and tally.mechanism.outside == "drop":
-            at, codes = at[~told], codes[~told]
-        elif told is not None:
-            codes[told] = self._middles.size
-        self.dropped = (
-            None if len(at) == count else np.isin(np.arange(count), at, invert=True)
-        )
+        if self.plan.identity:
+            self._add_people(cells[1], len(codes))
+        # A value that is disclosed to lie outside has an empty answer, or none, and no error.
+        answered = numbers.codes
+        if outside is not None:
+            answered = answered[~outside]
+        errors = np.abs(self._middles[cell_of_value] - numbers.values)
+        times = np.bincount(answered, minlength=cell_of_value.size)
+        tally.tell(numbers.values, errors, times)
+        for order in self.checks.orders.values():
+            order.add(numbers.values[numbers.codes])
+        if outside is not None and tally.mechanism.outside == "drop":
+            rows = rows[~outside]
+            codes = codes[~outside]
+        elif outside is not None:
+            codes[outside] = self._middles.size
+        self.dropped = None
+        if len(rows) < count:
+            self.dropped = np.isin(np.arange(count), rows, invert=True)
         tally.answers += len(codes)
-        self.counts[0] += np.bincount(codes, minlength=len(self.counts[0]))
-        return {(0, 0): DrawnColumn(codes, self.labels[0, 0])}
+        self._counts[0] += np.bincount(codes, minlength=len(self._labels))
+        return {(0, 0): DrawnColumn(codes, self._labels)}
+
+    def _cells(self, column: Callable[[int], Any]) -> tuple[list[Any], list[Any]]:
+        """The column of numbers and those that identify individuals, with their names."""
+        number_place = self.plan.inputs[0][0]
+        names = [self.header[number_place]]
+        cells = [_stored(column(number_place), names[0])]
+        for place in self.plan.identity:
+            name = self.header[place]
+            names.append(name)
+            cells.append(empty_as_missing(encode(column(place), name)))
+        return cells, names
+
+    def _add_people(self, person: Any, count: int) -> None:
+        """Add the individuals of `count` records, to the tally of the folder as well."""
+        values = np.zeros(count)
+        self.tally.people.add([], values, person)
+        if self._folder_tally is not None:
+            self._folder_tally.people.add([], values, person)
 
     def count(self, column: Callable[[int], Any], times: NDArray[np.int64]) -> None:
-        """As `Drawer.count`, of which the answers come for nothing; each record comes once."""
+        """As `Drawer.count`: a draw counts its answers; each record comes once."""
         self.draw(column, len(times))
 
     def result(self, sha256: str | None) -> Quantised:
-        """What was released."""
+        """The result of the release."""
         if not self.tally.records and self._advise:
             raise InputError("no records; an answer needs at least one")
-        if self.recipe.tally is not None:
-            self.recipe.tally.add(self.tally)
+        if self._folder_tally is not None:
+            self._folder_tally.add(self.tally)
         return self.tally.result(sha256)
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
@@ -207,11 +401,13 @@ class NumbersDrawer(Looks):
 
         values = np.append(self._middles, np.nan)[drawn.codes]
         if isinstance(like, (pa.Array, pa.ChunkedArray)):
-            made = pa.array(values, mask=drawn.codes == self._middles.size)
-            return made if isinstance(like, pa.Array) else pa.chunked_array([made])
+            array = pa.array(values, mask=drawn.codes == self._middles.size)
+            if isinstance(like, pa.Array):
+                return array
+            return pa.chunked_array([array])
         if isinstance(like, np.ndarray):
             return values
-        if hasattr(like, "to_arrow"):  # of polars
+        if hasattr(like, "to_arrow"):  # a polars Series, without an import of polars
             return type(like)(name, values, nan_to_null=True)
         return type(like)(values, index=like.index, name=like.name)
 
@@ -220,14 +416,18 @@ def _stored(column: Any, name: str) -> Any:
     """A column as an array of numbers, where it holds numbers, else as codes into texts."""
     import pyarrow as pa
 
-    array = column.to_arrow() if hasattr(column, "to_arrow") else column
+    array = column
+    if hasattr(column, "to_arrow"):  # a polars Series, without an import of polars
+        array = column.to_arrow()
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
         try:
             array = pa.Array.from_pandas(column)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             return empty_as_missing(encode(column, name))
     if _is_number(array.type):
-        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        if isinstance(array, pa.ChunkedArray):
+            return array.combine_chunks()
+        return array
     return empty_as_missing(encode(array, name))
 
 

@@ -13,9 +13,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.core.balls import FIRST_BITS, double_above, precision
+from mechdesign.core.balls import FIRST_BITS, log2_above, precision
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import check_whole, exact_number
 
 LARGEST_EPSILON = 10_000
@@ -74,19 +75,6 @@ def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
         if floor is not None:
             return int(floor)
         bits *= 2
-
-
-def log2_above(ratio: Fraction) -> float:
-    """The smallest double at or above log2 of a positive number, exact for a power of two."""
-    import flint
-
-    top, bottom = ratio.as_integer_ratio()
-    power = top.bit_length() - bottom.bit_length()
-    if ratio == Fraction(2) ** power:
-        return float(power)
-    return double_above(
-        lambda: (flint.arb(top) / bottom).log() / flint.arb.const_log2()
-    )
 
 
 def outputs_allowed(epsilon: object) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
+from mechdesign.core.wording import quoted
 
 LARGEST_ENUMERATION = 5_000_000
 """Pairs of a product that are enumerated: some 10 s and 1 GB at most."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.core.files import PathLike
+from mechdesign.core.wording import about, at_most
 from mechdesign.nonstochastic import reports
 from mechdesign.nonstochastic.claims import VerifiedMechanism
 from mechdesign.nonstochastic.mechanism_file import TOLD, SizedQuantizer
@@ -23,7 +24,6 @@ from mechdesign.nonstochastic.output_budgets import ASSUMPTIONS, epsilon_for
 from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.report import blocks as b
 from mechdesign.report.plots import COLOURS, PAGE, new_figure, picture_of, settings
-from mechdesign.report.wording import about, at_most
 from mechdesign.report.writing import HTML, check_report, document_text, save_text
 
 BANNER = (

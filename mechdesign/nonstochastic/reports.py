@@ -15,12 +15,12 @@ from typing import Any
 
 from mechdesign.nonstochastic.claims import VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
-from mechdesign.nonstochastic.mechanism_jobs import Quantised
 from mechdesign.nonstochastic.output_budgets import (
     ASSUMPTIONS,
     RangePromise,
     outputs_allowed,
 )
+from mechdesign.nonstochastic.release_answers import Quantised
 from mechdesign.nonstochastic.sizes import released_number
 from mechdesign.report import wording
 from mechdesign.report.plots import new_figure, save_figure, settings

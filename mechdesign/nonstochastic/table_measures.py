@@ -16,18 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.balls import log2_above
 from mechdesign.core.errors import InputError, naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Numbering, encode
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import encode
+from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic import information
 from mechdesign.nonstochastic.answering import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
-from mechdesign.nonstochastic.output_budgets import log2_above
 from mechdesign.nonstochastic.policy import reporting_policy
 from mechdesign.nonstochastic.ranges import Indices, JointRange
 from mechdesign.nonstochastic.zero_error import capacity_bounds

@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.core.balls import precision, upper
+from mechdesign.core.balls import log2_above, precision, upper
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
-from mechdesign.nonstochastic.output_budgets import log2_above
 from mechdesign.nonstochastic.ranges import JointRange, product
 from mechdesign.nonstochastic.solver_failures import solver_failures
 from solvers.programs.highs import INTEGRALITY, Program, SparseRows, solve_program

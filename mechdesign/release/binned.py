@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import about, fraction_of, quoted
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import about, quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.sampling import Sampler
-from mechdesign.tables.bins import DAY, Bins, Kind, middle_of
+from mechdesign.tables.bins import Bins, middle_of
+from mechdesign.tables.cell_numbers import DAY, Kind
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

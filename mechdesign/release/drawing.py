@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.json_values import canonical
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import Hashes, RowHasher

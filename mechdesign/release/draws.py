@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import quoted
+from mechdesign.core.wording import quoted
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import arrow_integers, arrow_offsets, arrow_texts
+from mechdesign.formats.arrow_arrays import arrow_integers, arrow_offsets, arrow_texts
 
 Words = NDArray[np.uint64]
 

@@ -11,9 +11,10 @@ from typing import Literal, cast
 
 import numpy as np
 
+from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.numbers import listed, quoted, repeated
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.sampling import Sampler

@@ -17,11 +17,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.numbers import quoted
+from mechdesign.core.json_values import canonical
 from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, LevelTable, RowTree
+from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.release.drawing import Seen

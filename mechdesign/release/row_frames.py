@@ -13,7 +13,7 @@ from mechdesign.release.drawing import key_of
 from mechdesign.release.draws import Identifiers, Key, RowNumbers
 from mechdesign.release.policies import Policy
 from mechdesign.release.row_drawing import ReleasableRows, RowRelease
-from mechdesign.tables.columns import rebuild
+from mechdesign.tables.rebuilding import rebuild
 
 
 def apply_to_frame(

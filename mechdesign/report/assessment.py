@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from mechdesign.core.numbers import listed
+from mechdesign.core.wording import listed
 from mechdesign.leaks.assessment import Assessment, ColumnAssessment, Disclosure
 from mechdesign.report import blocks as b
 from mechdesign.report.wording import aligned, count, label, paragraph, percent

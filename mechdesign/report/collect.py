@@ -17,11 +17,11 @@ from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit, set_behind
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
+from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike, sha256_of
-from mechdesign.core.numbers import number
-from mechdesign.formats.opening import files_of, is_folder
-from mechdesign.mechanisms import OPTIMAL
+from mechdesign.formats.folders import files_of, is_folder
+from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion

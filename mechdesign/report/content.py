@@ -13,21 +13,14 @@ from mechdesign.auditing.measures import ChannelMeasures, guarantees
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.core.numbers import factor_at_most
+from mechdesign.core.wording import about, at_most, factor_at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.binned import moved
 from mechdesign.report import record as r
 from mechdesign.report.blocks import short
 from mechdesign.report.sentences import population_sentences
-from mechdesign.report.wording import (
-    about,
-    achieved_text,
-    at_most,
-    count,
-    picked,
-    title,
-)
+from mechdesign.report.wording import achieved_text, count, picked, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 

@@ -16,12 +16,12 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import percent_of
+from mechdesign.core.wording import about, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import comparing, plots, releases, terminal
 from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
-from mechdesign.report.wording import about, count, label, percent, title
+from mechdesign.report.wording import count, label, percent, title
 from mechdesign.tables.joint import Joint
 
 MOST_ROWS, MOST_COLUMNS = 12, 16

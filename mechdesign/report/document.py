@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mechdesign.core.numbers import percent_of
+from mechdesign.core.wording import percent_of
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
 from mechdesign.report.channel_section import channel_blocks, codebook_blocks

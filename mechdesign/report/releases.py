@@ -8,10 +8,9 @@ from typing import Any
 from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
-from mechdesign.core.numbers import percent_of
+from mechdesign.core.wording import at_most, percent_of
 from mechdesign.report.wording import (
     aligned,
-    at_most,
     count,
     csv_text,
     item,

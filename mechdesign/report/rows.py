@@ -8,7 +8,7 @@ from typing import Any
 from mechdesign.auditing.rows import RowAudit
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RowChannel
-from mechdesign.core.numbers import quoted
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.rows import RowDesign
 from mechdesign.notions import to_record
 from mechdesign.report import wording as w

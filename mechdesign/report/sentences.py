@@ -11,7 +11,7 @@ from typing import Any
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.core import numbers
+from mechdesign.core import wording
 from mechdesign.mechanisms.result import Spending
 from mechdesign.report import wording as w
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
@@ -27,9 +27,9 @@ def _macros() -> Any:
         "title": w.title,
         "percent_at_least": w.percent_at_least,
         "percent_at_most": w.percent_at_most,
-        "percent_of": numbers.percent_of,
-        "factor_at_least": numbers.factor_at_least,
-        "factor_at_most": numbers.factor_at_most,
+        "percent_of": wording.percent_of,
+        "factor_at_least": wording.factor_at_least,
+        "factor_at_most": wording.factor_at_most,
     }
     return w.macros_of("terminal.txt.jinja", filters, INFINITE=math.inf)
 

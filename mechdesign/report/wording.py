@@ -14,7 +14,7 @@ from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
-from mechdesign.core.numbers import (
+from mechdesign.core.wording import (
     about,
     at_least,
     at_most,

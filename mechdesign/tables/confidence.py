@@ -1,12 +1,13 @@
-"""What counts say about the population they are a sample of: intervals for every cell, as exact rationals.
+"""Confidence intervals for the population behind a table of counts, as exact rationals.
 
-Given how many records N_s a sensitive symbol s has, its row of the table is multinomial(N_s, P(.|s)), so each
-cell is binomial, and Clopper and Pearson (1934) bound P(x|s) whatever it is: an end is the p at which a binomial
-tail is just as small as the share of 1 - level that the cell may spend. Bonferroni over all ends makes all bounds
-true at once with probability `level` or more. The shares P(s) are bounded alike, or known, or not needed. Rows of
-few records and cells of large probability get more of 1 - level than others, by rules fixed before the sample.
+Given how many records N_s a sensitive symbol s has, its row of the table is multinomial(N_s,
+P(.|s)), so each cell is binomial. Clopper and Pearson (1934) bound P(x|s) whatever it is: an end is
+the p at which a binomial tail equals the share of 1 - level that the cell may spend. By
+Bonferroni's inequality over all ends, all bounds are true at once with probability `level` or
+more. The shares P(s) are bounded alike, or known, or not needed. Rows of few records and cells of
+large probability spend more of 1 - level than others, by rules fixed before the sample.
 
-Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can compute them again.
+Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can recompute them.
 """
 
 from __future__ import annotations
@@ -15,29 +16,47 @@ import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from mechdesign.core.binomial import SCALE, lower_end
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.numbers import fraction_of, listed, percent_of, quoted, repeated
-from mechdesign.formats.opening import open_source
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.tables.joint import Joint
 
 LEAST_LEVEL = 0.5
-"""Confidence below one half is no confidence: the promise would fail for most samples."""
+"""With less confidence a promise would fail for most samples."""
 
 DEFAULT_LEVEL = 0.95
-"""The level at which a channel designed without one is looked at."""
+"""The level of the population's promise of a channel that was designed without one."""
 
 SHARE_TOLERANCE = Fraction(1, 10**6)
-"""Known shares may miss a sum of 1 by this much (printed ones are rounded) and are then normalised."""
+"""Known shares may miss a sum of 1 by this much, as printed ones are rounded.
+
+They are normalised.
+"""
 
 METHOD = "clopper-pearson"
 
 
 @dataclass(frozen=True)
 class ConfidenceSet:
-    """All populations that the counts do not contradict: P(x|s) and P(s) between their ends."""
+    """All populations that the counts do not contradict.
+
+    Attributes
+    ----------
+    level : float
+        The probability that the set contains the population, before the sample is drawn.
+    lower, upper : |S| tuples of |X| integers
+        The ends of P(x|s), in units of 1 / `SCALE`.
+    share_lower, share_upper : tuple of Fraction
+        The ends of P(s).
+    unseen : int
+        The number of useful symbols of which the table has no record.
+    rest : tuple of int
+        For each s the upper end of the probability of all unseen symbols together, in units of
+        1 / `SCALE`; empty if there are none.
+    """
 
     level: float
     lower: tuple[tuple[int, ...], ...]
@@ -49,10 +68,11 @@ class ConfidenceSet:
 
     def __post_init__(self) -> None:
         for lower, upper in zip(self.lower, self.upper, strict=True):
-            if not all(0 <= a <= b <= SCALE for a, b in zip(lower, upper, strict=True)):
-                raise InputError(
-                    "an interval of the confidence set has no place in [0, 1]"
-                )
+            for low, high in zip(lower, upper, strict=True):
+                if not 0 <= low <= high <= SCALE:
+                    raise InputError(
+                        "an interval of the confidence set has no place in [0, 1]"
+                    )
             if not sum(lower) <= SCALE <= sum(upper):
                 raise InputError(
                     "the intervals of a sensitive symbol hold no distribution at all"
@@ -62,28 +82,38 @@ class ConfidenceSet:
 
     @property
     def shares_are_known(self) -> bool:
-        """Whether P(s) was given rather than estimated or left open."""
+        """Whether P(s) was given, and not estimated or left open."""
         return self.share_lower == self.share_upper
+
+    @property
+    def _shares_are_free(self) -> bool:
+        return all(end == 0 for end in self.share_lower) and all(
+            end == 1 for end in self.share_upper
+        )
 
     def to_record(self) -> dict[str, Any]:
         """The set as the channel file writes it; ends are texts "p/q"."""
-        cells = [
-            [
-                [str(Fraction(end, SCALE)) for end in ends]
-                for ends in zip(lower, upper, strict=True)
-            ]
-            for lower, upper in zip(self.lower, self.upper, strict=True)
+        cells: list[list[list[str]]] = []
+        for lower, upper in zip(self.lower, self.upper, strict=True):
+            row: list[list[str]] = []
+            for low, high in zip(lower, upper, strict=True):
+                row.append([str(Fraction(low, SCALE)), str(Fraction(high, SCALE))])
+            cells.append(row)
+        shares = [
+            [str(low), str(high)]
+            for low, high in zip(self.share_lower, self.share_upper, strict=True)
         ]
-        ends = zip(self.share_lower, self.share_upper, strict=True)
-        return self.stated | {
-            "intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]}
-        }
+        return self.stated | {"intervals": {"cells": cells, "shares": shares}}
 
     @property
     def stated(self) -> dict[str, Any]:
-        """What everybody may know of the set: all but the intervals."""
-        free = not any(self.share_lower) and all(end == 1 for end in self.share_upper)
-        shares = "known" if self.shares_are_known else "free" if free else "estimated"
+        """The public part of the set: everything but the intervals."""
+        if self.shares_are_known:
+            shares = "known"
+        elif self._shares_are_free:
+            shares = "free"
+        else:
+            shares = "estimated"
         return {
             "level": self.level,
             "set": METHOD,
@@ -93,152 +123,187 @@ class ConfidenceSet:
 
 
 def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
-    """The set that `to_record` describes, computed again from the counts.
+    """The set of a channel file, recomputed from the counts.
 
-    Level and known shares are what the file says; every interval is computed, and must be the one in the file.
+    Only level, unseen symbols and known shares are taken from the file. Every interval is
+    recomputed, and must equal the one in the file.
+
+    Raises
+    ------
+    InputError
+        If the record is not of this form, or its intervals are others.
     """
     try:
-        level, kind, unseen = record["level"], record["shares"], record["unseen"]
-        known = None
+        level = record["level"]
+        kind = record["shares"]
+        unseen = record["unseen"]
+        shares: dict[Any, Fraction] | None = None
         if kind == "known":
-            texts = (pair[0] for pair in record["intervals"]["shares"])
-            known = dict(
-                zip(joint.sensitive.symbols, map(Fraction, texts), strict=True)
-            )
+            texts = [pair[0] for pair in record["intervals"]["shares"]]
+            symbols = joint.sensitive.symbols
+            shares = dict(zip(symbols, map(Fraction, texts), strict=True))
         if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
             raise ValueError
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
         raise InputError(
             "the confidence set of the file is not readable; design the channel again"
         ) from None
-    again = confidence_set(
-        joint, level, shares=known, estimate_shares=kind == "estimated", unseen=unseen
+    recomputed = confidence_set(
+        joint, level, shares=shares, estimate_shares=kind == "estimated", unseen=unseen
     )
-    if again.to_record()["intervals"] != record.get("intervals"):
+    if recomputed.to_record()["intervals"] != record.get("intervals"):
         raise InputError(
-            "the intervals in the channel file are not those of its counts: the file was changed, or made from "
-            "another table"
+            "the intervals in the channel file are not those of its counts: the file was changed, "
+            "or made from another table"
         )
-    return again
+    return recomputed
 
 
 def check_level(level: Any) -> float:
-    """The level as a float."""
+    """The confidence level as a float."""
+    # A truth value is a number to Python.
     if (
         isinstance(level, bool)
         or not isinstance(level, numbers.Real)
         or not LEAST_LEVEL <= float(level) < 1
     ):
         raise InputError(
-            f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, but not including, 1"
+            f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, "
+            "but not including, 1"
         )
     return float(level)
 
 
 def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
-    """Known P(s) in the order of the table, exactly."""
+    """Known P(s) in the order of the table, exactly.
+
+    Parameters
+    ----------
+    shares : mapping
+        The share of every sensitive symbol, by its name or symbol. Floats count as the shortest
+        decimals that name them.
+    joint : Joint
+        The table.
+    """
     expected(
         "known_shares",
         shares,
         Mapping,
         "; write one, as in {'Husband': '0.4', 'Wife': '0.6'}",
     )
-    places = enumerate(zip(joint.sensitive.names, joint.sensitive.symbols, strict=True))
-    names: dict[Any, int] = {text: s for s, pair in places for text in pair}
-    if unknown := [str(symbol) for symbol in shares if symbol not in names]:
+    position_of: dict[Any, int] = {}
+    for s, name in enumerate(joint.sensitive.names):
+        position_of[name] = s
+        position_of[joint.sensitive.symbols[s]] = s
+    unknown = [str(symbol) for symbol in shares if symbol not in position_of]
+    if unknown:
         raise InputError(
             f"the shares name {listed(unknown)}, which the table has no records of; leave it out"
         )
-    given: dict[int, Fraction] = {}
+    exact: dict[int, Fraction] = {}
     for symbol, share in shares.items():
-        try:
-            value = fraction_of(repr(share) if isinstance(share, float) else share)
-        except InputError as error:
-            raise InputError(
-                f"the share of {quoted(symbol)} is not usable: {error}"
-            ) from None
-        if not 0 < value <= 1:
-            raise InputError(
-                f"the share of {quoted(symbol)} ({quoted(share)}) must be above 0 and at most 1"
-            )
-        if names[symbol] in given:
+        s = position_of[symbol]
+        if s in exact:
             raise InputError(f"the share of {quoted(symbol)} is given twice")
-        given[names[symbol]] = value
-    if missing := [
-        name for s, name in enumerate(joint.sensitive.names) if s not in given
-    ]:
+        exact[s] = _exact_share(symbol, share)
+    missing = [name for s, name in enumerate(joint.sensitive.names) if s not in exact]
+    if missing:
         raise InputError(
             f"the shares do not name {listed(missing)}; every sensitive symbol needs its share"
         )
-    total = sum(given.values(), Fraction(0))
+    total = sum(exact.values(), Fraction(0))
     if abs(total - 1) > SHARE_TOLERANCE:
         raise InputError(
             f"the shares sum to {float(total):.9g} and not to 1 (within {float(SHARE_TOLERANCE):g})"
         )
-    return tuple(given[s] / total for s in range(len(given)))
+    return tuple(exact[s] / total for s in range(len(exact)))
 
 
-def _read(path: str, header: Sequence[str]) -> list[list[str]]:
-    """The rows of a small CSV file that must have this header."""
-    with open_source(path) as source:
-        if list(source.header) != list(header):
-            raise InputError(f"{path} must begin with the header {','.join(header)}")
-        return [row for batch in source.batches() for row in batch.rows()]
-
-
-def unseen_symbols(path: str, joint: Joint) -> int:
-    """How many useful symbols a list that was made beforehand has and the table has not: a CSV file with the header.
-
-    Raises InputError if the table has a symbol that the list has not.
-    """
-    symbols = [*map(tuple, _read(path, joint.useful.columns))]
-    if (twice := repeated(symbols)) is not None:
+def _exact_share(symbol: Any, share: Any) -> Fraction:
+    try:
+        value = fraction_of(repr(share) if isinstance(share, float) else share)
+    except InputError as error:
         raise InputError(
-            f"{path}: the symbol {quoted(', '.join(twice))} is listed twice"
-        )
-    if absent := [
-        ", ".join(symbol) for symbol in joint.useful.symbols if symbol not in {*symbols}
-    ]:
+            f"the share of {quoted(symbol)} is not usable: {error}"
+        ) from None
+    if not 0 < value <= 1:
         raise InputError(
-            f"{path} does not list {listed(absent)}, which the table has: confidence needs a list that was made "
-            "without looking at the records"
+            f"the share of {quoted(symbol)} ({quoted(share)}) must be above 0 and at most 1"
         )
-    return len(symbols) - len(joint.useful)
-
-
-def read_shares(path: str) -> dict[str, str]:
-    """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge."""
-    rows = _read(path, ("symbol", "share"))
-    if (twice := repeated(symbol for symbol, _ in rows)) is not None:
-        raise InputError(f"{path}: the share of {quoted(twice)} is given twice")
-    return {row[0]: row[1] for row in rows}
+    return value
 
 
 def scope_of(record: Mapping[str, Any]) -> list[str]:
-    """For whom a promise with confidence holds, from what even a public channel file says of its set."""
-    shares = {
-        "known": "their shares as given",
-        "estimated": "their shares estimated along",
-    }.get(record["shares"], "whatever the shares of the sensitive symbols are")
-    said = [
+    """The population for which a promise with confidence holds, in sentences.
+
+    `record` is what even a public channel file contains of its set (`ConfidenceSet.stated`).
+    """
+    shares = "whatever the shares of the sensitive symbols are"
+    if record["shares"] == "known":
+        shares = "their shares as given"
+    elif record["shares"] == "estimated":
+        shares = "their shares estimated along"
+    sentences = [
         "It holds for the population that the records of its table are a sample of, with "
-        f"{percent_of(record['level'])} confidence ({shares}), if they are independent draws from it and the list of "
-        "symbols was made without looking at them; it speaks of a fresh record of that population."
+        f"{percent_of(record['level'])} confidence ({shares}), if they are independent draws from "
+        "it and the list of symbols was made without looking at them; it speaks of a fresh record "
+        "of that population."
     ]
-    if unseen := record.get("unseen", 0):
-        said.append(
-            f"It covers {unseen:,} more {'symbol' if unseen == 1 else 'symbols'} of the list, of which the table has "
-            "no record, where their records are released as those of which nothing is known (--unknown marginal)."
+    unseen = record.get("unseen", 0)
+    if unseen:
+        symbols = "symbol" if unseen == 1 else "symbols"
+        sentences.append(
+            f"It covers {unseen:,} more {symbols} of the list, of which the table has no record, "
+            "where their records are released as those of which nothing is known "
+            "(--unknown marginal)."
         )
-    return said
+    return sentences
 
 
 def check_counts(joint: Joint) -> None:
-    """Raise InputError unless the table counts records."""
+    """Refuse a table that does not count records."""
     if not joint.is_counts:
         raise InputError(
-            "confidence needs counts of records: probabilities do not say how many records they come from, and "
-            "weighted records are not a sample of independent ones"
+            "confidence needs counts of records: probabilities do not say how many records they "
+            "come from, and weighted records are not a sample of independent ones"
+        )
+
+
+@dataclass(frozen=True)
+class _Level:
+    """The probability of failure of an end, ``constant + slope p`` at the probability p."""
+
+    constant: Fraction
+    slope: Fraction
+
+    @classmethod
+    def of_row(cls, spent: Fraction, n: int) -> _Level:
+        """The level of each of the 2 n ends of a distribution on n symbols, which spend `spent`.
+
+        Half is spread equally, half in proportion to p, where p is that of the hypothesis under
+        test and not of the sample. Over the n cells these levels sum to spent / 2 on either side,
+        because the p of a distribution sum to one: a true distribution is rejected with
+        probability `spent` at most.
+        """
+        return cls(spent / (4 * n), spent / 4)
+
+    def lower_end(self, count: int, total: int) -> int:
+        return lower_end(count, total, self.constant, self.slope)
+
+    def upper_end(self, count: int, total: int) -> int:
+        """The lower end for the complement 1 - p, whose level falls with it."""
+        constant = self.constant + self.slope
+        return SCALE - lower_end(total - count, total, constant, -self.slope)
+
+    def ends(self, counts: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Lower and upper ends for all counts of a row."""
+        total = sum(counts)
+        # Tables have many equal counts, and an end takes a millisecond.
+        lower = {count: self.lower_end(count, total) for count in set(counts)}
+        upper = {count: self.upper_end(count, total) for count in set(counts)}
+        return (
+            tuple(lower[count] for count in counts),
+            tuple(upper[count] for count in counts),
         )
 
 
@@ -252,73 +317,82 @@ def confidence_set(
 ) -> ConfidenceSet:
     """The Clopper-Pearson set of a table of counts.
 
-    The ends may fail with probability 1 - level together. Each of the |X| cells of a row and, where P(s) is estimated,
-    all shares together take the same part of it; `_levels` says how it is spread over rows and cells.
+    All ends together fail with probability 1 - level at most. Each of the |X| cells of a row and,
+    where P(s) is estimated, all shares together take the same part of it. `_row_parts` and `_Level`
+    spread it over rows and cells.
+
+    Parameters
+    ----------
+    joint : Joint
+        The table.
+    level : float
+        The confidence level, from 0.5 to below 1.
+    shares : mapping, optional
+        Known P(s).
+    estimate_shares : bool
+        Whether unknown P(s) are bounded; otherwise they are left open.
+    unseen : int
+        The number of useful symbols of which the table has no record.
     """
     check_counts(joint)
     spent = 1 - Fraction(repr(check_level(level)))
-    known = None if shares is None else check_shares(shares, joint)
+    known_shares = None if shares is None else check_shares(shares, joint)
     if type(unseen) is not int or unseen < 0:
         raise InputError(
-            f"the number of unseen symbols ({quoted(unseen)}) must be an integer of at least 0"
+            f"the number of unseen symbols ({quoted(cast('object', unseen))}) must be an "
+            "integer of at least 0"
         )
-    size, n = len(joint.counts), len(joint.counts[0]) + unseen
-    estimated = known is None and estimate_shares
+    size = len(joint.counts)
+    n = len(joint.counts[0]) + unseen
+    estimated = known_shares is None and estimate_shares
     for_shares = spent / (n + 1) if estimated else Fraction(0)
     totals = joint.sensitive_counts
-    levels_of_rows = [
-        _levels(part * (spent - for_shares), n) for part in _row_parts(totals)
+    row_levels = [
+        _Level.of_row(part * (spent - for_shares), n) for part in _row_parts(totals)
     ]
-    rows = [
-        _ends_of(row, *own)
-        for row, own in zip(joint.counts, levels_of_rows, strict=True)
-    ]
-    if known is not None:
-        low = high = known
+
+    lower: list[tuple[int, ...]] = []
+    upper: list[tuple[int, ...]] = []
+    for counts, row_level in zip(joint.counts, row_levels, strict=True):
+        row_lower, row_upper = row_level.ends(counts)
+        lower.append(row_lower)
+        upper.append(row_upper)
+
+    share_lower: tuple[Fraction, ...]
+    share_upper: tuple[Fraction, ...]
+    if known_shares is not None:
+        share_lower = known_shares
+        share_upper = known_shares
     elif estimated:
-        ends = _ends_of(totals, *_levels(for_shares, size))
-        low, high = (tuple(Fraction(end, SCALE) for end in side) for side in ends)
+        low, high = _Level.of_row(for_shares, size).ends(totals)
+        share_lower = tuple(Fraction(end, SCALE) for end in low)
+        share_upper = tuple(Fraction(end, SCALE) for end in high)
     else:
-        low, high = (Fraction(0),) * size, (Fraction(1),) * size
-    lower, upper = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
-    rest: tuple[int, ...] = ()
+        share_lower = (Fraction(0),) * size
+        share_upper = (Fraction(1),) * size
+
+    rest: list[int] = []
     if unseen:
-        nothing = (
-            _upper_end(0, total, *own)
-            for total, own in zip(totals, levels_of_rows, strict=True)
-        )
-        rest = tuple(min(unseen * end, SCALE) for end in nothing)
-    return ConfidenceSet(float(level), lower, upper, low, high, unseen, rest)
+        for total, row_level in zip(totals, row_levels, strict=True):
+            one_symbol = row_level.upper_end(0, total)
+            rest.append(min(unseen * one_symbol, SCALE))
+    return ConfidenceSet(
+        level=float(level),
+        lower=tuple(lower),
+        upper=tuple(upper),
+        share_lower=share_lower,
+        share_upper=share_upper,
+        unseen=unseen,
+        rest=tuple(rest),
+    )
 
 
 def _row_parts(totals: Sequence[int]) -> list[Fraction]:
-    """Which part of the probability of failure each row takes: half equally, half in proportion to 1 / N_s.
+    """The part of the probability of failure that each row spends.
 
-    Rows are looked at given all N_s, so that parts may depend on these; the rows that few records tell of need more.
+    Half is spread equally, half in proportion to 1 / N_s: rows of few records need more. The parts
+    may depend on N_s, because every row is considered given all N_s.
     """
     inverse = [Fraction(1, total) for total in totals]
     whole = sum(inverse)
     return [(Fraction(1, len(totals)) + part / whole) / 2 for part in inverse]
-
-
-def _levels(spent: Fraction, n: int) -> tuple[Fraction, Fraction]:
-    """Level of an end of a cell with probability p, as a + b p: on one side they sum to spent / 2 over n cells.
-
-    Half is spread equally, half in proportion to the p of the hypothesis under test, not of the sample: a
-    distribution P is rejected with probability spent at most whatever it is, because its own p sum to one.
-    """
-    return spent / (4 * n), spent / 4
-
-
-def _upper_end(count: int, total: int, alpha: Fraction, slope: Fraction) -> int:
-    return SCALE - lower_end(total - count, total, alpha + slope, -slope)
-
-
-def _ends_of(
-    counts: Sequence[int], alpha: Fraction, slope: Fraction
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    total, own = sum(counts), (alpha, slope)
-    ends = {
-        c: (lower_end(c, total, *own), _upper_end(c, total, *own)) for c in {*counts}
-    }
-    return tuple(ends[c][0] for c in counts), tuple(ends[c][1] for c in counts)

@@ -14,23 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import several
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted, several
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import encode
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
+from mechdesign.tables.counting import counted_columns
 from mechdesign.tables.exact_table import (
     LARGEST_ENTRY,
+    Entry,
     ExactTable,
     cell_name,
     exact_table,
     without_empty,
 )
-from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
+from mechdesign.tables.tally import Missing, Roles, Tally
 from mechdesign.tables.variable import Symbol, Variable, added_columns
-
-__all__ = ["Joint", "Symbol", "Variable"]
 
 Array = NDArray[np.float64]
 
@@ -38,21 +39,12 @@ EXACT_DOUBLE = 2**53
 """Integers up to here are exact as doubles."""
 
 
-def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
-    """entries / total, each rounded once (Python divides integers of any size with correct rounding)."""
-    if total <= EXACT_DOUBLE:
-        values = np.array(rows, dtype=np.float64) / float(total)
-    else:
-        values = np.array([[entry / total for entry in row] for row in rows])
-    values.setflags(write=False)
-    return values
-
-
 @dataclass(frozen=True, repr=False)
 class Joint(Displayed):
     """Joint table of S (rows) and X (columns): P(s, x) = counts[s][x] / total, exactly.
 
-    Use `from_counts`, `from_probabilities` or `from_table`; the constructor itself takes a clean table.
+    Use `from_counts`, `from_probabilities` or `from_table`; the constructor itself takes a clean
+    table.
 
     Parameters
     ----------
@@ -78,11 +70,9 @@ class Joint(Displayed):
     notices: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        size = (
-            "probabilities or weights"
-            if self.records is None
-            else f"{self.records:,} records"
-        )
+        size = "probabilities or weights"
+        if self.records is not None:
+            size = f"{self.records:,} records"
         return f"Joint({self.sensitive.brief} by {self.useful.brief}, {size})"
 
     def __post_init__(self) -> None:
@@ -94,27 +84,25 @@ class Joint(Displayed):
             raise InputError(
                 f"the column {quoted(min(both))} cannot be sensitive and useful at once"
             )
-        if len(counts) != len(self.sensitive) or any(
-            len(row) != len(self.useful) for row in counts
-        ):
+        self._check_entries()
+        _require_mass("sensitive", self.sensitive, self.sensitive_counts)
+        _require_mass("useful", self.useful, self.useful_counts)
+
+    def _check_entries(self) -> None:
+        rows = len(self.sensitive)
+        columns = len(self.useful)
+        widths = [len(row) for row in self.counts]
+        if widths != [columns] * rows:
             raise InputError(
-                f"the table must have {len(self.sensitive)} rows of {len(self.useful)} entries, one per symbol"
+                f"the table must have {rows} rows of {columns} entries, one per symbol"
             )
-        for s, row in enumerate(counts):
+        for s, row in enumerate(self.counts):
             for x, entry in enumerate(row):
                 if type(entry) is not int or not 0 <= entry < LARGEST_ENTRY:
-                    cell = cell_name(self.sensitive, self.useful, s, x)
+                    place = cell_name(self.sensitive, self.useful, s, x)
                     raise InputError(
-                        f"the entry at {cell} ({quoted(entry)}) must be an integer in [0, 2^256)"
+                        f"the entry at {place} ({quoted(entry)}) must be an integer in [0, 2^256)"
                     )
-        sides = (
-            (self.sensitive_counts, self.sensitive),
-            (self.useful_counts, self.useful),
-        )
-        for what, (sums, variable) in zip(("sensitive", "useful"), sides, strict=True):
-            if 0 in sums:
-                name = quoted(variable.names[sums.index(0)])
-                raise InputError(f"the {what} symbol {name} has no mass; drop it")
 
     @cached_property
     def sensitive_counts(self) -> tuple[int, ...]:
@@ -133,58 +121,69 @@ class Joint(Displayed):
 
     @cached_property
     def secrets(self) -> tuple[Joint, ...]:
-        """The tables that are protected: this one, or the marginal one of each sensitive column (`Variable.each`)."""
+        """The tables that are protected.
+
+        This is the table itself, or the marginal one of each sensitive column (`Variable.each`).
+        """
         if not self.sensitive.each:
             return (self,)
-        each = zip(
-            self.sensitive.secrets, self.sensitive.added(self.counts), strict=True
-        )
-        tables = ((secret, tuple(map(tuple, rows))) for secret, rows in each)
-        return tuple(
-            replace(self, sensitive=secret, counts=counts, notices=())
-            for secret, counts in tables
-        )
+        tables: list[Joint] = []
+        row_sums = self.sensitive.added(self.counts)
+        for secret, rows in zip(self.sensitive.secrets, row_sums, strict=True):
+            counts = tuple(tuple(row) for row in rows)
+            tables.append(replace(self, sensitive=secret, counts=counts, notices=()))
+        return tuple(tables)
 
     def protecting_each(self) -> Joint:
         """The same table, every sensitive column protected for itself."""
         return replace(self, sensitive=replace(self.sensitive, each=True))
 
     def releasing(self, columns: str | Sequence[str]) -> Joint:
-        """The table of some of the useful columns: the others are summed over."""
-        chosen, whole = _names(columns), self.useful
-        if missing := [column for column in chosen if column not in whole.columns]:
-            raise InputError(f"the table has no useful column {listed(missing)}")
-        at = [whole.columns.index(column) for column in chosen]
-        places = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
-        useful, counts = self._relabelled(chosen, places, tuple(map(whole.bins_of, at)))
-        return replace(
-            self,
-            useful=useful if whole.bins else replace(useful, bins=()),
-            counts=counts,
-        )
+        """The table of some of the useful columns; the others are summed over."""
+        names = _names(columns)
+        useful = self.useful
+        unknown = [name for name in names if name not in useful.columns]
+        if unknown:
+            raise InputError(f"the table has no useful column {listed(unknown)}")
+        parts = [useful.columns.index(name) for name in names]
+        symbols = [tuple(symbol[k] for k in parts) for symbol in useful.symbols]
+        bins = tuple(useful.bins_of(k) for k in parts)
+        variable, counts = self._with_symbols(names, symbols, bins)
+        if not useful.bins:
+            variable = replace(variable, bins=())
+        return replace(self, useful=variable, counts=counts)
 
-    def _relabelled(
+    def _with_symbols(
         self,
         columns: tuple[str, ...],
-        places: Sequence[Symbol],
+        symbols: Sequence[Symbol],
         bins: tuple[Bins | None, ...],
     ) -> tuple[Variable, tuple[tuple[int, ...], ...]]:
-        """The useful symbols become `places`, those of one name added up, in the order of bins or as text."""
-        ranks = [
-            {label: i for i, label in enumerate(each.labels if each else ())}
-            for each in bins
-        ]
-        symbols = sorted(
-            set(places),
-            key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)],
-        )
-        index = {symbol: i for i, symbol in enumerate(symbols)}
-        counts = added_columns(self.counts, [index[symbol] for symbol in places])
-        return Variable(columns, tuple(symbols), bins=bins), counts
+        """The useful variable and the counts after the useful symbols become `symbols`.
+
+        Columns of equal symbols are added. The new symbols are in the order of bins, or of text.
+        """
+        ranks: list[dict[str, int]] = []
+        for column_bins in bins:
+            labels = () if column_bins is None else column_bins.labels
+            ranks.append({label: i for i, label in enumerate(labels)})
+
+        def order(symbol: Symbol) -> list[tuple[int, str]]:
+            return [
+                (rank.get(text, -1), text)
+                for rank, text in zip(ranks, symbol, strict=True)
+            ]
+
+        distinct = sorted(set(symbols), key=order)
+        index = {symbol: i for i, symbol in enumerate(distinct)}
+        counts = added_columns(self.counts, [index[symbol] for symbol in symbols])
+        return Variable(columns, tuple(distinct), bins=bins), counts
 
     @property
     def records(self) -> int | None:
-        """Number of records behind a table of counts, None for probabilities and fractional weights."""
+        """Number of records behind a table of counts, None for probabilities and fractional
+        weights.
+        """
         return self.total if self.is_counts else None
 
     @cached_property
@@ -205,22 +204,25 @@ class Joint(Displayed):
     @cached_property
     def lift(self) -> Array:
         """(|S|, |X|) array of P(s|x) / P(s), the lift matrix A, each entry correctly rounded."""
-        n, rows, columns = self.total, self.sensitive_counts, self.useful_counts
-        if (
-            n * n <= EXACT_DOUBLE
-        ):  # products are exact as doubles, so the quotient rounds once
+        n = self.total
+        rows = self.sensitive_counts
+        columns = self.useful_counts
+        if n * n <= EXACT_DOUBLE:
+            # All products are exact as doubles, so the quotient is rounded once.
             values = np.array(self.counts, dtype=np.float64) * float(n)
             values /= np.outer(
                 np.array(rows, dtype=np.float64), np.array(columns, dtype=np.float64)
             )
         else:
-            lines = zip(self.counts, rows, strict=True)
-            values = np.array(
-                [
-                    [c * n / (r * k) for c, k in zip(row, columns, strict=True)]
-                    for row, r in lines
+            # Python divides integers of any size with correct rounding.
+            lines: list[list[float]] = []
+            for counts, row in zip(self.counts, rows, strict=True):
+                line = [
+                    count * n / (row * column)
+                    for count, column in zip(counts, columns, strict=True)
                 ]
-            )
+                lines.append(line)
+            values = np.array(lines)
         values.setflags(write=False)
         return values
 
@@ -246,26 +248,27 @@ class Joint(Displayed):
         Parameters
         ----------
         array : (|S|, |X|) array, nested lists or data frame
-            Rows are sensitive symbols, columns useful ones. Whole floats and texts such as ``12`` are
-            read exactly.
+            Rows are sensitive symbols, columns useful ones. Whole floats and texts such as ``12``
+            are read exactly.
         sensitive_labels, useful_labels : sequences, optional
-            One text per row and per column (tuples of texts for crossed columns); s0, s1, .. and x0, x1, ..
-            by default, or the index and header of a pandas frame that has its own.
+            One text per row and per column (tuples of texts for crossed columns). The default is
+            the index and header of a pandas frame that has its own, otherwise s0, s1, .. and x0,
+            x1, ..
         sensitive, useful : str or sequence of str
             Names of the columns that the symbols come from.
         weights : bool
-            The entries are sums of survey weights, fractional ones too, and no numbers of records.
+            The entries are sums of survey weights, which may be fractional, and not numbers of
+            records.
 
         Raises
         ------
         InputError
             On a negative, fractional or non-finite count (named by its labels), wrong shapes or
-            duplicate labels, a table without mass, a margin such as `Total`, or a single useful symbol.
+            duplicate labels, a table without mass, a margin such as `Total`, or a single useful
+            symbol.
         """
-        labels, what = (
-            (sensitive_labels, useful_labels),
-            "weight" if weights else "count",
-        )
+        labels = (sensitive_labels, useful_labels)
+        what: Entry = "weight" if weights else "count"
         table = exact_table(array, labels, (sensitive, useful), what=what)
         return cls.from_exact(table, is_counts=not weights)
 
@@ -281,9 +284,9 @@ class Joint(Displayed):
     ) -> Joint:
         """Build the joint from a table of probabilities, each taken as an exact rational.
 
-        A float is what its bits say; `decimal.Decimal`, `fractions.Fraction` and text are exact as written.
-        They must sum to 1 within 1e-6 and are then normalised exactly. Parameters and errors are those of
-        `from_counts`.
+        A float counts as the exact value of its bits; `decimal.Decimal`, `fractions.Fraction` and
+        text are exact as written. They must sum to 1 within 1e-6 and are then normalised exactly.
+        Parameters and errors are those of `from_counts`.
         """
         labels = (sensitive_labels, useful_labels)
         table = exact_table(array, labels, (sensitive, useful), what="probability")
@@ -305,17 +308,20 @@ class Joint(Displayed):
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask DataFrame
+        frame : pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
+        DataFrame
             Lazy tables are grouped where the data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
-            Columns; several are crossed, and the symbols are the combinations that occur. Symbols are
-            text (`mechdesign.formats.cells` says how numbers, dates and categories are written) and sorted as text.
+            Columns; several are crossed, and the symbols are the combinations that occur. Symbols
+            are text and sorted as text; `mechdesign.formats.cells` defines the text of numbers,
+            dates and categories.
         weight : str, optional
-            Column with the weight of a record: whole numbers (then the table is still one of counts) or
-            decimals, each taken exactly as written (a float as the shortest decimal that names it).
+            Column with the weight of a record. With whole numbers the table is still one of counts.
+            Decimals are taken exactly as written, a float as the shortest decimal that names it.
         missing : 'refuse', 'symbol' or 'drop'
-            Whether a null (or NaN) in one of the columns is an error, the empty symbol, or drops its record.
-            A pandas column of integers and gaps, which pandas keeps as floats, is read as integers.
+            Whether a null (or NaN) in one of the columns is an error, the empty symbol, or drops
+            its record. A pandas column of integers and gaps, which pandas keeps as floats, is
+            read as integers.
         bins : optional
             As in `binned`.
         protect_each : bool
@@ -324,15 +330,19 @@ class Joint(Displayed):
         Raises
         ------
         InputError
-            On a missing column, a null, a weight that is no number, no records, or a single useful symbol.
+            On a missing column, a null, a weight that is no number, no records, or a single
+            useful symbol.
         """
         roles = Roles(_names(sensitive), _names(useful), weight)
         tally = Tally(roles, missing)
         for columns, times in counted_columns(frame, roles.columns):
             tally.add_columns(columns, times)
         joint = cls.from_tally(tally)
-        joint = joint if bins is None else joint.binned(bins)
-        return joint.protecting_each() if protect_each else joint
+        if bins is not None:
+            joint = joint.binned(bins)
+        if protect_each:
+            joint = joint.protecting_each()
+        return joint
 
     @classmethod
     def from_tally(cls, tally: Tally) -> Joint:
@@ -340,63 +350,102 @@ class Joint(Displayed):
         return cls.from_exact(tally.table(), is_counts=tally.is_counts)
 
     def binned(self, bins: Any) -> Joint:
-        """The table with the numbers (or dates, or times) of useful columns sorted into bins, exactly.
+        """The table with the numbers (or dates, or times) of useful columns sorted into bins,
+        exactly.
 
         Parameters
         ----------
         bins : number, timedelta, str, sequence of edges, or mapping of these
-            A width; ``quantiles:N``; ``auto:N``, N bins of least distance to their medians; or edges, of which the
-            first may be -inf and the last inf. For crossed columns a mapping by column. Or those of another table,
-            ``channel.useful.bins``.
+            A width; ``quantiles:N``; ``auto:N`` for N bins of least distance to their medians; or
+            edges, of which the first may be -inf and the last inf. Crossed columns need a mapping
+            by column. The bins of another table, ``channel.useful.bins``, are also allowed.
 
         Raises
         ------
         InputError
-            If a cell is no number, lies outside the edges, or `bins` is none of this.
+            If a cell is not a number or lies outside the edges, or `bins` is none of this.
         """
-        specs, useful, notices = (
-            specs_by_column(bins, self.useful.columns),
-            self.useful,
-            self.notices,
-        )
-        found: list[Bins | None] = list(useful.bins) or [None] * len(useful.columns)
-        parts = [list(part) for part in zip(*useful.symbols, strict=True)]
-        for k, name in enumerate(useful.columns):
-            given, texts = specs.get(name), parts[k]
-            if given is None or (
-                isinstance(given, Bins) and set(texts) <= {"", *given.labels}
-            ):
-                found[k] = found[k] or given
+        useful = self.useful
+        specs = specs_by_column(bins, useful.columns)
+        notices = list(self.notices)
+        column_bins: list[Bins | None] = []
+        parts: list[Sequence[str]] = []
+        texts_by_column = zip(*useful.symbols, strict=True)
+        for k, (name, texts) in enumerate(
+            zip(useful.columns, texts_by_column, strict=True)
+        ):
+            spec = specs.get(name)
+            present = useful.bins_of(k)
+            if spec is None or (isinstance(spec, Bins) and _has_labels(texts, spec)):
+                column_bins.append(present or spec)
+                parts.append(texts)
                 continue
-            if found[k] is not None:
+            if present is not None:
                 raise InputError(
                     f"the column {quoted(name)} is sorted into bins already"
                 )
-            cells = [
-                (text, mass)
-                for text, mass in zip(texts, self.useful_counts, strict=True)
-                if text
-            ]
-            found[k] = chosen = bins_for(
-                name, given if isinstance(given, Bins) else spec_of(given), cells
-            )
-            column = chosen.sorted_in(encode(texts, name))
-            parts[k] = [(*column.texts, "")[code] for code in column.codes.tolist()]
-            if empty := len(chosen) - len({*parts[k]} - {""}):
-                notices += (
-                    f"{empty} of the {len(chosen)} bins of {quoted(name)} hold no record and have no row in a channel: "
-                    "a value there is an unknown symbol",
+            new_bins, labels = self._sorted_into_bins(name, texts, spec)
+            column_bins.append(new_bins)
+            parts.append(labels)
+            empty = len(new_bins) - len(set(labels) - {""})
+            if empty:
+                notices.append(
+                    f"{empty} of the {len(new_bins)} bins of {quoted(name)} hold no record "
+                    "and have "
+                    "no row in a channel: a value there is an unknown symbol"
                 )
-        variable, counts = self._relabelled(
-            useful.columns, list(zip(*parts, strict=True)), tuple(found)
+        symbols = list(zip(*parts, strict=True))
+        variable, counts = self._with_symbols(
+            useful.columns, symbols, tuple(column_bins)
         )
-        table = without_empty(self.sensitive, variable, counts, notices)
+        table = without_empty(self.sensitive, variable, counts, tuple(notices))
         return Joint.from_exact(table, is_counts=self.is_counts)
+
+    def _sorted_into_bins(
+        self, name: str, texts: Sequence[str], spec: Any
+    ) -> tuple[Bins, list[str]]:
+        """The bins of a useful column, and the label of each of its texts.
+
+        The empty text, a missing cell, has no bin and stays.
+        """
+        cells: list[tuple[str, int]] = []
+        for text, mass in zip(texts, self.useful_counts, strict=True):
+            if text:
+                cells.append((text, mass))
+        if not isinstance(spec, Bins):
+            spec = spec_of(spec)
+        bins = bins_for(name, spec, cells)
+        column = bins.sorted_in(encode(list(texts), name))
+        # The code -1 of a missing cell leads to the empty text at the end.
+        labels = [*column.texts, ""]
+        return bins, [labels[code] for code in column.codes.tolist()]
+
+
+def _has_labels(texts: Sequence[str], bins: Bins) -> bool:
+    """Whether texts are the labels of bins already."""
+    return set(texts) <= {"", *bins.labels}
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (
-        (columns,)
-        if isinstance(columns, str)
-        else several("columns", columns, "names, or one name")
-    )
+    if isinstance(columns, str):
+        return (columns,)
+    return several("columns", columns, "names, or one name")
+
+
+def _require_mass(what: str, variable: Variable, sums: Sequence[int]) -> None:
+    if 0 in sums:
+        name = quoted(variable.names[sums.index(0)])
+        raise InputError(f"the {what} symbol {name} has no mass; drop it")
+
+
+def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
+    """entries / total, each rounded once.
+
+    Python divides integers of any size with correct rounding.
+    """
+    if total <= EXACT_DOUBLE:
+        values = np.array(rows, dtype=np.float64) / float(total)
+    else:
+        values = np.array([[entry / total for entry in row] for row in rows])
+    values.setflags(write=False)
+    return values

@@ -16,12 +16,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import listed, quoted, repeated
+from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import Bins
+from mechdesign.tables.counting import counted_columns
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
+from mechdesign.tables.tally import Missing, Roles, Tally
 from mechdesign.tables.variable import Variable
 
 Groups: TypeAlias = Sequence[str | Sequence[str]]

@@ -1,12 +1,9 @@
-"""Counting records: from batches of cells to the exact joint table of the columns asked for.
-
-Lazy tables are grouped where the data are, and only the groups with their numbers of records are fetched.
-"""
+"""Counting records: from batches of cells to the exact joint table of the chosen columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,26 +12,31 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.numbers import fraction_of_text, quoted, repeated
-from mechdesign.formats import cells
-from mechdesign.formats.cells import Encoded, Numbering
+from mechdesign.core.rationals import fraction_of_text
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import Encoded, as_whole
+from mechdesign.formats.distinct import Numbering, distinct_numbers
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
 from mechdesign.tables.variable import Symbol, Variable
 
 Missing: TypeAlias = Literal["refuse", "symbol", "drop"]
-"""What a missing cell does: stops the reading, counts as the empty symbol, or drops its record."""
+"""The effect of a missing cell: an error, the empty symbol, or its record is dropped."""
 
 MOST_SYMBOLS = 1 << 31
-"""Symbols of a variable (a pair of their numbers is one integer); memory ends long before."""
+"""Most symbols of a variable, so that a pair of their numbers is one integer.
+
+Memory ends long before.
+"""
 
 LARGEST_SUM = 2**63
-"""Weights that sum to less are added up as machine integers."""
+"""Weights whose sum is less are added as machine integers."""
 
 
 class UnusableCell(InputError):
-    """A missing cell, or a weight that is no weight, in the record at `position` of those that were added."""
+    """A missing cell or an invalid weight, in the record at `position` of those added together."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -43,7 +45,7 @@ class UnusableCell(InputError):
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns are sensitive, useful, and (optionally) the weight of a record."""
+    """The sensitive columns, the useful ones, and perhaps one with the weight of a record."""
 
     sensitive: tuple[str, ...]
     useful: tuple[str, ...]
@@ -52,32 +54,55 @@ class Roles:
     def __post_init__(self) -> None:
         if not self.sensitive or not self.useful:
             raise InputError("name at least one sensitive and one useful column")
-        if (twice := repeated(self.columns)) is not None:
+        twice = repeated(self.columns)
+        if twice is not None:
             raise InputError(
-                f"the column {quoted(twice)} is asked for {self.columns.count(twice)} times; sensitive, useful and "
-                "weight must be different columns"
+                f"the column {quoted(twice)} is asked for {self.columns.count(twice)} times; "
+                "sensitive, useful and weight must be different columns"
             )
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """All columns: the sensitive ones, the useful ones, then the weight if there is one."""
-        return (
-            *self.sensitive,
-            *self.useful,
-            *([] if self.weight is None else [self.weight]),
-        )
+        """All columns: sensitive, useful, then the weight if there is one."""
+        if self.weight is None:
+            return (*self.sensitive, *self.useful)
+        return (*self.sensitive, *self.useful, self.weight)
 
 
 def check_missing(missing: str) -> None:
-    """Refuse what is no `Missing`."""
+    """Refuse an unknown way to treat missing cells."""
     if missing not in get_args(Missing):
         raise InputError(
             f"--missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}"
         )
 
 
+@dataclass(frozen=True)
+class _Weights:
+    """The weight of every record as an integer number of units, `per_one` of which make 1."""
+
+    units: NDArray[Any]
+    per_one: int
+
+
 class Tally:
-    """Exact mass of every combination of symbols, record by record."""
+    """Exact mass of every combination of symbols, added batch by batch.
+
+    Attributes
+    ----------
+    roles : Roles
+        The columns.
+    missing : Missing
+        The effect of a missing cell.
+    records, dropped : int
+        The number of records so far, and of those dropped for a missing cell.
+    gaps : set of str
+        Columns with missing cells.
+    floats : set of str
+        Columns that came as floats.
+    is_counts : bool
+        Whether the masses are numbers of records: every weight was whole.
+    """
 
     def __init__(self, roles: Roles, missing: Missing = "refuse") -> None:
         check_missing(missing)
@@ -86,59 +111,82 @@ class Tally:
         self.records = 0
         self.dropped = 0
         self.gaps: set[str] = set()
-        """Columns in which cells were missing."""
         self.floats: set[str] = set()
-        """Columns that came as floats."""
-        self._others: set[str] = set()
-        """Columns of which parts came otherwise."""
-        self._sensitive, self._useful = Numbering(), Numbering()
+        self._not_floats: set[str] = set()
+        """Columns of which a part came as other than floats."""
+        self._sensitive = Numbering()
+        self._useful = Numbering()
         self._mass: dict[int, Fraction | int] = {}
-        """By the numbers of a sensitive and a useful symbol, ``s * MOST_SYMBOLS + x``."""
+        """By ``s * MOST_SYMBOLS + x``, the numbers of a sensitive and a useful symbol."""
         self.is_counts = True
-        """Whether the masses are numbers of records: every weight was whole."""
 
     def add_columns(
         self, columns: Sequence[Encoded], times: Integers | None = None
     ) -> None:
-        """Add records given by their columns, in the order of `Roles.columns`; each stands for `times` records."""
-        named = list(zip(self.roles.columns, columns, strict=True))
-        self.records += len(columns[0]) if times is None else int(times.sum())
-        self.floats |= {name for name, column in named if column.is_float}
-        self._others |= {
-            name for name, column in named if column.texts and not column.is_float
-        }
-        gaps = {
-            name: column.codes < 0
-            for name, column in named
-            if len(column) and column.codes.min() < 0
-        }
+        """Add n records.
+
+        Parameters
+        ----------
+        columns : sequence of Encoded
+            Their cells, in the order of `Roles.columns`.
+        times : (n,) array, optional
+            How many records each one counts for; one by default.
+
+        Raises
+        ------
+        UnusableCell
+            If a cell is missing that must not be, or a weight is not a number of at least 0.
+        """
+        self.records += _total(len(columns[0]), times)
+        self._note_types(columns)
+        gaps = self._gaps_in(columns)
         self.gaps |= gaps.keys()
         if gaps:
             columns, times = self._without_gaps(columns, gaps, times)
-        split, weights, unit = len(self.roles.sensitive), times, 1
+        weights = None if times is None else _Weights(times, 1)
         if self.roles.weight is not None:
-            weights, unit = self._weights(columns[-1], times)
+            weights = self._weights(columns[-1], times)
             columns = columns[:-1]
-        if not len(columns[0]):
-            return
-        s, x = (
-            self._sensitive.number(columns[:split]),
-            self._useful.number(columns[split:]),
-        )
+        if len(columns[0]):
+            self._add_masses(columns, weights)
+
+    def _note_types(self, columns: Sequence[Encoded]) -> None:
+        for name, column in zip(self.roles.columns, columns, strict=True):
+            if column.is_float:
+                self.floats.add(name)
+            elif column.texts:
+                self._not_floats.add(name)
+
+    def _gaps_in(self, columns: Sequence[Encoded]) -> dict[str, NDArray[np.bool_]]:
+        """For each column with missing cells, which records miss it."""
+        gaps: dict[str, NDArray[np.bool_]] = {}
+        for name, column in zip(self.roles.columns, columns, strict=True):
+            if len(column) and column.codes.min() < 0:
+                gaps[name] = column.codes < 0
+        return gaps
+
+    def _add_masses(self, columns: Sequence[Encoded], weights: _Weights | None) -> None:
+        """Add the masses of records without gaps, given by their sensitive and useful columns."""
+        split = len(self.roles.sensitive)
+        sensitive = self._sensitive.number(columns[:split])
+        useful = self._useful.number(columns[split:])
+        # One integer for each pair of symbols, small enough to be counted by position.
         width = len(self._useful)
-        pairs, inverse = cells.distinct_numbers(
-            s * width + x, len(self._sensitive) * width
+        pairs, inverse = distinct_numbers(
+            sensitive * width + useful, len(self._sensitive) * width
         )
+        unit = 1
         if weights is None:
-            numbers = np.bincount(inverse)
+            masses: NDArray[Any] = np.bincount(inverse)
         else:
-            numbers = np.zeros(len(pairs), weights.dtype)
-            np.add.at(numbers, inverse, weights)
+            unit = weights.per_one
+            masses = np.zeros(len(pairs), weights.units.dtype)
+            np.add.at(masses, inverse, weights.units)
+        # The number of useful symbols may still grow, so the kept key does not depend on it.
         keys: list[int] = (pairs // width * MOST_SYMBOLS + pairs % width).tolist()
-        for key, number in zip(keys, numbers.tolist(), strict=True):
-            self._mass[key] = self._mass.get(key, 0) + (
-                number if unit == 1 else Fraction(number, unit)
-            )
+        for key, mass in zip(keys, masses.tolist(), strict=True):
+            exact = mass if unit == 1 else Fraction(mass, unit)
+            self._mass[key] = self._mass.get(key, 0) + exact
 
     def _without_gaps(
         self,
@@ -146,68 +194,72 @@ class Tally:
         gaps: Mapping[str, NDArray[np.bool_]],
         times: Integers | None,
     ) -> tuple[Sequence[Encoded], Integers | None]:
-        """The records after the missing cells in them were dealt with as `missing` says."""
-        some = np.logical_or.reduce(list(gaps.values()))
+        """The records after the treatment of their missing cells, by `missing`."""
+        incomplete = np.logical_or.reduce(list(gaps.values()))
         if self.missing == "drop":
-            self.dropped += int(
-                np.count_nonzero(some) if times is None else times[some].sum()
-            )
-            kept = [
-                Encoded(column.codes[~some], column.texts, column.is_float)
-                for column in columns
-            ]
-            return kept, None if times is None else times[~some]
+            complete = ~incomplete
+            kept = [column.recoded(column.codes[complete]) for column in columns]
+            if times is None:
+                self.dropped += int(np.count_nonzero(incomplete))
+                return kept, None
+            self.dropped += int(times[incomplete].sum())
+            return kept, times[complete]
         if self.missing == "refuse":
-            first = int(np.argmax(some))
-            empty = next(
-                name
-                for name in self.roles.columns
-                if name in gaps and gaps[name][first]
-            )
-            how = "fill it, or say what it means with missing (--missing): 'symbol' or 'drop'"
+            first = int(np.argmax(incomplete))
+            empty = next(name for name, missing in gaps.items() if missing[first])
             raise UnusableCell(
-                f"the column {quoted(empty)} has an empty cell; {how}", first
+                f"the column {quoted(empty)} has an empty cell; fill it, or say what it means with "
+                "missing (--missing): 'symbol' or 'drop'",
+                first,
             )
         weight = self.roles.weight
         if weight is not None and weight in gaps:
-            message = (
-                f"the weight column {quoted(weight)} has an empty cell; give a number"
+            raise UnusableCell(
+                f"the weight column {quoted(weight)} has an empty cell; give a number",
+                int(np.argmax(gaps[weight])),
             )
-            raise UnusableCell(message, int(np.argmax(gaps[weight])))
         return columns, times
 
-    def _weights(
-        self, column: Encoded, times: Integers | None
-    ) -> tuple[NDArray[Any], int]:
-        """The weight of every record (times `times`) as an integer, and how many of these units make 1."""
-        found: dict[int, Fraction] = {}
+    def _weights(self, column: Encoded, times: Integers | None) -> _Weights:
+        """The weights of records, times `times`."""
+        weight_of = self._weight_of_code(column)
+        per_one = math.lcm(*{weight.denominator for weight in weight_of.values()})
+        if per_one != 1:
+            self.is_counts = False
+        units_of: dict[int, int] = {}
+        for code, weight in weight_of.items():
+            units_of[code] = weight.numerator * (per_one // weight.denominator)
+        # Python's integers add what could overflow machine integers.
+        bound = max(units_of.values(), default=0) * _total(len(column), times)
+        dtype = np.int64 if bound < LARGEST_SUM else object
+        table = np.zeros(len(column.texts), dtype)
+        table[list(units_of)] = list(units_of.values())
+        units = table[column.codes]
+        if times is not None:
+            units = units * times
+        return _Weights(units, per_one)
+
+    def _weight_of_code(self, column: Encoded) -> dict[int, Fraction]:
+        """The exact weight of each code.
+
+        The first invalid one in the order of records is refused.
+        """
+        name = f"the weight column {quoted(self.roles.weight)}"
         codes, first = np.unique(column.codes, return_index=True)
-        pairs: list[tuple[int, int]] = list(
-            zip(first.tolist(), codes.tolist(), strict=True)
-        )
-        for position, code in sorted(pairs):
-            text, what = (
-                column.texts[code],
-                f"the weight column {quoted(self.roles.weight)}",
-            )
+        order = np.argsort(first)
+        weights: dict[int, Fraction] = {}
+        ordered_codes: list[int] = codes[order].tolist()
+        positions: list[int] = first[order].tolist()
+        for code, position in zip(ordered_codes, positions, strict=True):
+            text = column.texts[code]
             try:
-                found[code] = fraction_of_text(text)
+                weight = fraction_of_text(text)
             except InputError as error:
-                raise UnusableCell(f"{what}: {error}", position) from None
-            if found[code] < 0:
-                raise UnusableCell(f"{what} has the negative weight {text}", position)
-        unit = math.lcm(*{weight.denominator for weight in found.values()})
-        self.is_counts &= unit == 1
-        whole = {
-            code: weight.numerator * (unit // weight.denominator)
-            for code, weight in found.items()
-        }
-        records = len(column) if times is None else int(times.sum())
-        small = max(whole.values(), default=0) * records < LARGEST_SUM
-        weights = np.zeros(len(column.texts), np.int64 if small else object)
-        weights[list(whole)] = list(whole.values())
-        each = weights[column.codes]
-        return each if times is None else each * times, unit
+                raise UnusableCell(f"{name}: {error}", position) from None
+            if weight < 0:
+                raise UnusableCell(f"{name} has the negative weight {text}", position)
+            weights[code] = weight
+        return weights
 
     @property
     def cells(self) -> int:
@@ -215,52 +267,63 @@ class Tally:
         return len(self._sensitive) * len(self._useful)
 
     def table(self) -> ExactTable:
-        """The joint table, its symbols sorted by text (by code point, column after column)."""
+        """The joint table, its symbols sorted by text (by code point, column after column).
+
+        Raises
+        ------
+        InputError
+            If there are no records, one number has two texts, or nothing remains to release.
+        """
         notices: list[str] = []
         if self.dropped:
             notices.append(
                 f"dropped {self.dropped} of {self.records} record(s) with an empty cell"
             )
         if not self._mass:
+            cause = f" left: {notices[0]}" if notices else ""
+            raise InputError(f"there are no records{cause}")
+        mixed = self.floats & self._not_floats
+        if mixed:
             raise InputError(
-                f"there are no records{' left: ' + notices[0] if notices else ''}"
+                f"the column {quoted(min(mixed))} holds floats in one part of the table and other "
+                "cells in another, so that one number has two texts; give it one type"
             )
-        if mixed := self.floats & self._others:
-            raise InputError(
-                f"the column {quoted(min(mixed))} holds floats in one part of the table and other cells in another, so "
-                "that one number has two texts; give it one type"
-            )
-        rows, columns = self._sensitive.texts, self._useful.texts
-        split = len(self.roles.sensitive)
-        rows = self._without_decimal_points(rows, self.roles.sensitive, notices)
+        rows = self._without_decimal_points(
+            self._sensitive.texts, self.roles.sensitive, notices
+        )
         columns = self._without_decimal_points(
-            columns, self.roles.columns[split:], notices
+            self._useful.texts, self.roles.useful, notices
         )
-        order = [
-            sorted(range(len(symbols)), key=symbols.__getitem__)
-            for symbols in (rows, columns)
-        ]
-        sensitive = Variable(self.roles.sensitive, tuple(rows[s] for s in order[0]))
-        useful = Variable(self.roles.useful, tuple(columns[x] for x in order[1]))
-        values = [
-            [self._mass.get(s * MOST_SYMBOLS + x, 0) for x in order[1]]
-            for s in order[0]
-        ]
-        return without_empty(
-            sensitive, useful, scaled(values, sensitive, useful), tuple(notices)
-        )
+        row_order = sorted(range(len(rows)), key=rows.__getitem__)
+        column_order = sorted(range(len(columns)), key=columns.__getitem__)
+        sensitive = Variable(self.roles.sensitive, tuple(rows[s] for s in row_order))
+        useful = Variable(self.roles.useful, tuple(columns[x] for x in column_order))
+        masses: list[list[Fraction | int]] = []
+        for s in row_order:
+            masses.append(
+                [self._mass.get(s * MOST_SYMBOLS + x, 0) for x in column_order]
+            )
+        counts = scaled(masses, sensitive, useful)
+        return without_empty(sensitive, useful, counts, tuple(notices))
 
     def _without_decimal_points(
         self, symbols: tuple[Symbol, ...], columns: Sequence[str], notices: list[str]
     ) -> tuple[Symbol, ...]:
-        """Undo pandas' change of whole numbers to floats in columns with missing cells: 1.0 becomes 1 again."""
+        """Undo pandas' change of integers with gaps to floats: 1.0 becomes 1 again."""
         parts = list(zip(*symbols, strict=True))
-        for i, name in enumerate(columns[: len(parts)]):
-            whole = tuple(map(cells.as_whole, parts[i]))
-            changed = all(
-                was != now for was, now in zip(parts[i], whole, strict=True) if was
+        if not parts:
+            return ()
+        for i, name in enumerate(columns):
+            if name not in self.floats or name not in self.gaps:
+                continue
+            whole = tuple(as_whole(text) for text in parts[i])
+            # A text that stays was a fraction, and then the column was not one of integers.
+            all_changed = all(
+                before != after
+                for before, after in zip(parts[i], whole, strict=True)
+                if before
             )
-            if name in self.floats and name in self.gaps and changed:
+            if all_changed:
                 notices.append(
                     f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1"
                 )
@@ -268,58 +331,6 @@ class Tally:
         return tuple(zip(*parts, strict=True))
 
 
-def counted_columns(
-    frame: Any, names: Sequence[str]
-) -> Iterator[tuple[Sequence[Encoded], Integers | None]]:
-    """The columns of a table, part by part, and how many records each of their rows stands for (None: one).
-
-    Dask counts partition by partition. What other engines group they hold for equal themselves: 0.0 and -0.0, which are
-    both written 0.0, and texts that a collation of theirs makes equal.
-    """
-    import narwhals as nw
-
-    if hasattr(frame, "to_delayed"):
-        import dask
-
-        for name in names:
-            cells.require_column(name, list(frame.columns))
-        tools: Any = dask
-        count, parts = (
-            tools.delayed(_counted, pure=False),
-            frame[list(names)].to_delayed(),
-        )
-        yield from tools.compute(*(count(part, names) for part in parts))
-        return
-    try:
-        table: Any = nw.from_native(frame)
-    except (
-        TypeError,
-        nw.exceptions.DuplicateError,
-    ):  # the next line says what is wrong
-        table = None
-    if not isinstance(table, nw.LazyFrame):
-        yield cells.encoded_columns(frame, names), None
-        return
-    available = table.collect_schema().names()
-    for name in names:
-        cells.require_column(name, available)
-    number = max(available, key=len) + "_"  # no column is called so
-    how: Any = {"engine": "streaming"} if table.implementation.is_polars() else {}
-    found: Any = table.group_by(*names).agg(nw.len().alias(number)).collect(**how)
-    columns: list[Encoded] = []
-    for each in cells.encoded_columns(found.to_native(), names):
-        texts = tuple(
-            "0.0" if each.is_float and text == "-0.0" else text for text in each.texts
-        )
-        columns.append(Encoded(each.codes, texts, each.is_float))
-    yield columns, found[number].to_numpy().astype(np.int64)
-
-
-def _counted(part: Any, names: Sequence[str]) -> tuple[Sequence[Encoded], Integers]:
-    """The distinct records of a part, and how often each is there."""
-    columns = cells.encoded_columns(part, names)
-    distinct, inverse = cells.distinct_records(columns)
-    codes = zip(distinct.T, columns, strict=True)
-    return [
-        Encoded(code, each.texts, each.is_float) for code, each in codes
-    ], np.bincount(inverse)
+def _total(records: int, times: Integers | None) -> int:
+    """The number of records that count."""
+    return records if times is None else int(times.sum())

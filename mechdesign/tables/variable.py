@@ -1,4 +1,4 @@
-"""A variable: the columns it comes from and its symbols, as text."""
+"""A variable: the columns that it comes from and its symbols, as text."""
 
 from __future__ import annotations
 
@@ -6,47 +6,53 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted, repeated, valid_text
+from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import Bins
+from mechdesign.tables.cell_numbers import kind_of, number_of
 
 Symbol: TypeAlias = tuple[str, ...]
-"""One text per column of the variable."""
+"""One text for each column of the variable."""
 
 
-def _texts(column: str, name: str) -> tuple[str, ...]:
-    """What may be written for a symbol of a column, the shortest first; the last is that of no other symbol."""
-    return name, f"{column}={name}", f"{json.dumps(column)}={json.dumps(name)}"
+class ProtectedSymbol(NamedTuple):
+    """A sensitive symbol that is protected.
 
+    `column` is its column where each column is protected for itself, None otherwise; `name` is
+    unique among all protected symbols.
+    """
 
-def added_rows(
-    rows: Sequence[Sequence[int]], group: Sequence[int]
-) -> list[tuple[int, ...]]:
-    """Rows added up within each group; `group` has their numbers from 0, none left out."""
-    parts: list[list[Sequence[int]]] = [[] for _ in range(max(group) + 1)]
-    for k, row in zip(group, rows, strict=True):
-        parts[k].append(row)
-    return [tuple(map(sum, zip(*part, strict=True))) for part in parts]
-
-
-def added_columns(
-    rows: Sequence[Sequence[int]], group: Sequence[int]
-) -> tuple[tuple[int, ...], ...]:
-    """Rows whose columns are added up within each group."""
-    return tuple(zip(*added_rows(list(zip(*rows, strict=True)), group), strict=True))
+    column: str | None
+    symbol: Symbol
+    name: str
 
 
 @dataclass(frozen=True)
 class Variable:
     """One column, or several crossed ones, and the symbols that occur in them.
 
-    Where `bins` has bins for a column (as many entries as columns, or none at all), cells of records are numbers, and
-    the symbols are the labels of the bins that they fall into.
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns.
+    symbols : tuple of tuples of str
+        The symbols, with a text for each column.
+    each : bool
+        Whether every one of the crossed sensitive columns is protected for itself, instead of
+        their combinations.
+    bins : tuple of Bins or None
+        The bins of each column, or nothing at all. In a column with bins the cells of records are
+        numbers, and the symbols are the labels of their bins.
 
-    `each` says of crossed sensitive columns that every one is protected for itself, not their combinations.
+    Raises
+    ------
+    InputError
+        If there are no columns or symbols, they repeat, or they do not fit together.
     """
 
     columns: tuple[str, ...]
@@ -55,49 +61,67 @@ class Variable:
     bins: tuple[Bins | None, ...] = ()
 
     def __post_init__(self) -> None:
-        columns = tuple(valid_text(c, "a column name") for c in self.columns)
+        columns = tuple(valid_text(column, "a column name") for column in self.columns)
         symbols = tuple(
             tuple(valid_text(part, "a symbol") for part in symbol)
             for symbol in self.symbols
         )
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "symbols", symbols)
-        if not columns or len(set(columns)) < len(columns):
+        self._check_columns()
+        self._check_symbols()
+        self._check_bins()
+
+    @property
+    def _title(self) -> str:
+        """The columns, quoted for messages."""
+        return quoted(",".join(self.columns))
+
+    def _check_columns(self) -> None:
+        if not self.columns or len(set(self.columns)) < len(self.columns):
             raise InputError(
-                f"a variable needs columns with different names, not {listed(list(columns)) or 'none'}"
+                "a variable needs columns with different names, not "
+                f"{listed(list(self.columns)) or 'none'}"
             )
-        title = ",".join(columns)
-        if self.each and len(columns) < 2:
+        if self.each and len(self.columns) < 2:
             raise InputError(
-                f"protect-each needs several sensitive columns, not {quoted(title)} alone"
+                f"protect-each needs several sensitive columns, not {self._title} alone"
             )
-        if not symbols:
+
+    def _check_symbols(self) -> None:
+        if not self.symbols:
             raise InputError(
-                f"the column {quoted(title)} has no symbol: the table is empty"
+                f"the column {self._title} has no symbol: the table is empty"
             )
-        for symbol in symbols:
-            if len(symbol) != len(columns):
+        for symbol in self.symbols:
+            if len(symbol) != len(self.columns):
                 raise InputError(
-                    f"symbol {', '.join(map(quoted, symbol))} has {len(symbol)} part(s) but the columns "
-                    f"{quoted(title)} are {len(columns)}"
+                    f"symbol {_quoted_parts(symbol)} has {len(symbol)} part(s) but the columns "
+                    f"{self._title} are {len(self.columns)}"
                 )
-        if (twice := repeated(symbols)) is not None:
+        twice = repeated(self.symbols)
+        if twice is not None:
             raise InputError(
-                f"the symbol {', '.join(map(quoted, twice))} of {quoted(title)} occurs twice; labels must be different"
+                f"the symbol {_quoted_parts(twice)} of {self._title} occurs twice; labels must be "
+                "different"
             )
-        if self.bins and len(self.bins) != len(columns):
+
+    def _check_bins(self) -> None:
+        if self.bins and len(self.bins) != len(self.columns):
             raise InputError(
-                f"there must be bins, or None, for each of the {len(columns)} columns {quoted(title)}"
+                f"there must be bins, or None, for each of the {len(self.columns)} columns "
+                f"{self._title}"
             )
         for k, bins in enumerate(self.bins):
-            odd = (
-                {part[k] for part in symbols} - {"", *bins.labels}
-                if bins is not None
-                else None
-            )
-            if odd:
+            if bins is None:
+                continue
+            # A missing cell, the empty text, may be a symbol beside the bins.
+            labels = {"", *bins.labels}
+            strangers = {symbol[k] for symbol in self.symbols} - labels
+            if strangers:
                 raise InputError(
-                    f"the symbol {quoted(min(odd))} of {quoted(columns[k])} is none of its bins"
+                    f"the symbol {quoted(min(strangers))} of {quoted(self.columns[k])} is none of "
+                    "its bins"
                 )
 
     def __len__(self) -> int:
@@ -119,85 +143,168 @@ class Variable:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """One readable text per symbol, all different.
+        """One readable text for each symbol, all different.
 
-        The text itself for one column; crossed columns are joined with ``", "``. If that makes two
-        symbols look alike, every part of every symbol is written as a JSON string.
+        It is the text itself for one column. Crossed columns are joined with ``", "``. If that
+        makes two symbols look alike, every part of every symbol is written as a JSON string.
         """
         if len(self.columns) == 1:
             return tuple(symbol[0] for symbol in self.symbols)
         joined = tuple(", ".join(symbol) for symbol in self.symbols)
         if len(set(joined)) == len(joined):
             return joined
-        shown = (
-            [json.dumps(part, ensure_ascii=False) for part in symbol]
-            for symbol in self.symbols
-        )
-        return tuple(map(", ".join, shown))
+        unambiguous: list[str] = []
+        for symbol in self.symbols:
+            parts = [json.dumps(part, ensure_ascii=False) for part in symbol]
+            unambiguous.append(", ".join(parts))
+        return tuple(unambiguous)
 
     @property
     def secrets(self) -> tuple[Variable, ...]:
-        """What is protected: the variable, or each of its columns."""
+        """What is protected: the variable, or each of its columns as a variable of its own."""
         if not self.each:
             return (self,)
-        parts = zip(self.columns, zip(*self.symbols, strict=True), strict=True)
-        return tuple(
-            Variable((c,), tuple((s,) for s in dict.fromkeys(symbols)))
-            for c, symbols in parts
-        )
+        secrets: list[Variable] = []
+        for column, texts in zip(self.columns, self._texts_by_column, strict=True):
+            symbols = tuple((text,) for text in dict.fromkeys(texts))
+            secrets.append(Variable((column,), symbols))
+        return tuple(secrets)
+
+    @property
+    def _texts_by_column(self) -> list[tuple[str, ...]]:
+        """For each column its part of every symbol."""
+        return list(zip(*self.symbols, strict=True))
 
     @cached_property
     def secret_names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the symbols of each of `secrets`, all different: with their column where two could be meant."""
+        """Names of the symbols of each of `secrets`, all different.
+
+        They include their column where a symbol alone could belong to two.
+        """
         if not self.each:
             return (self.names,)
-        texts = [
-            [_texts(secret.columns[0], name) for name in secret.names]
+        spellings = [
+            [_spellings(secret.columns[0], name) for name in secret.names]
             for secret in self.secrets
         ]
-        times = Counter(text for names in texts for each in names for text in each)
+        times: Counter[str] = Counter()
+        for symbols in spellings:
+            for texts in symbols:
+                times.update(texts)
         return tuple(
-            tuple(
-                next((text for text in each if times[text] == 1), each[-1])
-                for each in names
-            )
-            for names in texts
+            tuple(_first_unique(texts, times) for texts in symbols)
+            for symbols in spellings
         )
 
     @cached_property
-    def protected(self) -> list[tuple[str | None, Symbol, str]]:
-        """Everything that is protected: its column where each is a secret of its own, its symbol and its name."""
-        return [
-            (secret.columns[0] if self.each else None, symbol, name)
-            for secret, names in zip(self.secrets, self.secret_names, strict=True)
-            for symbol, name in zip(secret.symbols, names, strict=True)
-        ]
+    def protected(self) -> list[ProtectedSymbol]:
+        """Everything that is protected."""
+        symbols: list[ProtectedSymbol] = []
+        for secret, names in zip(self.secrets, self.secret_names, strict=True):
+            column = secret.columns[0] if self.each else None
+            for symbol, name in zip(secret.symbols, names, strict=True):
+                symbols.append(ProtectedSymbol(column, symbol, name))
+        return symbols
 
     def meant(self, text: str) -> list[str]:
-        """The names (`protected`) that a text can stand for: a name, a symbol, or ``column=symbol``."""
-        every = self.protected
-        if any(name == text for _, _, name in every):
+        """The names of the protected symbols that a text may mean.
+
+        The text may be a name, a symbol, or ``column=symbol``.
+        """
+        if any(protected.name == text for protected in self.protected):
             return [text]
-        plain = [
-            (self.columns[0], name) if c is None else (c, symbol[0])
-            for c, symbol, name in every
-        ]
-        return [
-            name
-            for pair, (_, _, name) in zip(plain, every, strict=True)
-            if text in _texts(*pair)
-        ]
+        names: list[str] = []
+        for column, symbol, name in self.protected:
+            if column is None:
+                spellings = _spellings(self.columns[0], name)
+            else:
+                spellings = _spellings(column, symbol[0])
+            if text in spellings:
+                names.append(name)
+        return names
 
     def added(self, rows: Sequence[Sequence[int]]) -> list[Sequence[Sequence[int]]]:
-        """For each of `secrets` the rows of its symbols: sums of those that the symbols of this variable have."""
+        """For each of `secrets` the rows of its symbols.
+
+        `rows` are those of this variable's symbols, and the rows of a column's symbol are sums.
+        """
         if not self.each:
             return [rows]
-        parts = zip(self.secrets, zip(*self.symbols, strict=True), strict=True)
-        return [
-            added_rows(rows, [secret.index[text,] for text in texts])
-            for secret, texts in parts
-        ]
+        tables: list[Sequence[Sequence[int]]] = []
+        for secret, texts in zip(self.secrets, self._texts_by_column, strict=True):
+            group = [secret.index[(text,)] for text in texts]
+            tables.append(added_rows(rows, group))
+        return tables
 
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""
         return replace(self, symbols=tuple(self.symbols[i] for i in keep))
+
+
+def _quoted_parts(symbol: Symbol) -> str:
+    return ", ".join(quoted(part) for part in symbol)
+
+
+def _spellings(column: str, name: str) -> tuple[str, str, str]:
+    """The spellings of a symbol, the shortest first; no other symbol has the last one."""
+    return name, f"{column}={name}", f"{json.dumps(column)}={json.dumps(name)}"
+
+
+def _first_unique(texts: Sequence[str], times: Counter[str]) -> str:
+    """The first text that occurs once, or else the last text."""
+    for text in texts:
+        if times[text] == 1:
+            return text
+    return texts[-1]
+
+
+def added_rows(
+    rows: Sequence[Sequence[int]], group: Sequence[int]
+) -> list[tuple[int, ...]]:
+    """Rows added up within each group.
+
+    Parameters
+    ----------
+    rows : sequence of rows of integers
+        All of one length.
+    group : sequence of int
+        The group of each row. All numbers from 0 to the largest must occur.
+    """
+    members: list[list[Sequence[int]]] = [[] for _ in range(max(group) + 1)]
+    for k, row in zip(group, rows, strict=True):
+        members[k].append(row)
+    return [tuple(map(sum, zip(*part, strict=True))) for part in members]
+
+
+def added_columns(
+    rows: Sequence[Sequence[int]], group: Sequence[int]
+) -> tuple[tuple[int, ...], ...]:
+    """Rows whose columns are added up within each group."""
+    columns = list(zip(*rows, strict=True))
+    return tuple(zip(*added_rows(columns, group), strict=True))
+
+
+def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]:
+    """The number behind every symbol of a variable in one of its columns.
+
+    The number of a bin is its median in the table. Dates and times are seconds. It is None for the
+    empty text, and for a bin without values.
+
+    Raises
+    ------
+    InputError
+        If the column does not hold numbers, dates or times.
+    """
+    texts = [symbol[part] for symbol in variable.symbols]
+    bins = variable.bins_of(part)
+    if bins is None:
+        kind = kind_of([text for text in texts if text])
+    else:
+        kind = bins.kind
+        median_of = bins.shown
+        texts = [median_of.get(text) or "" for text in texts]
+    if kind is None or not any(texts):
+        raise InputError(
+            f"the column {quoted(variable.columns[part])} holds symbols that are no numbers"
+        )
+    return tuple(number_of(text, kind) if text else None for text in texts)

@@ -31,8 +31,11 @@ AUTO = "auto"
 
 METHODS = (AUTO, pivot.PIVOT, FLOAT, EXACT)
 
-TRIAL, WORTH_TRYING = 10 * pivot.WORK, 100
-"""Work, about 20 ms, for which it is quicker to try than to estimate first, if it is for at least so many bases."""
+TRIAL = 10 * pivot.WORK
+"""Work, about 20 ms, for which it is quicker to try than to estimate first."""
+
+WORTH_TRYING = 100
+"""Bases for which that work must be enough, or the trial is hopeless."""
 
 BASES_PER_VERTEX = 16
 """Bases visited at most for every vertex allowed: degenerate vertices have several (on the 30 pairwise
@@ -62,7 +65,7 @@ def vertices(
         Auxiliary variables are eliminated first.
     method : {"auto", "pivot", "cdd", "cdd-exact"}
         "auto" pivots, and falls back on cddlib in doubles where rounding defeats pivoting on a small polytope;
-        `Vertices.method` says what it chose.
+        `Vertices.method` names the one that listed them.
     max_vertices, memory_limit : int
         Number of vertices, and bytes, that must not be exceeded.
     time_limit : float, optional
@@ -102,47 +105,68 @@ def vertices(
     except BackendFailure:
         if method != AUTO or estimate(polytope).vertices > MOST_BY_CDD:
             raise
-        method = FLOAT
+        return _by_cdd_instead(polytope, limits)
+    return _by_cdd(polytope, method, limits)
+
+
+def _by_cdd(polytope: Polytope, method: str, limits: ListingLimits) -> Vertices:
+    """All vertices, by cddlib; it cannot be stopped, so their number is estimated first."""
     _refuse_if_too_large(polytope, limits)
-    found = by_cdd(polytope, method)
-    if len(found) > limits.max_vertices:
-        raise TooManyVertices(_too_many(f"{len(found)} vertices", limits))
-    return found
+    listed = by_cdd(polytope, method)
+    if len(listed) > limits.max_vertices:
+        raise TooManyVertices(_too_many(f"{len(listed)} vertices", limits))
+    return listed
+
+
+def _by_cdd_instead(polytope: Polytope, limits: ListingLimits) -> Vertices:
+    """All vertices, by cddlib in doubles, where rounding has defeated pivoting already."""
+    try:
+        return _by_cdd(polytope, FLOAT, limits)
+    except BackendFailure as error:
+        raise BackendFailure(
+            "rounding defeats the enumeration of vertices, by pivoting as well as by cddlib in doubles; "
+            'use method="columns", which needs no enumeration, or exact cddlib where the full pycddlib '
+            f"is installed ({error})"
+        ) from error
 
 
 def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertices:
     """All vertices, by pivoting; TooManyVertices as soon as the walk exceeds a limit."""
-    p, most = polytope.explicit, limits.max_vertices
-    affordable = limits.memory_limit // (pivot.bytes_per_basis(p.n, p.m) + 8 * p.n)
+    explicit = polytope.explicit
+    most = limits.max_vertices
+    bytes_per_vertex = 8 * explicit.n
+    bytes_per_basis = pivot.bytes_per_basis(explicit.n, explicit.m) + bytes_per_vertex
+    affordable = limits.memory_limit // bytes_per_basis
+    bases = max(1, min(BASES_PER_VERTEX * most, affordable))
     trial = TRIAL // pivot.work_per_basis(polytope.n, rows)
-    found, bases = None, max(1, min(BASES_PER_VERTEX * most, affordable))
+    listed: Vertices | None = None
     if trial >= WORTH_TRYING:
-        found, _ = pivot.attempt(
+        listed, _ = pivot.attempt(
             polytope, most_bases=trial, most_points=most, seconds=limits.left()
         )
         limits.check_time()
-    if found is None:
+    if listed is None:
         _refuse_if_too_large(polytope, limits)
-        found, seen = pivot.attempt(
+        listed, seen = pivot.attempt(
             polytope, most_bases=bases, most_points=most, seconds=limits.left()
         )
-        if found is None:
+        if listed is None:
             limits.check_time()
             raise TooManyVertices(
                 f"the enumeration exceeded its budget after {seen.bases} bases (max_vertices={most}, memory_limit="
                 f'{limits.memory_limit}); use method="columns", which needs no enumeration, or raise the limit'
             )
-    if len(found) > most or found.points.nbytes > limits.memory_limit:
-        raise TooManyVertices(_too_many(f"{len(found)} vertices", limits))
-    return found
+    if len(listed) > most or listed.points.nbytes > limits.memory_limit:
+        raise TooManyVertices(_too_many(f"{len(listed)} vertices", limits))
+    return listed
 
 
 def _refuse_if_too_large(polytope: Polytope, limits: ListingLimits) -> None:
+    """Raise TooManyVertices where an estimate exceeds a limit by more than its own error."""
     size = estimate(polytope)
-    if (
-        size.vertices > DOUBT * limits.max_vertices
-        or size.memory > DOUBT * limits.memory_limit
-    ):
+    too_many = size.vertices > DOUBT * limits.max_vertices
+    too_large = size.memory > DOUBT * limits.memory_limit
+    if too_many or too_large:
         raise TooManyVertices(_too_many(f"about {size.vertices:.2g} vertices", limits))
 
 

@@ -1,5 +1,8 @@
 """Vertices by the double description method of cddlib, in doubles or in exact rationals: the reference.
 
+In doubles cddlib gives up on near-tied tables, or silently loses vertices (theory.md, section 3, 'By vertices');
+so it is an independent check, and a way out where rounding defeats pivoting, not the method of choice.
+
 The exact version needs the full `pycddlib` (with GMP); `pycddlib-standalone` has doubles only.
 """
 
@@ -15,6 +18,7 @@ import numpy as np
 from solvers.enumeration.pivot import EMPTY, walk
 from solvers.enumeration.result import Vertices, finished_vertices, ordered
 from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.points import Array
 from solvers.polytope import Polytope
 
 FLOAT, EXACT = "cdd", "cdd-exact"
@@ -43,25 +47,27 @@ def by_cdd(polytope: Polytope, method: str) -> Vertices:
     exact = method == EXACT
     if exact and not exact_available():
         raise BackendFailure(
-            'method="cdd-exact" needs the full pycddlib with GMP, which is not installed: '
+            "exact enumeration by cddlib needs the full pycddlib with GMP, which is not installed: "
             "pip uninstall pycddlib-standalone, install Debian's libcdd-dev and libgmp-dev, pip install pycddlib; "
-            'or use method="pivot"'
+            'or choose the enumeration "pivot"'
         )
     if not exact and find_spec("cdd") is None:
         raise BackendFailure(
-            'method="cdd" needs pycddlib; install pycddlib-standalone, or use method="pivot"'
+            "enumeration by cddlib needs pycddlib; install pycddlib-standalone, or choose the "
+            'enumeration "pivot"'
         )
-    how = (
-        ("cdd.gmp", polytope, Fraction) if exact else ("cdd", polytope.explicit, float)
-    )
-    found = _generators(*how, method)
-    if not found:
+    if exact:
+        generators = _generators("cdd.gmp", polytope, Fraction, method)
+    else:
+        generators = _generators("cdd", polytope.explicit, float, method)
+    if not generators:
+        # cddlib in doubles may lose all vertices; pivoting decides whether there is any.
         if not exact and walk(polytope, most_bases=1).status != EMPTY:
             raise _inconsistent(
                 method, "it finds no vertex of a polytope that has some"
             )
         raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
-    points = np.array([[float(x) for x in point] for point in found])
+    points = np.array(generators, dtype=np.float64)
     if not exact:
         points[np.abs(points) < ROUNDED] = 0.0
         points /= points.sum(axis=1, keepdims=True)
@@ -89,8 +95,8 @@ def _generators(
 
 def _inconsistent(method: str, reason: str) -> BackendFailure:
     return BackendFailure(
-        f'cddlib gave up (method="{method}": {reason}); use method="pivot", or method="cdd-exact" '
-        "where the full pycddlib is installed"
+        f'cddlib gave up (enumeration "{method}": {reason}); choose the enumeration "pivot", or exact '
+        'cddlib where the full pycddlib is installed; method="columns" needs no vertices'
     )
 
 
@@ -100,32 +106,35 @@ def _inequalities(
     """Rows [b, a] with b + a v >= 0, free of auxiliary variables; the first, an equality, is sum v = 1."""
     rows, auxiliary, bounds = p.one_sided
     k = auxiliary.shape[1]
-    # Signs of doubles turn without rounding.
-    at_least = [
-        [number(x) for x in row]
-        for row in np.hstack([bounds[:, None], -rows, -auxiliary])
-    ]
-    signs = np.eye(p.n + k)
-    at_least += [[number(0), *map(number, row)] for row in signs[p.n :]]
+    # Changing the sign of a double rounds nothing.
+    general = np.hstack([bounds[:, None], -rows, -auxiliary])
+    at_least = _as_numbers(general, number)
+    # No variable is negative: entry j of the row of signs is variable j.
+    signs = np.hstack([np.zeros((p.n + k, 1)), np.eye(p.n + k)])
+    at_least += _as_numbers(signs[p.n :], number)
     for _ in range(k):
         at_least = _without_last(at_least)
     total = [number(-1), *([number(1)] * p.n)]
-    return [
-        total,
-        *at_least,
-        *([number(0), *map(number, row[: p.n])] for row in signs[: p.n]),
-    ]
+    return [total, *at_least, *_as_numbers(signs[: p.n, : p.n + 1], number)]
+
+
+def _as_numbers(
+    matrix: Array, number: type[float] | type[Fraction]
+) -> list[Inequality]:
+    """The rows of a matrix, every entry exactly as a number of this type."""
+    return [[number(x) for x in row] for row in matrix.tolist()]
 
 
 def _without_last(at_least: list[Inequality]) -> list[Inequality]:
     """Fourier-Motzkin: eliminate the last variable from inequalities b + a x >= 0."""
-    out = [row[:-1] for row in at_least if row[-1] == 0]
-    for low in (row for row in at_least if row[-1] > 0):
-        for high in (row for row in at_least if row[-1] < 0):
-            row = [
-                x * -high[-1] + y * low[-1]
-                for x, y in zip(low[:-1], high[:-1], strict=True)
-            ]
+    remaining = [row[:-1] for row in at_least if row[-1] == 0]
+    lower_ends = [row for row in at_least if row[-1] > 0]
+    upper_ends = [row for row in at_least if row[-1] < 0]
+    for low in lower_ends:
+        for high in upper_ends:
+            pairs = zip(low[:-1], high[:-1], strict=True)
+            row = [x * -high[-1] + y * low[-1] for x, y in pairs]
+            # A row b >= 0 without variables says nothing, unless b is negative and the set empty.
             if any(row[1:]) or row[0] < 0:
-                out.append(row)
-    return out
+                remaining.append(row)
+    return remaining

@@ -24,8 +24,44 @@ from solvers.polytope import Polytope
 
 PIVOT = "pivot"
 
-DONE, EMPTY, LIMIT = 0, 1, 2
-"""Status of a walk; anything else is a contradiction between its decisions."""
+DONE = 0
+"""Status of a walk that met every vertex."""
+
+EMPTY = 1
+"""Status of a walk over a polytope without points."""
+
+LIMIT = 2
+"""Status of a walk that a limit stopped; any other status is a contradiction between its decisions."""
+
+
+FIRST_SAMPLE = 12
+"""Columns of the first random face: enough for supports of every size on tables of up to six rows."""
+
+ENOUGH = 150
+"""Vertices on a face from which one face alone says something about the whole."""
+
+WORK = 1_000_000
+"""Entries of ratio tests to spend on one estimate, about 2 ms."""
+
+SHARE = 6
+"""No face takes more than one part in so many of that work."""
+
+LEAST_FACES = 4
+"""Random faces, however much work each is: fewer say nothing of the error."""
+
+MOST_FACES = 16
+"""Random faces, however little work each is: the error shrinks only with the square root of their number."""
+
+ROUGH = 0.5
+"""Relative error from which the estimate is no better than the vertices met on faces left unfinished."""
+
+MOST_ROWS = 4096
+"""Rows in which a polytope may be written without its auxiliary variables; eliminating them can take
+exponentially many, and nearly all of those are redundant."""
+
+OVERHEAD = 60
+"""What solving a basis and breaking its ties cost at most, in columns of its ratio tests; seen, two columns
+for each row of a small table, and no more for larger ones."""
 
 
 class Walk(NamedTuple):
@@ -51,14 +87,22 @@ def walk(
 
     Where the limits stop the walk, `sizes` are those of the vertices met so far, unless points are wanted.
     """
-    p = polytope.explicit
-    most = most_bases if most_points is None else most_points
-    data = (p.rows, polytope.magnitude, p.lower, p.upper, p.n)
-    return Walk(
-        *_pivot.enumerate_vertices(
-            *data, most_bases, most, MERGE_TOLERANCE, points, seconds
-        )
+    explicit = polytope.explicit
+    if most_points is None:
+        most_points = most_bases
+    report = _pivot.enumerate_vertices(
+        explicit.rows,
+        polytope.magnitude,
+        explicit.lower,
+        explicit.upper,
+        explicit.n,
+        most_bases,
+        most_points,
+        MERGE_TOLERANCE,
+        points,
+        seconds,
     )
+    return Walk(*report)
 
 
 def bytes_per_basis(n: int, m: int) -> int:
@@ -70,51 +114,27 @@ def attempt(
     polytope: Polytope, *, most_bases: int, most_points: int, seconds: float = math.inf
 ) -> tuple[Vertices | None, Walk]:
     """All vertices, or None if there are more bases or vertices than allowed, or the seconds are over."""
-    found = walk(
+    seen = walk(
         polytope,
         most_bases=most_bases,
         most_points=most_points,
         points=True,
         seconds=seconds,
     )
-    if found.status == LIMIT:
-        return None, found
-    if found.status == EMPTY:
+    if seen.status == LIMIT:
+        return None, seen
+    if seen.status == EMPTY:
         raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
-    if found.status != DONE:
+    if seen.status != DONE:
         raise BackendFailure(
-            f"pivoting met {found.failures} decisions that rounding makes contradictory; "
-            'use method="cdd-exact" or method="columns"'
+            f"pivoting met {seen.failures} decisions that rounding makes contradictory; "
+            'use exact cddlib (pycddlib with GMP), or method="columns", which needs no vertices'
         )
-    points = np.frombuffer(found.points, dtype=np.float64).reshape(-1, polytope.n)
-    return finished_vertices(
-        points, polytope, PIVOT, bases=found.bases, degenerate=found.degenerate
-    ), found
-
-
-FIRST_SAMPLE = 12
-"""Columns of the first random face: enough for supports of every size on tables of up to six rows."""
-
-ENOUGH = 150
-"""Vertices on a face from which one face alone says something about the whole."""
-
-WORK, SHARE = 1_000_000, 6
-"""Entries of ratio tests to spend on one estimate, about 2 ms; no face takes more than one part in so many of them."""
-
-LEAST_FACES, MOST_FACES = 4, 16
-"""Random faces, however much or little work each is: fewer say nothing of the error, which shrinks only
-with the square root of their number."""
-
-ROUGH = 0.5
-"""Relative error from which the estimate is no better than the vertices met on faces left unfinished."""
-
-MOST_ROWS = 4096
-"""Rows in which a polytope may be written without its auxiliary variables; eliminating them can take
-exponentially many, and nearly all of those are redundant."""
-
-OVERHEAD = 60
-"""What solving a basis and breaking its ties cost at most, in columns of its ratio tests; seen, two columns
-for each row of a small table, and no more for larger ones."""
+    points = np.frombuffer(seen.points, dtype=np.float64).reshape(-1, polytope.n)
+    listed = finished_vertices(
+        points, polytope, PIVOT, bases=seen.bases, degenerate=seen.degenerate
+    )
+    return listed, seen
 
 
 @dataclass(frozen=True)
@@ -146,36 +166,41 @@ def work_per_basis(n: int, m: int) -> int:
 
 
 def explicit_rows(polytope: Polytope, most: int = MOST_ROWS) -> int:
-    """Rows of ``polytope.explicit``, at most, without the work of forming them; `most` + 1 if more."""
+    """Rows of ``polytope.explicit``, at most, without the work of forming them; `most` + 1 if more.
+
+    Only the columns of the auxiliary variables decide how many rows their elimination leaves.
+    """
     if polytope.auxiliary is None:
         return polytope.m
-    a = np.vstack([polytope.one_sided[1], -np.eye(polytope.auxiliary.shape[1])])
+    signs = -np.eye(polytope.auxiliary.shape[1])
+    a = np.vstack([polytope.one_sided[1], signs])
     while a.shape[1]:
-        c = a[:, -1]
-        up, down, free = a[c > 0], a[c < 0], a[c == 0]
-        if len(free) + len(up) * len(down) > most:
+        last = a[:, -1]
+        positive = a[last > 0]
+        negative = a[last < 0]
+        free = a[last == 0]
+        if len(free) + len(positive) * len(negative) > most:
             return most + 1
         pairs = (
-            up[:, None, :-1] * -down[None, :, -1:]
-            + down[None, :, :-1] * up[:, None, -1:]
+            positive[:, None, :-1] * -negative[None, :, -1:]
+            + negative[None, :, :-1] * positive[:, None, -1:]
         )
-        a = np.vstack(
-            [free[:, :-1], pairs.reshape(len(up) * len(down), a.shape[1] - 1)]
-        )
+        flat = pairs.reshape(len(positive) * len(negative), a.shape[1] - 1)
+        a = np.vstack([free[:, :-1], flat])
     return len(a)
 
 
 def few_vertices(polytope: Polytope, most: int) -> Vertices | None:
     """All vertices of a polytope so small that counting them is as much work as listing them; else None."""
-    m, n = explicit_rows(polytope), polytope.n
-    if m > MOST_ROWS or n > 2 * FIRST_SAMPLE:
+    rows = explicit_rows(polytope)
+    if rows > MOST_ROWS or polytope.n > 2 * FIRST_SAMPLE:
         return None
+    bases = max(1, WORK // work_per_basis(polytope.n, rows))
     try:
-        return attempt(
-            polytope, most_bases=max(1, WORK // work_per_basis(n, m)), most_points=most
-        )[0]
+        listed, _ = attempt(polytope, most_bases=bases, most_points=most)
     except BackendFailure:
         return None
+    return listed
 
 
 def estimate(polytope: Polytope) -> Estimate:
@@ -184,53 +209,119 @@ def estimate(polytope: Polytope) -> Estimate:
     Small polytopes are counted. The random choices are fixed, so the answer is reproducible. Where auxiliary
     variables cannot be eliminated in reasonably many rows everything is infinite.
     """
-    m, n = explicit_rows(polytope), polytope.n
-    if m > MOST_ROWS:
+    rows = explicit_rows(polytope)
+    if rows > MOST_ROWS:
         return Estimate(math.inf, 1.0, True, math.inf)
-    rng = np.random.default_rng(0)
-    q = n if n <= 2 * FIRST_SAMPLE else FIRST_SAMPLE
-    growing, faces, unfinished, wanted = q < n, [], 0.0, 1
-    while len(faces) < wanted:
-        work = WORK if q == n and not unfinished else WORK // SHARE
-        face = (
-            polytope.restrict(rng.choice(n, q, replace=False, shuffle=False))
-            if q < n
-            else polytope
-        )
-        found = walk(face, most_bases=max(1, work // work_per_basis(q, m)))
-        sizes = [(k, count) for k, count in enumerate(found.sizes) if count]
-        scaled = sum(count * (math.comb(n, k) / math.comb(q, k)) for k, count in sizes)
-        if found.status == LIMIT:
-            unfinished = max(unfinished, scaled)
-            if q > 1:
-                q, growing = max(1, q * 3 // 4), False
-                faces.clear()
+    sample = _FaceSample(polytope, rows)
+    sample.draw()
+    return sample.estimate()
+
+
+class _FaceSample:
+    """Random faces of a polytope, of columns few enough to finish each one within its share of the work."""
+
+    def __init__(self, polytope: Polytope, rows: int) -> None:
+        self._polytope = polytope
+        self._rows = rows
+        self._n = polytope.n
+        self._columns = self._n
+        if self._n > 2 * FIRST_SAMPLE:
+            self._columns = FIRST_SAMPLE
+        self._walks: list[Walk] = []
+        # The largest estimate from a face that was left unfinished: there are at least about so many.
+        self._unfinished = 0.0
+        self._random = np.random.default_rng(0)
+
+    def draw(self) -> None:
+        """Find the number of columns of a face, and walk enough faces of that size."""
+        growing = self._columns < self._n
+        wanted = 1
+        while len(self._walks) < wanted:
+            face = self._walk()
+            if face.status == LIMIT:
+                self._unfinished = max(self._unfinished, self._scaled(face))
+                if self._columns > 1:
+                    self._columns = max(1, self._columns * 3 // 4)
+                    growing = False
+                    self._walks.clear()
+                    continue
+            # Few enough columns to finish each face, enough to see something; these faces do not count.
+            if growing:
+                growing = self._grow(face)
                 continue
-        # Few enough columns to finish each face, enough to see something; these faces do not count.
-        if growing:
-            larger = min(n, q + (q + 1) // 2)
-            fits = found.bases * work_per_basis(larger, m) <= WORK // SHARE
-            growing = sum(found.sizes) < ENOUGH and fits and q < n
-            q = larger if growing else q
-            continue
-        faces.append((scaled, found))
-        cost = (found.bases + 1) * work_per_basis(q, m)
-        wanted = (
-            1 if q == n else min(MOST_FACES, max(LEAST_FACES, wanted, WORK // cost))
-        )
-    totals = [scaled for scaled, _ in faces]
-    mean = float(np.mean(totals))
-    error = 0.0 if q == n else float(np.std(totals, ddof=1)) / math.sqrt(len(totals))
-    spread = error / mean if mean > 0.0 else float(q < n)
-    blind = q < n and any(
-        found.sizes[-1] if len(found.sizes) > q else 0 for _, found in faces
-    )
-    total = max(mean, unfinished) if blind or spread > ROUGH else mean
-    vertices, bases = (
-        sum(sum(found.sizes) for _, found in faces),
-        sum(found.bases for _, found in faces),
-    )
-    memory = total * (
-        8 * n + (bases / vertices if vertices else 1.0) * bytes_per_basis(n, m)
-    )
-    return Estimate(total, spread, blind or total > mean, memory)
+            self._walks.append(face)
+            wanted = self._wanted(face, wanted)
+
+    def _walk(self) -> Walk:
+        """The bases of the whole polytope, or of a random face of it, as far as its share of the work goes."""
+        if self._columns == self._n:
+            face = self._polytope
+        else:
+            columns = self._random.choice(
+                self._n, self._columns, replace=False, shuffle=False
+            )
+            face = self._polytope.restrict(columns)
+        work = WORK // SHARE
+        if self._columns == self._n and not self._unfinished:
+            work = WORK
+        return walk(face, most_bases=max(1, work // self._work_per_basis()))
+
+    def _work_per_basis(self) -> int:
+        return work_per_basis(self._columns, self._rows)
+
+    def _grow(self, face: Walk) -> bool:
+        """Half as many columns again, unless the face showed enough or the next one would be too much work."""
+        larger = min(self._n, self._columns + (self._columns + 1) // 2)
+        fits = face.bases * work_per_basis(larger, self._rows) <= WORK // SHARE
+        if sum(face.sizes) >= ENOUGH or not fits or self._columns == self._n:
+            return False
+        self._columns = larger
+        return True
+
+    def _wanted(self, face: Walk, before: int) -> int:
+        """How many faces there should be, judged by the work of the last one."""
+        if self._columns == self._n:
+            return 1
+        cost = (face.bases + 1) * self._work_per_basis()
+        return min(MOST_FACES, max(LEAST_FACES, before, WORK // cost))
+
+    def _scaled(self, face: Walk) -> float:
+        """The estimate for all columns from one face: C(n, k) / C(q, k) times its vertices of each size k."""
+        total = 0.0
+        for k, count in enumerate(face.sizes):
+            if count:
+                total += count * (math.comb(self._n, k) / math.comb(self._columns, k))
+        return total
+
+    def estimate(self) -> Estimate:
+        """The mean over the faces, its error, and what it means for memory."""
+        counted = self._columns == self._n
+        totals = [self._scaled(face) for face in self._walks]
+        mean = float(np.mean(totals))
+        error = 0.0
+        if not counted:
+            error = float(np.std(totals, ddof=1)) / math.sqrt(len(totals))
+        # Nothing seen on faces: the error is as large as the estimate, unless everything was counted.
+        spread = float(not counted)
+        if mean > 0.0:
+            spread = error / mean
+        # Vertices that use all columns of a face: larger supports may exist, which no face can show.
+        largest = [
+            face.sizes[-1] for face in self._walks if len(face.sizes) > self._columns
+        ]
+        blind = not counted and any(largest)
+        total = mean
+        if blind or spread > ROUGH:
+            total = max(mean, self._unfinished)
+        memory = total * (8 * self._n + self._bases_per_vertex() * self._basis_bytes())
+        return Estimate(total, spread, blind or total > mean, memory)
+
+    def _bases_per_vertex(self) -> float:
+        vertices = sum(sum(face.sizes) for face in self._walks)
+        bases = sum(face.bases for face in self._walks)
+        if not vertices:
+            return 1.0
+        return bases / vertices
+
+    def _basis_bytes(self) -> int:
+        return bytes_per_basis(self._n, self._rows)

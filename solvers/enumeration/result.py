@@ -48,15 +48,20 @@ class ListingLimits:
 
     def __post_init__(self) -> None:
         for name, unit in (("max_vertices", "vertices"), ("memory_limit", "bytes")):
-            value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | np.integer)
-                or value < 1
-            ):
-                raise InvalidOption(
-                    f"{name} ({value!r}) must be a whole number of {unit}, at least 1"
-                )
+            _check_whole(name, getattr(self, name), unit)
+
+
+def _check_whole(name: str, value: object, unit: str) -> None:
+    """Raise InvalidOption unless the value is a whole number, at least 1."""
+    # Python's own booleans count as integers.
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or int(value) < 1
+    ):
+        raise InvalidOption(
+            f"{name} ({value!r}) must be a whole number of {unit}, at least 1"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,37 +110,40 @@ def finished_vertices(
         if not inside or np.abs(part.sum(axis=1) - 1.0).max() > MEMBERSHIP_TOLERANCE:
             raise BackendFailure(
                 f'enumeration by "{method}" returned a point outside the polytope: the data are too close to '
-                'a tie for it; use method="cdd-exact" or method="columns"'
+                'a tie for it; use exact cddlib (pycddlib with GMP), or method="columns", which needs no vertices'
             )
     points.setflags(write=False)
     return Vertices(points, method, exact, **seen)
 
 
 def ordered(points: Array) -> Array:
-    """Rows in lexicographic order; of those within `MERGE_TOLERANCE` the one with the fewest positive entries stays."""
+    """Rows in lexicographic order; of those within `MERGE_TOLERANCE` the one with the fewest positive entries stays.
+
+    Close points are neighbours along a fixed generic direction: their keys differ by less than a window,
+    so few pairs are compared.
+    """
     if len(points) == 0:
         return points
-    # Fewest positive entries first, and then neighbours along a fixed generic direction.
     direction = np.random.default_rng(0).random(points.shape[1])
     key = points @ direction
     order = np.argsort(key, kind="stable")
-    points, key = points[order], key[order]
+    points = points[order]
+    key = key[order]
     support = np.count_nonzero(points, axis=1)
     dropped = np.zeros(len(points), dtype=bool)
-    # Points closer than the tolerance have keys closer than `window`.
+    # Entries of the direction are at most 1.
     window = points.shape[1] * MERGE_TOLERANCE
-    for i in np.flatnonzero(np.diff(key) <= window):
+    for i in np.flatnonzero(np.diff(key) <= window).tolist():
         if dropped[i]:
             continue
-        for j in range(
-            int(i) + 1, int(np.searchsorted(key, key[i] + window, side="right"))
-        ):
-            if (
-                not dropped[j]
-                and np.abs(points[i] - points[j]).max() <= MERGE_TOLERANCE
-            ):
-                dropped[j] = True
-                if support[j] < support[i]:
-                    points[i], support[i] = points[j], support[j]
+        last = int(np.searchsorted(key, key[i] + window, side="right"))
+        for j in range(i + 1, last):
+            apart = np.abs(points[i] - points[j]).max()
+            if dropped[j] or apart > MERGE_TOLERANCE:
+                continue
+            dropped[j] = True
+            if support[j] < support[i]:
+                points[i] = points[j]
+                support[i] = support[j]
     points = points[~dropped]
     return np.ascontiguousarray(points[np.lexsort(points.T[::-1])])

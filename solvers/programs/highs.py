@@ -72,9 +72,15 @@ class MasterSolution:
         )
 
 
-DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
-"""New columns and new box costs keep the old basis primal feasible, so the primal simplex goes on where it
-stood; closing the box keeps it dual feasible, which is the dual simplex's case."""
+DUAL_SIMPLEX = 1
+"""HiGHS's number of its dual simplex method."""
+
+PRIMAL_SIMPLEX = 4
+"""HiGHS's number of its primal simplex method.
+
+New columns and new box costs keep the old basis primal feasible, so the primal simplex goes on where it stood;
+closing the box keeps it dual feasible, which is the dual simplex's case.
+"""
 
 SHARP: dict[str, str | int | float] = {
     "solver": "simplex",
@@ -142,14 +148,15 @@ class HighsMaster:
         self._columns = np.zeros(0)
         self._statuses = highspy.HighsModelStatus
         self._inf = highspy.kHighsInf
-        self._highs = highs = highs_with(OPTIONS)
+        self._highs = highs_with(OPTIONS)
         n = len(target)
         scaled = self._target * self._rows
-        highs.addRows(n, scaled, scaled, 0, np.zeros(n, np.int32), [], [])
+        self._highs.addRows(n, scaled, scaled, 0, np.zeros(n, np.int32), [], [])
+        # Both sides of the price box, closed at first: missing mass, then mass too much.
         side = np.arange(n, dtype=np.int32)
         self._sides = np.arange(2 * n, dtype=np.int32)
         for sign in (1.0, -1.0):
-            highs.addCols(
+            self._highs.addCols(
                 n,
                 np.zeros(n),
                 np.zeros(n),
@@ -162,58 +169,66 @@ class HighsMaster:
         self._box: PriceBox | None = None
 
     def add(self, points: Points, costs: Array) -> None:
-        """Append columns."""
+        """Append columns, each multiplied by a power of two that makes its largest entry about one."""
         k = len(points)
-        if k:
-            entries = points.data * self._rows[points.indices]
-            largest = np.maximum.reduceat(entries, points.indptr[:-1])
-            scale = np.exp2(
-                -np.round(np.log2(np.maximum(largest, np.finfo(np.float64).tiny)))
-            )
-            self._columns = np.concatenate([self._columns, scale])
-            starts, entries = points.indptr[:-1], entries * scale[points.owner]
-            data, ends = (
-                (starts, points.indices, entries),
-                (np.zeros(k), np.full(k, self._inf)),
-            )
-            self._highs.addCols(k, costs * scale, *ends, len(entries), *data)
+        if not k:
+            return
+        starts = points.indptr[:-1]
+        entries = points.data * self._rows[points.indices]
+        largest = np.maximum.reduceat(entries, starts)
+        positive = np.maximum(largest, np.finfo(np.float64).tiny)
+        scale = np.exp2(-np.round(np.log2(positive)))
+        self._columns = np.concatenate([self._columns, scale])
+        scaled = entries * scale[points.owner]
+        self._highs.addCols(
+            k,
+            costs * scale,
+            np.zeros(k),
+            np.full(k, self._inf),
+            len(scaled),
+            starts,
+            points.indices,
+            scaled,
+        )
 
     def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
         """Optimise from the last basis; where that fails, in `OTHER_WAYS`."""
         highs = self._highs
         self._set_box(box)
         # HiGHS counts the time of all runs of one object together.
-        highs.setOptionValue(
-            "time_limit", min(highs.getRunTime() + max(time_limit, 0.0), self._inf)
-        )
-        found = self._run()
+        end = highs.getRunTime() + max(time_limit, 0.0)
+        highs.setOptionValue("time_limit", min(end, self._inf))
+        solution = self._run()
         highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
         for way in OTHER_WAYS:
-            sharp = found.is_optimal and (box is not None or found.residual <= ACCURACY)
-            if sharp or found.status is MasterStatus.TIME_LIMIT:
+            accurate = box is not None or solution.residual <= ACCURACY
+            if solution.is_optimal and accurate:
+                break
+            if solution.status is MasterStatus.TIME_LIMIT:
                 break
             highs.clearSolver()
             set_options(highs, way)
             again = self._run()
             set_options(highs, {**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
             # What failed may have met its equations all the same, short of the optimum.
-            better = again.is_optimal and not (
-                found.is_optimal and found.residual <= again.residual
-            )
-            found = (
-                again if better or again.status is MasterStatus.TIME_LIMIT else found
-            )
-            if found.is_optimal:
+            worse = solution.is_optimal and solution.residual <= again.residual
+            better = again.is_optimal and not worse
+            if better or again.status is MasterStatus.TIME_LIMIT:
+                solution = again
+            if solution.is_optimal:
                 break
-        return found
+        return solution
 
     def _run(self) -> MasterSolution:
-        highs, n = self._highs, len(self._target)
+        """Run HiGHS once; the answer in the units of the unscaled program, its residual computed anew."""
+        highs = self._highs
+        n = len(self._target)
         highs.run()
-        status = {
-            self._statuses.kOptimal: MasterStatus.OPTIMAL,
-            self._statuses.kTimeLimit: MasterStatus.TIME_LIMIT,
-        }.get(highs.getModelStatus(), MasterStatus.FAILED)
+        status = MasterStatus.FAILED
+        if highs.getModelStatus() == self._statuses.kOptimal:
+            status = MasterStatus.OPTIMAL
+        elif highs.getModelStatus() == self._statuses.kTimeLimit:
+            status = MasterStatus.TIME_LIMIT
         solution = highs.getSolution()
         primal = np.array(solution.col_value, dtype=np.float64)
         dual = np.array(solution.row_dual, dtype=np.float64)
@@ -222,20 +237,13 @@ class HighsMaster:
             return MasterSolution(
                 MasterStatus.FAILED, primal[:0], np.zeros(n), np.inf, np.inf, np.inf
             )
-        slack, weights = (
-            primal[: 2 * n],
-            np.maximum(primal[2 * n :], 0.0) * self._columns,
-        )
-        # A closed box takes nothing: what it holds beyond rounding is missing from the weights.
-        left = np.abs(slack).max() if self._box is None else 0.0
-        worst = float(
-            max(
-                np.abs(activity - self._target * self._rows).max(),
-                -primal.min(),
-                left,
-                0.0,
-            )
-        )
+        slack = primal[: 2 * n]
+        weights = np.maximum(primal[2 * n :], 0.0) * self._columns
+        missed = np.abs(activity - self._target * self._rows).max()
+        worst = float(max(missed, -primal.min(), 0.0))
+        if self._box is None:
+            # A closed box takes nothing: what it holds beyond rounding is missing from the weights.
+            worst = max(worst, float(np.abs(slack).max()))
         dual *= self._rows
         missing = float((slack.reshape(2, n) / self._rows).sum())
         return MasterSolution(
@@ -243,20 +251,26 @@ class HighsMaster:
         )
 
     def _set_box(self, box: PriceBox | None) -> None:
-        sides, n = self._sides, len(self._target)
+        """Open, move or close the price box, and take the simplex method for which the old basis is feasible."""
         if box is self._box:
             return
-        closing = box is None
-        self._highs.setOptionValue(
-            "simplex_strategy", DUAL_SIMPLEX if closing else PRIMAL_SIMPLEX
-        )
-        if closing != (self._box is None):
-            top = np.full(2 * n, self._inf if box is not None else 0.0)
-            self._highs.changeColsBounds(2 * n, sides, np.zeros(2 * n), top)
-        if not closing:
+        highs = self._highs
+        if box is None:
+            highs.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
+            self._set_largest_slack(0.0)
+        else:
+            highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
+            if self._box is None:
+                self._set_largest_slack(self._inf)
             costs = np.stack([box.upper, -box.lower]) / self._rows
-            self._highs.changeColsCost(2 * n, sides, costs.ravel())
+            highs.changeColsCost(len(self._sides), self._sides, costs.ravel())
         self._box = box
+
+    def _set_largest_slack(self, largest: float) -> None:
+        """Bound both sides of the box: 0 closes it."""
+        count = len(self._sides)
+        top = np.full(count, largest)
+        self._highs.changeColsBounds(count, self._sides, np.zeros(count), top)
 
 
 INTEGRALITY = 1e-6
@@ -313,44 +327,70 @@ class Solution:
 def solve_program(
     program: Program, *, time_limit: float = math.inf, start: Array | None = None
 ) -> Solution:
-    """Solve a program."""
+    """Solve a program, from the point `start` if there is one.
+
+    Raises
+    ------
+    BackendFailure
+        If HiGHS ends without a feasible point.
+    """
     import highspy
 
-    # One thread makes results repeatable.
-    exact = {"threads": 1, "mip_rel_gap": 0.0, "mip_feasibility_tolerance": INTEGRALITY}
+    n = program.costs.size
     highs = highs_with(
-        exact | {"time_limit": min(float(time_limit), highspy.kHighsInf)}
+        {
+            # One thread makes results repeatable.
+            "threads": 1,
+            "mip_rel_gap": 0.0,
+            "mip_feasibility_tolerance": INTEGRALITY,
+            "time_limit": min(float(time_limit), highspy.kHighsInf),
+        }
     )
-    n, rows = program.costs.size, program.rows
-    highs.addCols(
-        n, program.costs, program.lower, program.upper, 0, np.zeros(n, np.int32), [], []
-    )
-    entries = len(rows.values), rows.starts[:-1], rows.columns, rows.values
-    highs.addRows(len(rows.lower), rows.lower, rows.upper, *entries)
-    if program.integer is not None:
-        whole = np.flatnonzero(program.integer).astype(np.int32)
-        highs.changeColsIntegrality(
-            len(whole), whole, [highspy.HighsVarType.kInteger] * len(whole)
-        )
+    _load(highs, program)
     if start is not None:
         guess: Any = highspy.HighsSolution()
         guess.col_value = list(start)
         highs.setSolution(guess)
     highs.run()
-    status, info, found = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
+    status = highs.getModelStatus()
+    info = highs.getInfo()
+    solution = highs.getSolution()
     optimal = status == highspy.HighsModelStatus.kOptimal
-    x = np.asarray(found.col_value, dtype=np.float64)
-    stopped = (
-        status == highspy.HighsModelStatus.kTimeLimit
-        and info.primal_solution_status == 2
-    )
-    if not (optimal or stopped) or x.size != program.costs.size:
+    in_time = status != highspy.HighsModelStatus.kTimeLimit
+    # HiGHS's number 2 of a primal solution means feasible.
+    stopped = not in_time and info.primal_solution_status == 2
+    x = np.asarray(solution.col_value, dtype=np.float64)
+    if not (optimal or stopped) or x.size != n:
         raise BackendFailure(
             f"HiGHS ended with '{highs.modelStatusToString(status)}' and no feasible point; "
             "give it more time, or a smaller problem"
         )
     objective = float(program.costs @ x)
-    bound = float(info.mip_dual_bound) if program.integer is not None else objective
-    return Solution(
-        x, objective, bound, optimal, np.asarray(found.row_dual, dtype=np.float64)
+    bound = objective
+    if program.integer is not None:
+        bound = float(info.mip_dual_bound)
+    prices = np.asarray(solution.row_dual, dtype=np.float64)
+    return Solution(x, objective, bound, optimal, prices)
+
+
+def _load(highs: Any, program: Program) -> None:
+    """Give a program to HiGHS: columns, rows, and integers."""
+    import highspy
+
+    n = program.costs.size
+    rows = program.rows
+    no_entries = np.zeros(n, np.int32)
+    highs.addCols(n, program.costs, program.lower, program.upper, 0, no_entries, [], [])
+    highs.addRows(
+        len(rows.lower),
+        rows.lower,
+        rows.upper,
+        len(rows.values),
+        rows.starts[:-1],
+        rows.columns,
+        rows.values,
     )
+    if program.integer is not None:
+        integers = np.flatnonzero(program.integer).astype(np.int32)
+        kinds = [highspy.HighsVarType.kInteger] * len(integers)
+        highs.changeColsIntegrality(len(integers), integers, kinds)

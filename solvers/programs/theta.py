@@ -24,14 +24,16 @@ def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
     import cvxpy
     from scipy.sparse import csr_array
 
+    # Variable e is the entry of edge e, on both sides of the diagonal.
     columns = np.tile(np.arange(len(edges)), 2)
-    rows = np.concatenate(
-        (edges[:, 0] * vertices + edges[:, 1], edges[:, 1] * vertices + edges[:, 0])
-    )
+    above = edges[:, 0] * vertices + edges[:, 1]
+    below = edges[:, 1] * vertices + edges[:, 0]
+    rows = np.concatenate((above, below))
     places = csr_array(
         (np.ones(rows.size), (rows, columns)), shape=(vertices**2, len(edges))
     )
-    free, largest = cvxpy.Variable(len(edges)), cvxpy.Variable()
+    free = cvxpy.Variable(len(edges))
+    largest = cvxpy.Variable()
     entries = cvxpy.reshape(places @ free, (vertices, vertices), order="C")
     identity = np.eye(vertices)
     problem = cvxpy.Problem(

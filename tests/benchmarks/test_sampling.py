@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import arrow_offsets, arrow_texts
+from mechdesign.formats.arrow_arrays import arrow_offsets, arrow_texts
 from mechdesign.mechanisms import design
 from mechdesign.notions import ALIP
 from mechdesign.release.draws import Identifiers, Key, RowNumbers

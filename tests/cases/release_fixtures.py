@@ -3,11 +3,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.tables.variable import Variable
 from tests.cases.released_records import SETTINGS, city_channel, mixing_channel
 
@@ -24,6 +25,8 @@ class StandIn:
     sensitive: Variable | None = None
     denominator: int = D
     unseen: int = 0
+    joint: None = None
+    record: ChannelRecord = field(default_factory=ChannelRecord)
 
 
 @pytest.fixture

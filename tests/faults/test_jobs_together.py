@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.core.files import open_locked, part_of
+from mechdesign.core.file_locks import open_locked
+from mechdesign.core.files import part_of
 from tests.faults.job_cases import (
     APPLY,
     LEDGER,

@@ -13,11 +13,9 @@ import pytest
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
+from mechdesign.core.limits import DistanceMean, LiftLimits, MeanLimits
 from mechdesign.notions import (
     NOTIONS,
-    DistanceMean,
-    LiftLimits,
-    MeanLimits,
     Notion,
     check_budget,
     from_record,

@@ -9,16 +9,14 @@ import pytest
 import mechdesign as md
 from mechdesign.auditing.measures import measure
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import percent_of
+from mechdesign.core.limits import LiftLimits, MeanLimits, PowerMean
+from mechdesign.core.wording import percent_of
 from mechdesign.notions import (
     ALIP,
     NOTIONS,
     AlphaLift,
     Chi2Lift,
     L1Lift,
-    LiftLimits,
-    MeanLimits,
-    PowerMean,
     from_record,
     to_record,
 )

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.notions import LiftLimits
+from mechdesign.core.limits import LiftLimits
 from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]

@@ -21,7 +21,8 @@ from boxes import Box, Boxes, read_box
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.ranges import LARGEST_ENUMERATION, JointRange, log_ratio
 from tests.oracles.spaces import UncertainSpace
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.wording import listed, quoted
 from mechdesign.nonstochastic.ranges import (
     LARGEST_ENUMERATION,
     JointRange,

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats import csv_split as csv_blocks
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats import csv_blocks
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
+from mechdesign.formats.text_options import TextOptions
 
 MANY = 400
 """Examples of a property that short adversarial texts probe."""

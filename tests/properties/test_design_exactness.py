@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms import HEURISTICS, design
+from mechdesign.mechanisms import design
+from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import ALIP, to_record
 from tests.cases.designs import (
     independent_nmi,

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.notions import LiftLimits, Notion
+from mechdesign.core.limits import LiftLimits
+from mechdesign.notions import Notion
 from tests.oracles.least_cost import least_cost
 
 NOTIONS = (

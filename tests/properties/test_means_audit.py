@@ -14,7 +14,7 @@ from mechdesign.auditing.matrix import audit_matrix
 from mechdesign.auditing.measures import measure
 from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import Channel
-from mechdesign.core.numbers import order_of
+from mechdesign.core.wording import order_of
 from mechdesign.mechanisms import design
 from mechdesign.notions import AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint

@@ -26,7 +26,8 @@ from tests.solvers.test_enumeration import box, lift_box
 def test_cdd_absent(monkeypatch):
     monkeypatch.setattr(cdd_module, "find_spec", lambda name: None)
     with pytest.raises(
-        BackendFailure, match='method="cdd" needs pycddlib; install pycddlib-standalone'
+        BackendFailure,
+        match="enumeration by cddlib needs pycddlib; install pycddlib-standalone",
     ):
         vertices(lift_box(2, 3, 1.0), "cdd")
 
@@ -116,7 +117,7 @@ def test_cdd_numerical_inconsistency_names_a_way_out():
         except BackendFailure as error:
             messages.append(str(error))
     assert any("Numerical inconsistency" in m for m in messages)
-    assert all('method="cdd-exact"' in m for m in messages)
+    assert all("exact cddlib" in m for m in messages)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_cdd_nonsense_is_recognised(monkeypatch, generators, reason):
     monkeypatch.setattr(cdd, "copy_generators", lambda polyhedron: generators)
     with pytest.raises(
         BackendFailure,
-        match=rf'cddlib gave up \(method="cdd": {reason}\); use method="pivot"',
+        match=rf'cddlib gave up \(enumeration "cdd": {reason}\); choose the enumeration "pivot"',
     ):
         vertices(box([[1.0, 2.0]], 1.0, 1.5), "cdd")
 
@@ -170,7 +171,7 @@ def test_contradictory_rounding_is_said(monkeypatch):
     monkeypatch.setattr(pivot_module, "walk", lambda *_, **__: told)
     with pytest.raises(
         BackendFailure,
-        match='2 decisions that rounding makes contradictory; use method="cdd-exact"',
+        match="2 decisions that rounding makes contradictory; use exact cddlib",
     ):
         vertices(lift_box(2, 3, 1.0), "pivot")
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from solvers import EnvelopeStatus, Points, Polytope, line, lower_envelope
-from solvers.line import FEWEST, LineSearch, at_mean, first_columns, leading_row
+from solvers import EnvelopeStatus, Points, Polytope, line_levels, lower_envelope
+from solvers.line import LineSearch, leading_row
+from solvers.line_levels import FEWEST, at_mean, first_columns
 from tests.solvers.reference import TABLES, table_polytope
 
 
@@ -78,7 +79,7 @@ def test_merged_symbols_lead_to_the_optimum_of_all_vertices(
             Polytope(rows, polytope.lower, polytope.upper),
             np.append(p, np.zeros(empty)),
         )
-    with patch.object(line, "FEWEST", 6):
+    with patch.object(line_levels, "FEWEST", 6):
         found = lower_envelope(polytope, p, gap=1e-7)
     listed = lower_envelope(polytope, p, method="vertices", gap=1e-7)
     assert found.method == "line"

@@ -101,14 +101,14 @@ def test_a_signal_leaves_nothing_though_some_files_are_written(channel, days, si
     if not child:
         code = 99
         try:
-            real = folders.sanitise_file
+            real = folders.release_file
 
             def signalled(channels, source, target, **how):
                 if "dt=3" in str(source):
                     os.kill(os.getpid(), signum)
                 return real(channels, source, target, **how)
 
-            folders.sanitise_file = signalled
+            folders.release_file = signalled
             signal.signal(signal.SIGINT, signal.default_int_handler)
             code = main(
                 ["apply", str(channel), "in", "out", "--ledger", "l.db", "--quiet"]

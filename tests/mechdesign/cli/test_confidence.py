@@ -68,9 +68,9 @@ def test_designed_audited_and_said(
     assert _json(capsys)["confidence"] == 0.9
     report = str(tmp_path / "r.md")
     assert main(["report", channel, "--report", report, "--curve", "0"]) == 0
-    assert "All figures are those of the table, which is a sample." in Path(report).read_text(
-        encoding="utf-8"
-    )
+    assert "All figures are those of the table, which is a sample." in Path(
+        report
+    ).read_text(encoding="utf-8")
     capsys.readouterr()
     assert (
         main(["audit", channel, "--notion", "lip", "--epsilon", "0.49", "--json"]) == 1

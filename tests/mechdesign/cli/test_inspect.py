@@ -343,14 +343,11 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(
     )
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_last_line_without_an_end_is_noted(
-    people, channel, run, refused, folder, jobs
-):
+def test_a_last_line_without_an_end_is_noted(people, channel, run, refused, folder):
     """It may have been copied in part; what lacks whole cells is refused anyway."""
     whole = (folder / "plain.csv").read_bytes()
     (folder / "half.csv").write_bytes(whole[: len(whole) // 2].rsplit(b"\n", 1)[0])
-    job = ("apply", channel, "half.csv", "o.csv", *SEED, "--jobs", jobs)
+    job = ("apply", channel, "half.csv", "o.csv", *SEED)
     text = refused(*job, "--strict")
     assert (
         "half.csv: a note, which --strict makes an error: the last line of the input has no end"

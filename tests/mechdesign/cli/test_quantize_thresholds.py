@@ -22,7 +22,7 @@ from mechdesign.nonstochastic.optimise_thresholds import (
     thresholds_for,
 )
 from mechdesign.nonstochastic.queries import identity_query, mean_query
-from mechdesign.tables.bin_edges import row_minima
+from mechdesign.tables.bin_splits import row_minima
 from tests.cases.documents import rewrite
 
 AMOUNTS = (0, 10, 20, 50, 100)

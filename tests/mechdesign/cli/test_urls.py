@@ -14,7 +14,8 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.formats import urls
 from mechdesign.formats.urls import Remote, is_url, local, place_of
-from mechdesign.jobs.target import CutOff, Target, stoppable
+from mechdesign.jobs.stopping import CutOff, stoppable
+from mechdesign.jobs.target import Target
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mechdesign.formats.cells import arrow_integers, arrow_texts, integers_of
+from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts, integers_of
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])
@@ -41,7 +41,7 @@ def test_texts(texts):
 def test_pandas_is_not_loaded():
     pytest.importorskip("pandas")
     code = (
-        "import sys, numpy as np, mechdesign.formats.cells as a;"
+        "import sys, numpy as np, mechdesign.formats.arrow_arrays as a;"
         "a.integers_of(a.arrow_integers(np.arange(3))); a.arrow_texts(['x']);"
         "print(*[name for name in ('pandas', 'pyarrow') if name in sys.modules])"
     )

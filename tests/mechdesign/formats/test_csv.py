@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats import csv_split as csv_blocks
+from mechdesign.formats import csv_blocks
 from mechdesign.formats.compression import compression_named
-from mechdesign.formats.csv_split import Splitter, pieces_of
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.csv_blocks import BLOCK
+from mechdesign.formats.csv_rows import Splitter, line_breaks, pieces_of
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.outputs import KeptColumn, WrittenColumn
+from mechdesign.formats.text_options import TextOptions
 
 PEOPLE = b'id,job,note\n1,a,"p,q"\n2,"b",\n'
 
@@ -355,7 +356,7 @@ def test_what_is_not_in_the_named_encoding(monkeypatch, encoding, data, line, bl
 
 
 def test_a_cell_longer_than_a_block_and_one_that_never_ends(monkeypatch):
-    long = b'"' + b"x,\n" * (csv_blocks.BLOCK // 2) + b'"'
+    long = b'"' + b"x,\n" * (BLOCK // 2) + b'"'
     data = b"a,b\n1," + long + b"\n2,y\n"
     assert unchanged(data) == data
     assert [len(text) for text in columns(data)["b"]] == [len(long) - 2, 1]
@@ -572,4 +573,4 @@ def test_pieces_of_different_length_share_one_splitter():
             == text.count(b"z") + 2 * text.count(b"c,d") + 3 * text.count(b"p")
         )
         assert all(text[end : end + 1] in b",\r\n" for end in ends)
-        assert rows.lines == csv_blocks.line_breaks(text)
+        assert rows.lines == line_breaks(text)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from mechdesign.formats.cells import encode
 from mechdesign.formats.digests import SAMPLE, Census, RowHasher
-from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
 
 SECRET = bytes(range(32))
 HASHER = RowHasher(SECRET)

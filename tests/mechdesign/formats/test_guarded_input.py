@@ -3,15 +3,17 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from mechdesign.core import files as nameless
-from mechdesign.core.errors import InputError
-from mechdesign.formats.inputs import BLOCK, GuardedInput
+from mechdesign.core import nameless_file as nameless
+from mechdesign.core.errors import FileError, InputError
+from mechdesign.formats.inputs import GuardedInput
+from mechdesign.formats.urls import BLOCK
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes and links")
 
@@ -149,20 +151,25 @@ def test_an_input_that_grows_while_it_is_hashed(path):
         GuardedInput(path, progress=lambda _done, _total: append(path))
 
 
-def failing(path: Path, message: str, change=None) -> None:
+def failing(path: Path, error: InputError, change=None) -> None:
     with GuardedInput(path):
         if change is not None:
             change(path)
-        raise InputError(message)
+        raise error
 
 
 def test_what_is_wrong_with_an_input_that_changes_is_that_it_changes(path):
+    short_row = FileError(str(path), f"{path}, line 7: the row has 1 cell")
     with pytest.raises(InputError, match="line 7: the row has 1 cell"):
-        failing(path, f"{path}, line 7: the row has 1 cell")
-    with pytest.raises(InputError, match=r"out\.csv cannot be written"):
-        failing(path, "out.csv cannot be written", append)
+        failing(path, short_row)
+    for other in (
+        FileError("out.csv", "out.csv cannot be written"),
+        InputError(f"{path} is the input file itself"),
+    ):
+        with pytest.raises(InputError, match=re.escape(str(other))):
+            failing(path, other, append)
     with pytest.raises(InputError, match="changed while it was read"):
-        failing(path, f"{path}, line 7: the row has 1 cell", append)
+        failing(path, short_row, append)
 
 
 def test_reading_is_no_change(path):

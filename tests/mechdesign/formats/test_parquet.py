@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import NamelessFile
-from mechdesign.formats import parquet as parquet_sink
+from mechdesign.core.nameless_file import NamelessFile
 from mechdesign.formats import parquet as parquet_stream
+from mechdesign.formats import parquet_sink
 from mechdesign.formats.opening import open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, WrittenColumn
 

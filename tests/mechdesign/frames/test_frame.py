@@ -374,7 +374,7 @@ def test_what_is_no_frame_of_the_channel_is_refused(channel, frame, message):
     [
         (
             {"identity": "id", "row_numbers": "n"},
-            "identity and row_numbers both say what identifies a record",
+            "identity and row_numbers both identify records",
         ),
         (
             {"identity": "id", "first_row": 5},

@@ -26,8 +26,8 @@ from mechdesign import (
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.frames import clusters
+from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.recipe import Recipe
 from mechdesign.release.policies import Policy
 from mechdesign.tables.joint import Joint
 from tests.cases.released_records import (
@@ -492,7 +492,9 @@ def test_each_partition_is_counted(spark, monkeypatch, useful):
     policy = Policy(null="marginal", unknown="marginal")
     sanitise_spark(source, channel, key=KEY, row_numbers="n", policy=policy)
     parts = source.selectExpr("spark_partition_id() as part", "*").toArrow()
-    recipe = Recipe.of(channel, ReleaseOptions(key=KEY, row_numbers="n", policy=policy))
+    recipe = ChannelRecipe.of(
+        channel, ReleaseOptions(key=KEY, row_numbers="n", policy=policy)
+    )
     expected = []
     for part in range(5):
         some = parts.filter(pc.field("part") == part).drop_columns("part").to_pandas()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mechdesign.formats import csv_split
+from mechdesign.formats import csv_blocks
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.tables.variable import Variable
 
@@ -82,7 +82,7 @@ def test_batches_do_not_show(coin, tmp_path, monkeypatch):
         "id,job\n" + "".join(f"{i},{job}\n" for i, job in enumerate(jobs))
     )
     sanitise_file(coin, tmp_path / "in.csv", tmp_path / "whole.csv", insecure_seed=1)
-    monkeypatch.setattr(csv_split, "BLOCK", 50)
+    monkeypatch.setattr(csv_blocks, "BLOCK", 50)
     assert (
         sanitise_file(
             coin, tmp_path / "in.csv", tmp_path / "parts.csv", insecure_seed=1

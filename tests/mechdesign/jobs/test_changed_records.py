@@ -14,10 +14,11 @@ import pytest
 from mechdesign import sanitise
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import at_most
-from mechdesign.jobs import release_file as run
+from mechdesign.core.wording import at_most
+from mechdesign.jobs import file_run as run
+from mechdesign.jobs.joint_budget import local_budget
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.past_releases import history_of, local_budget
+from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.writing import write_release
 from mechdesign.release.drawing import Seen

@@ -16,14 +16,9 @@ import pytest
 
 from mechdesign.core.documents import read_document
 from mechdesign.core.errors import InputError
+from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.jobs import folders
-from mechdesign.jobs.folders import (
-    MARKER,
-    ReleasedFolder,
-    files_of,
-    is_folder,
-    sanitise_path,
-)
+from mechdesign.jobs.folders import MARKER, ReleasedFolder, sanitise_path
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.released_records import mixing_channel, people
@@ -391,17 +386,17 @@ def test_a_folder_that_cannot_get_its_name_leaves_the_old_one_and_no_release(
 
 
 def test_two_jobs_never_write_one_folder(place, monkeypatch):
-    real = folders.sanitise_file
+    real = folders.release_file
 
     def twice(*what, **how):
-        monkeypatch.setattr(folders, "sanitise_file", real)
+        monkeypatch.setattr(folders, "release_file", real)
         with pytest.raises(
             InputError, match="another job is writing out; wait until it finishes"
         ):
             release()
         return real(*what, **how)
 
-    monkeypatch.setattr(folders, "sanitise_file", twice)
+    monkeypatch.setattr(folders, "release_file", twice)
     assert release().records == 100
 
 
@@ -409,7 +404,7 @@ def test_what_others_have_relied_on_is_not_withdrawn(place, monkeypatch):
     """Another job that released since may have taken a record for known: then the ledger keeps what it has."""
     Path("in/dt=2/z.csv").write_bytes(b"id,job\n1,zzz\n")
     write(place / "other.csv", 200, 210)
-    real, calls = folders.sanitise_file, []
+    real, calls = folders.release_file, []
 
     def interleaved(*what, **how):
         calls.append(what)
@@ -417,7 +412,7 @@ def test_what_others_have_relied_on_is_not_withdrawn(place, monkeypatch):
             sanitise_file([CHANNEL], "other.csv", "other.out", ledger="ledger.db")
         return real(*what, **how)
 
-    monkeypatch.setattr(folders, "sanitise_file", interleaved)
+    monkeypatch.setattr(folders, "release_file", interleaved)
     with pytest.raises(InputError, match="zzz"):
         release()
     assert [Path(entry.target).name for entry in entries()] == [

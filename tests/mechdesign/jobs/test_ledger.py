@@ -13,17 +13,11 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.jobs import ledger as module
+from mechdesign.jobs.entries import DONE, FINISHING, Drawn, Entry, Use
+from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.keys import create_key, key_of_draw, read_key
-from mechdesign.jobs.ledger import (
-    DONE,
-    FINISHING,
-    Drawn,
-    Entry,
-    Ledger,
-    Use,
-    default_path,
-)
-from mechdesign.jobs.release_file import Run, sanitise_file
+from mechdesign.jobs.ledger import Ledger, default_path
+from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.release.draws import Key
 from tests.cases.released_records import mixing_channel, people
 
@@ -286,13 +280,13 @@ def test_two_jobs_that_know_the_same_records(path, tmp_path, monkeypatch):
         }
     )
     enter(Ledger(path), known)
-    drawn, calls = Run._drawn, itertools.count()
+    drawn, calls = FileRun.draw, itertools.count()
 
     def counted(*arguments):
         assert next(calls) < 3, "the job goes round in circles"
         return drawn(*arguments)
 
-    monkeypatch.setattr(Run, "_drawn", counted)
+    monkeypatch.setattr(FileRun, "draw", counted)
     sanitise_file(channel, source, tmp_path / "second.csv", ledger=path)
     *_, second = releases(Ledger(path))
     assert second.drawn == (other,)

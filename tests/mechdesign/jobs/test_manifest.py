@@ -14,10 +14,11 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core import documents as versions
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import factor_at_least, factor_at_most
+from mechdesign.core.wording import factor_at_least, factor_at_most
 from mechdesign.formats.cells import Encoded
-from mechdesign.jobs.ledger import Drawn, Entry, Use
-from mechdesign.jobs.manifest import Manifest, read_manifest, released_column
+from mechdesign.jobs.entries import Drawn, Entry, Use
+from mechdesign.jobs.manifest import Manifest, released_column
+from mechdesign.jobs.manifest_records import read_manifest
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key, RowNumbers
 from mechdesign.release.policies import Policy
@@ -238,10 +239,10 @@ def test_what_it_covers(manifest, channel):
     assert "empty cell" not in covered
     drawn = replace(manifest, released=(column(channel, form="posterior-draw"),))
     assert "The values are drawn from the symbols of 'job'" in words(drawn, "covers")
-    told = manifest.released[0].told.model_copy(
+    told = manifest.released[0].description.model_copy(
         update={"notion": None, "sensitive": None}
     )
-    silent = replace(manifest.released[0], told=told)
+    silent = replace(manifest.released[0], description=told)
     assert "through a channel with no promise on record." in words(
         replace(manifest, released=(silent,)), "covers"
     )

@@ -21,9 +21,9 @@ from mechdesign import (
     sanitise_file,
 )
 from mechdesign.core.errors import InputError
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs import shuffling
-from mechdesign.jobs.manifest import read_manifest
+from mechdesign.jobs.manifest_records import read_manifest
 from tests.cases.released_records import KEY, city_channel, mixing_channel
 
 CHANCE = random.Random(8)

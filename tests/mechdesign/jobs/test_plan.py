@@ -4,9 +4,10 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.column_plan import OutputColumn, Plan, make_plan
+from mechdesign.jobs.channel_recipe import ChannelRecipe
+from mechdesign.jobs.column_plan import OutputColumn, Plan
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.release.drawing import POSTERIOR_DRAW
+from mechdesign.release.binned import POSTERIOR_DRAW
 from mechdesign.tables.variable import Variable
 
 
@@ -26,7 +27,8 @@ HEADER = ["id", "street", "job", "note", "city"]
 
 
 def plan(channels, header=HEADER, rename=None, **options):
-    return make_plan(channels, header, ReleaseOptions(columns=rename, **options))
+    asked = ReleaseOptions(columns=rename, **options)
+    return ChannelRecipe.of(channels, asked).plan(header)
 
 
 def test_a_label_takes_the_place_of_x():

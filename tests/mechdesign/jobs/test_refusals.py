@@ -10,7 +10,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import replacing
-from mechdesign.formats import csv_split
+from mechdesign.formats import csv_blocks
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.tables.variable import Variable
 
@@ -71,7 +71,7 @@ def assert_refused(message, channel, source, target, **options):
 def test_what_is_wrong_with_the_input(
     channel, source, monkeypatch, text, message, block
 ):
-    monkeypatch.setattr(csv_split, "BLOCK", block)
+    monkeypatch.setattr(csv_blocks, "BLOCK", block)
     source.write_text(text)
     assert_refused(message, channel, source, source.with_name("out.csv"))
 

@@ -129,7 +129,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 from mechdesign.channel.channel import Channel
-from mechdesign.formats.cells import arrow_integers, arrow_texts
+from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
 from mechdesign.release.draws import Key
 from mechdesign import sanitise
 channel = Channel.load({str(tmp_path / "channel.json")!r})

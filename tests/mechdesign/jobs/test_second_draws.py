@@ -15,12 +15,12 @@ import pytest
 from mechdesign.auditing.joint_leakage import compose
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import at_most
-from mechdesign.formats.inputs import TextOptions
-from mechdesign.jobs import release_file as run
+from mechdesign.core.wording import at_most
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.jobs import file_run as run
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.manifest import read_manifest
+from mechdesign.jobs.manifest_records import read_manifest
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.target import Target

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.core import files as locks
+from mechdesign.core import file_locks as locks
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import part_of
-from mechdesign.jobs.target import CutOff, Stopped, Target, stoppable
+from mechdesign.jobs.stopping import CutOff, Stopped, stoppable
+from mechdesign.jobs.target import Target
 
 posix = pytest.mark.skipif(
     sys.platform == "win32", reason="POSIX file modes, links and signals"

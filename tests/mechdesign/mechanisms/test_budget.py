@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.auditing.leakages import belief_ranges
-from mechdesign.core.numbers import at_least_times, at_most_times, share_of
+from mechdesign.core.arguments import at_least_times, at_most_times, share_of
 from mechdesign.mechanisms.budget import LARGEST_STEP, epsilon_of, keeping, step_of
 from tests.cases.designs import uniform_table
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.binomial import SCALE
-from mechdesign.notions import LiftLimits
+from mechdesign.core.limits import LiftLimits
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from tests.oracles.least_cost import least_cost
 from tests.oracles.population_vertices import vertices

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms import Search, design, rules
+from mechdesign.mechanisms import design, rules
+from mechdesign.mechanisms.result import Search
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint

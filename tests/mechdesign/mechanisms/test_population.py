@@ -13,12 +13,13 @@ from mechdesign import Channel, InputError, Joint, design
 from mechdesign.auditing.population import audit_population
 from mechdesign.auditing.population import lift_limits as limits_of
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms import Search, population
+from mechdesign.mechanisms import population
 from mechdesign.mechanisms.population import (
     PopulationLifts,
     records_needed,
     uncertain_set,
 )
+from mechdesign.mechanisms.result import Search
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.confidence import confidence_set, set_of_record

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import Search, watchdog
+from mechdesign.mechanisms import watchdog
 from mechdesign.mechanisms.partitions import Merging
+from mechdesign.mechanisms.result import Search
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats import csv_split
+from mechdesign.formats import csv_blocks
 from mechdesign.formats.outputs import SPARK
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.tables import WAYS, StandardInput, csv_text, rows_of, written
@@ -130,7 +130,7 @@ def test_batches_do_not_show(tmp_path, monkeypatch, block):
         for i in range(200)
     ]
     path, _ = written(tmp_path, "plain", rows)
-    monkeypatch.setattr(csv_split, "BLOCK", block)
+    monkeypatch.setattr(csv_blocks, "BLOCK", block)
     quantise_table(path, tmp_path / "o.csv", IDENTITY)
     released = rows_of(tmp_path / "o.csv", None)[1:]
     assert [row[:2] for row in released] == [[*row[:2]] for row in rows[1:] if row[2]]
@@ -178,7 +178,7 @@ def test_batches_do_not_show(tmp_path, monkeypatch, block):
 def test_messages_count_the_records_of_the_file(
     tmp_path, monkeypatch, block, individual, rows, message
 ):
-    monkeypatch.setattr(csv_split, "BLOCK", block)
+    monkeypatch.setattr(csv_blocks, "BLOCK", block)
     path, _ = written(tmp_path, "plain", [("who", "kwh"), *rows])
     options = QuantizeOptions(
         column="kwh", epsilon=1, query="sum", range_text="0,10", individual=individual

@@ -13,8 +13,9 @@ import pytest
 import mechdesign as md
 from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import Channel
+from mechdesign.core.wording import about, at_least, at_most
 from mechdesign.report.content import public_report
-from mechdesign.report.wording import about, at_least, at_most, percent, percent_at_most
+from mechdesign.report.wording import percent, percent_at_most
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.report import report_cases as cases
 from tests.oracles.measures import lift

@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.core.numbers import budget, factor_at_least, factor_at_most
-from mechdesign.report.wording import (
+from mechdesign.core.wording import (
     about,
     at_least,
     at_most,
+    budget,
+    factor_at_least,
+    factor_at_most,
+)
+from mechdesign.report.wording import (
     count,
     item,
     label,

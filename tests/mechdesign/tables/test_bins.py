@@ -20,18 +20,12 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
-from mechdesign.tables.bin_edges import bins_for, least_distance, quantile_splits
-from mechdesign.tables.bins import (
-    NO_NUMBER,
-    OUTSIDE,
-    Bins,
-    kind_of,
-    number_of,
-    numbers_of,
-    text_of_number,
-)
+from mechdesign.tables.bin_edges import bins_for
+from mechdesign.tables.bin_splits import least_distance, quantile_splits
+from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins
+from mechdesign.tables.cell_numbers import kind_of, number_of, text_of_number
 from mechdesign.tables.columns import encode_for
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Variable, numbers_of
 
 decimals = st.decimals(
     allow_nan=False, allow_infinity=False, places=3, min_value=-50, max_value=50

@@ -11,13 +11,8 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.tables.bins import Bins
-from mechdesign.tables.columns import (
-    own_values,
-    positions_of,
-    rebuild,
-    unknown_at,
-    values_of,
-)
+from mechdesign.tables.columns import positions_of, unknown_at, values_of
+from mechdesign.tables.rebuilding import own_values, rebuild
 from mechdesign.tables.variable import Variable
 
 LABELS = ("{a, b}", "c", "")

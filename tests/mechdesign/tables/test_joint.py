@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from mechdesign.core.errors import InputError
-from mechdesign.tables.joint import Joint, Variable
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 
 def exact_lift(counts, s, x) -> Fraction:

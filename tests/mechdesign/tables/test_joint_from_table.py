@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cells import Encoded, Numbering, encode
+from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.distinct import Numbering
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Roles, Tally
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.formats import csv_split, parquet
+from mechdesign.formats import csv_blocks, parquet
 from mechdesign.formats.opening import open_source
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.reading import read_joint
@@ -69,14 +69,14 @@ def test_line_endings_marks_and_blank_lines_at_the_end(write, newline, mark, end
 
 
 def test_blank_lines_at_the_end_may_span_batches(write, monkeypatch):
-    monkeypatch.setattr(csv_split, "BLOCK", 3)
+    monkeypatch.setattr(csv_blocks, "BLOCK", 3)
     with open_source(write("s,x\na,u\nb,v\na,v\n\n\n\n\n")) as table:
         rows = [row for batch in table.batches() for row in batch.rows()]
     assert rows == [["a", "u"], ["b", "v"], ["a", "v"]]
 
 
 def test_batches_give_the_rows_in_order(write, monkeypatch):
-    monkeypatch.setattr(csv_split, "BLOCK", 40)
+    monkeypatch.setattr(csv_blocks, "BLOCK", 40)
     lines = [f"a{i},u{i % 3}" for i in range(50)]
     with open_source(write("s,x\n" + "\n".join(lines))) as table:
         for _ in range(2):  # from the beginning every time
@@ -150,7 +150,7 @@ def test_whole_weights_are_taken_for_counts_unless_it_is_said_what_they_are(writ
 
 
 def test_weights_add_up_over_batches(write, monkeypatch):
-    monkeypatch.setattr(csv_split, "BLOCK", 30)
+    monkeypatch.setattr(csv_blocks, "BLOCK", 30)
     body = "".join(f"{'ab'[i % 2]},{'uvw'[i % 3]},0.{i:02d}\n" for i in range(1, 40))
     joint = read_joint(write("s,x,w\n" + body), sensitive="s", useful="x", weight="w")
     exact = Counter()

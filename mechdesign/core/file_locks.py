@@ -1,0 +1,102 @@
+"""Advisory locks of the operating system on files; they vanish when their holder dies."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.files import reason
+
+HELD = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
+"""Error numbers by which the systems report that another process holds the lock."""
+
+if sys.platform == "win32":
+    import msvcrt
+
+    OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_BINARY
+
+    _BEYOND = 1 << 40
+    """Offset of the locked byte.
+
+    Windows bars others from locked bytes, so it lies beyond every file.
+    """
+
+    def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, _BEYOND, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+else:
+    import fcntl
+
+    # A link or a pipe of another user under this name could redirect or block the output.
+    OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def open_locked(path: Path, *, busy: str) -> int:
+    """Open a file for writing and lock it until its descriptor is closed.
+
+    The file is created if it does not exist; its content stays.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    busy : str
+        The message of the `InputError` if another process holds the lock.
+    """
+    # The lock belongs to the file, not to its name, and its previous holder may have renamed or
+    # removed the file. So the name is looked up again under the lock.
+    while True:
+        with ExitStack() as resources:
+            descriptor = _open_own_file(path)
+            resources.callback(os.close, descriptor)
+            try:
+                _lock(descriptor)
+            except OSError as error:
+                if error.errno in HELD:
+                    raise InputError(busy) from None
+                raise FileError(
+                    str(path),
+                    f"{path} cannot be locked ({reason(error)}); choose a folder on a local disk",
+                ) from None
+            with suppress(FileNotFoundError):
+                named = os.stat(path, follow_symlinks=False)
+                if os.path.samestat(named, os.fstat(descriptor)):
+                    resources.pop_all()
+                    return descriptor
+
+
+def _open_own_file(path: Path) -> int:
+    """Open an ordinary file of this user, and nothing that another user may have put there."""
+    name = str(path)
+    try:
+        descriptor = os.open(path, OPEN_FLAGS, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise FileError(
+                name, f"{name} is not an ordinary file; remove it"
+            ) from None
+        raise
+    fault = _fault_of(os.fstat(descriptor))
+    if fault:
+        os.close(descriptor)
+        raise FileError(name, f"{name} {fault}; remove it")
+    return descriptor
+
+
+def _fault_of(status: os.stat_result) -> str | None:
+    """Why an open file must not be written to, if it must not."""
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        return "is not an ordinary file"
+    if sys.platform != "win32" and status.st_uid != os.geteuid():
+        return "belongs to another user"
+    return None

@@ -1,0 +1,103 @@
+"""Values as messages and results print them.
+
+A printed bound is never more favourable than the bound itself: upper bounds are rounded up and
+lower bounds down. Exponentials of budgets are correctly rounded decimals before that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import SupportsFloat
+
+MOST_QUOTED = 60
+"""Longest text, in characters, that an error message repeats in full."""
+
+DIGITS = 5
+"""Significant digits of a number in a text. The JSON output has all digits."""
+
+BUDGET_DIGITS = 10
+"""Most digits of a budget that is printed as it is. Longer ones are results of arithmetic and
+are rounded up."""
+
+EXACT = Context(prec=60)
+"""Precision of the exponential of a budget, before its rounding to `DIGITS` digits."""
+
+
+def quoted(value: object) -> str:
+    """`value` in quotes, with control characters escaped and long texts cut."""
+    text = value if isinstance(value, str) else str(value)
+    if len(text) > MOST_QUOTED:
+        text = text[: MOST_QUOTED - 3] + "..."
+    return repr(text)
+
+
+def listed(values: Sequence[str], most: int = 8) -> str:
+    """The first `most` values in quotes, and the number of the others."""
+    shown = ", ".join(quoted(value) for value in values[:most])
+    if len(values) > most:
+        shown += f" and {len(values) - most} more"
+    return shown
+
+
+def at_most(value: float | Decimal) -> str:
+    """An upper bound, rounded up."""
+    return _rounded(value, ROUND_CEILING)
+
+
+def at_least(value: float | Decimal) -> str:
+    """A lower bound, rounded down."""
+    return _rounded(value, ROUND_FLOOR)
+
+
+def about(value: SupportsFloat) -> str:
+    """A plain quantity, rounded to nearest."""
+    return _rounded(float(value), ROUND_HALF_EVEN)
+
+
+def percent_of(level: float) -> str:
+    """A confidence level such as ``95 %``, rounded down."""
+    return f"{at_least(Decimal(repr(level)) * 100)} %"
+
+
+def order_of(order: float) -> str:
+    """An order as it stands in names: ``2``, ``2.5``, ``inf``."""
+    return repr(float(order)).removesuffix(".0")
+
+
+def _rounded(value: float | Decimal, rounding: str, digits: int = DIGITS) -> str:
+    if not math.isfinite(value):
+        return "inf" if value > 0 else "-inf"
+    short = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
+    return f"{float(short):.{digits}g}"
+
+
+def budget(nats: float) -> str:
+    """A promised budget: as it is if that is short, otherwise rounded up.
+
+    A larger budget promises less, so the printed promise still holds.
+    """
+    if not math.isfinite(nats):
+        return _rounded(nats, ROUND_CEILING, DIGITS + 1)
+    shortest = Decimal(repr(nats)).normalize()
+    if len(shortest.as_tuple().digits) > BUDGET_DIGITS:
+        return _rounded(nats, ROUND_CEILING, DIGITS + 1)
+    return repr(nats).removesuffix(".0")
+
+
+def distance_at_most(nats: float, power: int) -> str:
+    """(exp(budget) - 1)^power, rounded up."""
+    distance = EXACT.subtract(EXACT.next_plus(EXACT.exp(Decimal(nats))), 1)
+    return at_most(EXACT.next_plus(EXACT.power(distance, power)))
+
+
+def factor_at_most(nats: float) -> str:
+    """exp(budget), rounded up."""
+    return at_most(EXACT.next_plus(EXACT.exp(Decimal(nats))))
+
+
+def factor_at_least(nats: float) -> str:
+    """exp(-budget), rounded down; 0 for an infinite budget."""
+    factor = EXACT.next_minus(EXACT.exp(Decimal(nats).copy_negate()))
+    return at_least(max(factor, Decimal(0)))

@@ -1,0 +1,53 @@
+/* Hashes of single cells. A cell counts by what it says, so that a table has the same hashes as
+ * CSV and as Parquet: a decimal number counts as the double nearest to it ("1.50" as 1.5, "007"
+ * as 7; whole numbers of more than 15 digits as their digits), truth values without regard to
+ * case, and an empty cell not at all.
+ *
+ * These values are stored in ledgers: they must never change.
+ */
+
+#ifndef MECHDESIGN_FORMATS_CELLHASH_H
+#define MECHDESIGN_FORMATS_CELLHASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "_bytes.h"
+
+/* Odd words with half of their bits set, from wyhash. */
+#define PRIME_1 0xa0761d6478bd642fULL
+#define PRIME_2 0xe7037ed1a0b428dbULL
+#define PRIME_3 0x8ebc6af09c88c6e3ULL
+
+/* Marks a number, so that no text hashes like it. */
+#define NUMBER 0x589965cc75374cc3ULL
+
+/* The halves of the product of two words, folded together: every bit depends on all of both. */
+static inline uint64_t folded(uint64_t a, uint64_t b)
+{
+#if defined(_MSC_VER) && !defined(__clang__)
+    uint64_t high;
+    uint64_t low = _umul128(a, b, &high);
+    return low ^ high;
+#else
+    __uint128_t product = (__uint128_t)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#endif
+}
+
+/* The hash of a number; -0.0 counts as 0.0. */
+static inline uint64_t hash_double(uint64_t seed, double value)
+{
+    uint64_t bits;
+    value += 0.0; /* -0.0 becomes 0.0 */
+    memcpy(&bits, &value, 8);
+    return folded(folded(bits ^ PRIME_3 ^ seed, NUMBER), seed ^ PRIME_2);
+}
+
+/* The hash of n bytes as they are. */
+uint64_t hash_bytes(uint64_t seed, const unsigned char *p, ptrdiff_t n);
+/* The hash of a cell of n bytes by what it says, 0 if it is empty; `room` bytes can be read. May be
+ * called without the interpreter's lock. */
+uint64_t hash_cell(uint64_t seed, const unsigned char *p, ptrdiff_t n, ptrdiff_t room);
+
+#endif

@@ -1,0 +1,44 @@
+/* CSV lines in which some cells give way to other texts. */
+
+#include "_csv.h"
+
+/* Output that is written, or only measured. */
+typedef struct {
+    unsigned char *out; /* NULL while measuring */
+    ptrdiff_t total;
+} Writer;
+
+/* Append some bytes, or only count them. */
+static void put(Writer *writer, const unsigned char *from, ptrdiff_t size)
+{
+    if (writer->out)
+        memcpy(writer->out + writer->total, from, (size_t)size);
+    writer->total += size;
+}
+
+/* Row by row: the text up to each cut, then the texts in its place; the rest at the end. */
+ptrdiff_t csv_exchange(const CsvExchange *exchange, unsigned char *out)
+{
+    Writer writer = {out, 0};
+    ptrdiff_t at = 0;
+    for (ptrdiff_t row = 0; row < exchange->rows; row++) {
+        const int64_t *cut = exchange->cuts + row * 2 * exchange->edits;
+        const int64_t *code = exchange->codes + row * exchange->written;
+        for (ptrdiff_t k = 0; k < exchange->edits; k++) {
+            ptrdiff_t leave = (ptrdiff_t)cut[2 * k];
+            ptrdiff_t resume = (ptrdiff_t)cut[2 * k + 1];
+            if (leave < at || resume < leave || resume > exchange->size)
+                return -1;
+            put(&writer, exchange->text + at, leave - at);
+            at = resume;
+            for (int64_t t = 0; t < exchange->counts[k]; t++, code++) {
+                if (*code < 0 || *code >= exchange->texts)
+                    return -1;
+                const int32_t *offset = exchange->offsets + *code;
+                put(&writer, exchange->data + offset[0], offset[1] - offset[0]);
+            }
+        }
+    }
+    put(&writer, exchange->text + at, exchange->size - at);
+    return writer.total;
+}

@@ -1,0 +1,222 @@
+/* The module `mechdesign.formats._csv`: buffers in, every index checked, bytes out. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "_csv.h"
+
+/* Release some buffers. */
+static void release(Py_buffer *const *buffers, int count)
+{
+    for (int i = 0; i < count; i++)
+        PyBuffer_Release(buffers[i]);
+}
+
+static PyObject *split(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    Py_buffer text, ends, last, starts;
+    Py_buffer *const buffers[] = {&text, &ends, &last, &starts};
+    int delimiter, quote;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "y*iiw*w*w*", &text, &delimiter, &quote, &ends, &last, &starts))
+        return NULL;
+    Py_ssize_t room = Py_MIN(Py_MIN(ends.len, last.len), starts.len) / 8;
+    if (room < text.len || delimiter < 0 || delimiter > 255) {
+        PyErr_SetString(PyExc_ValueError,
+                        "there is no room for a cell at every byte, or the delimiter is no byte");
+    } else {
+        CsvRows rows;
+        Py_BEGIN_ALLOW_THREADS
+        rows = csv_split(text.buf, text.len, delimiter, quote, ends.buf, last.buf, starts.buf);
+        Py_END_ALLOW_THREADS
+        result = Py_BuildValue("nnnnn", (Py_ssize_t)rows.cells, (Py_ssize_t)rows.rows,
+                               (Py_ssize_t)rows.bytes, (Py_ssize_t)rows.lines,
+                               (Py_ssize_t)rows.misquoted);
+    }
+    release(buffers, 4);
+    return result;
+}
+
+/* Bytes of the cells [starts[i], ends[i]) together, or -1 if one lies outside of the text. */
+static int64_t cells_length(const Py_buffer *text, const Py_buffer *starts, const Py_buffer *ends)
+{
+    const int64_t *start = starts->buf;
+    const int64_t *end = ends->buf;
+    int64_t total = 0;
+    if (starts->len != ends->len)
+        return -1;
+    for (Py_ssize_t i = 0; i < starts->len / 8; i++) {
+        if (start[i] < 0 || end[i] < start[i] || end[i] > text->len)
+            return -1;
+        total += end[i] - start[i];
+        if (total > INT32_MAX) /* the offsets of Arrow's strings have 32 bits */
+            return -1;
+    }
+    return total;
+}
+
+static PyObject *texts(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    Py_buffer text, starts, ends;
+    Py_buffer *const buffers[] = {&text, &starts, &ends};
+    int quote;
+    PyObject *offsets = NULL;
+    PyObject *data = NULL;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "y*y*y*i", &text, &starts, &ends, &quote))
+        return NULL;
+    Py_ssize_t rows = starts.len / 8;
+    int64_t total = cells_length(&text, &starts, &ends);
+    if (total < 0) {
+        PyErr_SetString(PyExc_IndexError,
+                        "a cell lies outside of the text, or they are too long together");
+        goto done;
+    }
+    offsets = PyBytes_FromStringAndSize(NULL, 4 * (rows + 1));
+    if (!offsets)
+        goto done;
+    data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
+    if (!data)
+        goto done;
+    ptrdiff_t size = csv_unquote(text.buf, rows, starts.buf, ends.buf, quote,
+                                 (int32_t *)PyBytes_AS_STRING(offsets),
+                                 (unsigned char *)PyBytes_AS_STRING(data));
+    if (_PyBytes_Resize(&data, size) == 0)
+        result = Py_BuildValue("OO", offsets, data);
+done:
+    Py_XDECREF(offsets);
+    Py_XDECREF(data);
+    release(buffers, 3);
+    return result;
+}
+
+/* Whether offsets ascend within `length` bytes; there are `count` + 1 of them. */
+static int offsets_fit(const int32_t *offsets, Py_ssize_t count, Py_ssize_t length)
+{
+    if (count < 0 || offsets[0] < 0 || offsets[count] > length)
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (offsets[i + 1] < offsets[i])
+            return 0;
+    return 1;
+}
+
+static PyObject *numbered(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    Py_buffer offsets, data;
+    Py_buffer *const buffers[] = {&offsets, &data};
+    PyObject *codes = NULL;
+    PyObject *firsts = NULL;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "y*y*", &offsets, &data))
+        return NULL;
+    Py_ssize_t rows = offsets.len / 4 - 1;
+    if (!offsets_fit(offsets.buf, rows, data.len)) {
+        PyErr_SetString(PyExc_IndexError, "a text lies outside of the data");
+        goto done;
+    }
+    codes = PyBytes_FromStringAndSize(NULL, 4 * rows);
+    if (!codes)
+        goto done;
+    firsts = PyBytes_FromStringAndSize(NULL, 4 * rows);
+    if (!firsts)
+        goto done;
+    int32_t *code = (int32_t *)PyBytes_AS_STRING(codes);
+    int32_t *first = (int32_t *)PyBytes_AS_STRING(firsts);
+    Py_ssize_t count;
+    Py_BEGIN_ALLOW_THREADS
+    count = csv_number(offsets.buf, data.buf, rows, code, first);
+    Py_END_ALLOW_THREADS
+    if (count < 0)
+        PyErr_NoMemory();
+    else if (_PyBytes_Resize(&firsts, 4 * count) == 0)
+        result = Py_BuildValue("OO", codes, firsts);
+done:
+    Py_XDECREF(codes);
+    Py_XDECREF(firsts);
+    release(buffers, 2);
+    return result;
+}
+
+/* Set the sizes of an exchange whose pointers and `size` are set, from those of the buffers; 0
+ * if they contradict each other. Cuts and codes themselves are checked while they are used. */
+static int exchange_fits(CsvExchange *e, const Py_buffer *text, const Py_buffer *cuts,
+                         const Py_buffer *codes, const Py_buffer *counts, const Py_buffer *offsets,
+                         const Py_buffer *data)
+{
+    e->edits = counts->len / 8;
+    e->texts = offsets->len / 4 - 1;
+    e->rows = e->edits ? cuts->len / (16 * e->edits) : 0;
+    e->written = 0;
+    for (Py_ssize_t k = 0; k < e->edits; k++) {
+        if (e->counts[k] < 0 || e->counts[k] > codes->len)
+            return 0;
+        e->written += (Py_ssize_t)e->counts[k];
+    }
+    if (e->size < 0 || e->size > text->len || codes->len != 8 * e->rows * e->written)
+        return 0;
+    return offsets_fit(e->offsets, e->texts, data->len);
+}
+
+static PyObject *exchanged(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    Py_buffer text, cuts, codes, counts, offsets, data;
+    Py_buffer *const buffers[] = {&text, &cuts, &codes, &counts, &offsets, &data};
+    Py_ssize_t size;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "y*ny*y*y*y*y*", &text, &size, &cuts, &codes, &counts, &offsets,
+                          &data))
+        return NULL;
+    CsvExchange exchange = {
+        .text = text.buf,
+        .size = size,
+        .cuts = cuts.buf,
+        .counts = counts.buf,
+        .codes = codes.buf,
+        .offsets = offsets.buf,
+        .data = data.buf,
+    };
+    Py_ssize_t total = -1;
+    if (exchange_fits(&exchange, &text, &cuts, &codes, &counts, &offsets, &data))
+        total = csv_exchange(&exchange, NULL);
+    if (total < 0) {
+        PyErr_SetString(PyExc_IndexError,
+                        "cuts must ascend within the text, and codes be those of texts");
+    } else {
+        result = PyBytes_FromStringAndSize(NULL, total);
+        if (result)
+            csv_exchange(&exchange, (unsigned char *)PyBytes_AS_STRING(result));
+    }
+    release(buffers, 6);
+    return result;
+}
+
+static PyMethodDef METHODS[] = {
+    {"split", split, METH_VARARGS,
+     "split(text, delimiter, quote, ends, last, starts): cells, rows, bytes and lines of the rows, "
+     "and "
+     "where text follows a closing quote or -1; fills where cells end, the last cell of rows, and "
+     "where "
+     "these start. quote is a byte or -1."},
+    {"texts", texts, METH_VARARGS,
+     "texts(text, starts, ends, quote): offsets and bytes of cells without the quotes around "
+     "them."},
+    {"numbered", numbered, METH_VARARGS,
+     "numbered(offsets, data): a code for every text, and for every code the first row that has "
+     "it."},
+    {"exchanged", exchanged, METH_VARARGS,
+     "exchanged(text, size, cuts, codes, counts, offsets, data): the text where, in every row, the "
+     "k-th "
+     "cut gives way to counts[k] of the texts."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT, .m_name = "_csv",     .m_doc = "Cells of CSV text.",
+    .m_size = -1,          .m_methods = METHODS,
+};
+
+PyMODINIT_FUNC PyInit__csv(void)
+{
+    return PyModule_Create(&MODULE);
+}

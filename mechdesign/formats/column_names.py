@@ -1,0 +1,49 @@
+"""Names of columns: the check that a column exists, with a hint when it does not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+from typing import Any
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed, quoted
+
+ALIKE = 0.65
+"""Least likeness (difflib) of a suggested name: 'rac' is like 'race', 'nope' (0.6) is not like
+'income'."""
+
+_DELIMITERS = {
+    ";": ("semicolons", "';'"),
+    "\t": ("tabs", "tab"),
+    "|": ("bars", "'|'"),
+    ",": ("commas", "','"),
+}
+"""Usual delimiters: their names, and how they are typed on the command line."""
+
+
+def separators(header: Collection[Any]) -> str:
+    """A hint for a header of one name that contains a delimiter; otherwise empty."""
+    if len(header) != 1:
+        return ""
+    (only,) = header
+    for delimiter, (name, typed) in _DELIMITERS.items():
+        if delimiter in str(only):
+            return (
+                f"; its cells seem to be separated by {name}: "
+                f"say so (--delimiter {typed})"
+            )
+    return ""
+
+
+def require_column(name: str, available: Collection[Any]) -> None:
+    """Refuse a column that does not exist, with the nearest name and all names."""
+    if name in available:
+        return
+    columns = [str(column) for column in available]
+    near = difflib.get_close_matches(str(name), columns, n=1, cutoff=ALIKE)
+    suggestion = f"; did you mean {quoted(near[0])}?" if near else ""
+    raise InputError(
+        f"there is no column {quoted(name)}{suggestion} (columns: {listed(columns, 20)})"
+        f"{separators(available)}"
+    )

@@ -1,0 +1,263 @@
+"""A CSV file in blocks of complete rows, each as long as the header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import FileError
+from mechdesign.formats.csv_rows import Positions, Rows, Splitter, line_breaks
+from mechdesign.formats.text_input import TextInput, Undecodable
+
+CR = 13
+
+Mask = NDArray[np.bool_]
+
+BLOCK = 1 << 20
+"""Bytes read at a time. The arrays of a block stay in the processor's cache."""
+
+HEADER = 1 << 16
+"""Bytes read for the header. They are split once more for the records."""
+
+LONGEST = 1 << 24
+"""Bytes of the longest record (16 MB): an unclosed quote must not fill the memory."""
+
+BLANK = "is blank within the table"
+
+
+@dataclass(frozen=True)
+class TextBlock:
+    """Some rows of a file.
+
+    Attributes
+    ----------
+    text : bytes
+        The text, which begins with the first row.
+    ends : (n, number of columns) array
+        Where each cell ends.
+    starts : (n,) array
+        Where each row starts.
+    size : int
+        Bytes up to the end of the last row.
+    quotes : bool
+        Whether there is any quote in the text.
+    line : int
+        The number of the first line in the file, from 1.
+    record : int
+        The number of the first record in the file, from 0.
+    """
+
+    text: bytes
+    ends: Positions
+    starts: Positions
+    size: int
+    quotes: bool
+    line: int
+    record: int
+
+    def line_of(self, row: int) -> int:
+        """Number of the line where a row begins."""
+        return self.line + line_breaks(self.text[: int(self.starts[row])])
+
+    def select(self, rows: Mask, /) -> Self:
+        """Some of the rows; their line and record numbers in the file are lost."""
+        selected = np.flatnonzero(rows)
+        bounds = np.append(self.starts, self.size)
+        text = b"".join(
+            [self.text[bounds[i] : bounds[i + 1]] for i in selected.tolist()]
+        )
+        lengths = bounds[selected + 1] - bounds[selected]
+        new_bounds = np.cumsum(np.append(0, lengths))
+        starts = new_bounds[:-1]
+        moved = starts - self.starts[selected]
+        ends = self.ends[selected] + moved[:, None]
+        return replace(
+            self, text=text, ends=ends, starts=starts, size=int(new_bounds[-1])
+        )
+
+
+class Blocks:
+    """Reads a file of text block by block; the first row is the header.
+
+    Attributes
+    ----------
+    header : list of bytes
+        The cells of the first row, with their quotes.
+    newline : bytes
+        The line break after the header.
+    records : int
+        Records read so far.
+    completed : bool
+        Whether the last line of the file had no line break and was given one.
+    """
+
+    def __init__(
+        self, source: TextInput, name: str, delimiter: str, quote: str | None
+    ) -> None:
+        self._source = source
+        self._name = name
+        self._delimiter = ord(delimiter)
+        self._quote = None if quote is None else ord(quote)
+        self._splitter = Splitter(self._delimiter, self._quote)
+        self._line = 1
+        self._blank_line = 0
+        """The first of the blank lines read last, which may end only the file.
+
+        0 if there are none.
+        """
+        self._rest = b""
+        """Text that was read and not yet split into rows."""
+        self._ended = False
+        self.completed = False
+        self.records = 0
+        self.newline = b"\n"
+        self.header = self._take_header()
+
+    def _take_header(self) -> list[bytes]:
+        """The first row; what follows it is read again."""
+        text, rows = self._next(min(BLOCK, HEADER))
+        self._require_text(text, rows.size)
+        width = int(rows.widths()[0]) if len(rows) else 0
+        if not width:
+            raise FileError(
+                self._name,
+                f"{self._name}: the first line is blank; it must name the columns",
+            )
+        cells: list[bytes] = []
+        start = 0
+        for end in rows.ends[:width].tolist():
+            cells.append(text[start:end])
+            start = end + 1
+        after = int(rows.starts[1]) if len(rows) > 1 else rows.size
+        self.newline = text[start - 1 : after]
+        self._rest = text[after : rows.size] + self._rest
+        if self._rest and self.completed:
+            # The last line was completed with a line feed, before its kind was known.
+            self._rest = self._rest[:-1] + self.newline
+        self._line += line_breaks(text[:after])
+        return cells
+
+    def __iter__(self) -> Iterator[TextBlock]:
+        width = len(self.header)
+        while self._rest or not self._ended:
+            text, rows = self._next(BLOCK)
+            self._require_text(text, rows.size)
+            count = self._regular_rows(text, rows, width)
+            if count:
+                size = int(rows.starts[count]) if count < len(rows) else rows.size
+                yield TextBlock(
+                    text=text,
+                    ends=rows.ends[: count * width].reshape(count, width),
+                    starts=rows.starts[:count],
+                    size=size,
+                    quotes=rows.quotes,
+                    line=self._line,
+                    record=self.records,
+                )
+                self.records += count
+            self._line += rows.lines
+
+    def _next(self, size: int) -> tuple[bytes, Rows]:
+        """Text that begins with a row, and its complete rows: at least one, except at the end.
+
+        It reads about `size` bytes, and more while they do not complete a row.
+        """
+        text = self._rest
+        while True:
+            text = self._more(text, size)
+            rows = self._splitter.split(text)
+            if rows.misquoted >= 0:
+                delimiter = repr(chr(self._delimiter))
+                raise self._fault(
+                    text[: rows.misquoted],
+                    f"not a CSV row ({delimiter} expected after the closing quote)",
+                )
+            if len(rows) or self._ended:
+                break
+            if len(text) >= LONGEST:
+                raise self._fault(
+                    b"",
+                    f"a record of more than {LONGEST:,} bytes; is a quote never closed?",
+                )
+            size = len(text)
+        self._rest = text[rows.size :]
+        if self._ended and self._rest:
+            raise self._fault(
+                text[: rows.size],
+                "the file ends within quotes; a quote is never closed",
+            )
+        return text, rows
+
+    def _more(self, text: bytes, size: int) -> bytes:
+        """`text` and more, up to a byte whose meaning does not depend on the next one."""
+        # The next byte decides whether CR ends a line alone, and whether a quote ends its cell.
+        undecided = (CR, self._quote)
+        parts = [text]
+        while not self._ended:
+            try:
+                part = self._source.read(size)
+            except Undecodable:
+                raise self._fault(b"".join(parts), self._not_text()) from None
+            parts.append(part)
+            self._ended = not part
+            if part and part[-1] not in undecided:
+                return b"".join(parts)
+        text = b"".join(parts)
+        if text and text[-1:] not in (b"\n", b"\r"):
+            self.completed = True
+            text += self.newline
+        return text
+
+    def _require_text(self, text: bytes, size: int) -> None:
+        """Refuse bytes among the first `size` that are not characters, and NUL."""
+        if not text.isascii():
+            try:
+                text[:size].decode()
+            except UnicodeDecodeError as error:
+                raise self._fault(text[: error.start], self._not_text()) from None
+        nul = text.find(b"\0", 0, size)
+        if nul >= 0:
+            raise self._fault(
+                text[:nul], "a NUL character, which is no text; is this a CSV file?"
+            )
+
+    def _not_text(self) -> str:
+        if self._source.encoding == "utf-8":
+            return "not UTF-8 text; save the file as UTF-8, or name its encoding (--encoding)"
+        return f"not {self._source.encoding} text; name the encoding of the file (--encoding)"
+
+    def _regular_rows(self, text: bytes, rows: Rows, width: int) -> int:
+        """The number of rows before the blank lines at the end; all must have `width` cells."""
+        filled = len(rows)
+        # The usual case: every row has `width` cells, and none is blank.
+        last_cells = np.arange(width - 1, len(rows.ends), width)
+        regular = np.array_equal(rows.last, last_cells)
+        if not regular or (width == 1 and (rows.ends == rows.starts).any()):
+            widths = rows.widths()
+            filled = int(np.flatnonzero(widths)[-1]) + 1 if widths.any() else 0
+            wrong = np.flatnonzero(widths[:filled] != width)
+            if len(wrong) and not self._blank_line:
+                place = int(wrong[0])
+                cells = int(widths[place])
+                problem = f"has {cells} cell(s) where the header has {width}"
+                raise self._fault(
+                    text[: int(rows.starts[place])],
+                    f"the row {problem if cells else BLANK}",
+                )
+        if filled and self._blank_line:
+            raise FileError(
+                self._name, f"{self._name}, line {self._blank_line}: the row {BLANK}"
+            )
+        if filled < len(rows) and not self._blank_line:
+            before = text[: int(rows.starts[filled])]
+            self._blank_line = self._line + line_breaks(before)
+        return filled
+
+    def _fault(self, before: bytes, problem: str) -> FileError:
+        """An error about the line that begins, or goes on, after `before` in this block."""
+        line = self._line + line_breaks(before)
+        return FileError(self._name, f"{self._name}, line {line}: {problem}")

@@ -1,0 +1,436 @@
+"""Writing CSV files: a CSV source with some columns exchanged, or a Parquet source as text."""
+
+# pyarrow has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+
+from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.wording import quoted
+from mechdesign.formats import _csv
+from mechdesign.formats.arrow_arrays import arrow_texts, integers_of
+from mechdesign.formats.cells import encode, simple_texts
+from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
+from mechdesign.formats.csv_blocks import TextBlock
+from mechdesign.formats.csv_rows import Positions
+from mechdesign.formats.formulas import NUMBER
+from mechdesign.formats.outputs import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    check_outputs,
+    field_of,
+    values_of,
+)
+from mechdesign.formats.text_options import TextOptions
+
+
+@dataclass(frozen=True)
+class CsvLayout:
+    """How a CSV file is written.
+
+    Attributes
+    ----------
+    name : str
+        The name of the file, for messages.
+    options : TextOptions
+        Delimiter and quote.
+    encoding : str
+        The encoding, with its byte order.
+    mark, newline : bytes
+        The byte-order mark, and a line break, both as they stand in the file.
+    header : sequence of str
+        The names of the columns.
+    header_cells : sequence of bytes
+        The same as they stand in the file, with quotes.
+    """
+
+    name: str
+    options: TextOptions
+    encoding: str
+    mark: bytes
+    newline: bytes
+    header: Sequence[str]
+    header_cells: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One exchange in every row: cells that go, and columns that are written in their place.
+
+    Attributes
+    ----------
+    after, before : int or None
+        The kept columns on both sides; None at an end of the row.
+    written : tuple of int
+        The numbers of the written columns.
+    """
+
+    after: int | None
+    before: int | None
+    written: tuple[int, ...]
+
+    @property
+    def takes_delimiter(self) -> bool:
+        """Whether the delimiter before the kept column `before` goes too.
+
+        The written text brings its own delimiters.
+        """
+        if self.before is None:
+            return False
+        return self.after is None or bool(self.written)
+
+
+def edits_of(outputs: Sequence[Output], width: int) -> list[Edit]:
+    """The exchanges that turn a row of `width` cells into a row of the outputs."""
+    edits: list[Edit] = []
+    after: int | None = None
+    written: list[int] = []
+    count = 0
+    for output in (*outputs, None):
+        if isinstance(output, WrittenColumn):
+            written.append(count)
+            count += 1
+            continue
+        # A kept column, or the end of the row, completes an edit.
+        before = None if output is None else output.position
+        first_gone = 0 if after is None else after + 1
+        end_gone = width if before is None else before
+        if written or end_gone > first_gone:
+            edits.append(Edit(after, before, tuple(written)))
+        after = before
+        written = []
+    return edits
+
+
+class CellWriter:
+    """Writes cells, with quotes where they need them.
+
+    Attributes
+    ----------
+    special : str
+        A pattern of the characters that need quotes, for pyarrow and Python.
+    """
+
+    def __init__(
+        self, name: str, options: TextOptions, encoding: str, *, alone: bool
+    ) -> None:
+        self.name = name
+        self._quote = options.quote
+        self._encoding = encoding
+        # Hexadecimal escapes mean the same to pyarrow and to Python.
+        characters = options.delimiter + (options.quote or "")
+        escapes = "".join(f"\\x{ord(character):02x}" for character in characters)
+        self.special = f"[{escapes}\\r\\n]"
+        if alone:
+            # An empty cell that is alone would leave its line blank.
+            self.special += "|^$"
+
+    def cell(self, text: str, what: str) -> str:
+        """The text as it is written; `what` names it in messages."""
+        try:
+            text.encode(self._encoding)
+        except UnicodeEncodeError:
+            raise FileError(
+                self.name,
+                f"{self.name}: {what} {quoted(text)} cannot be written in {self._encoding}, "
+                "the encoding of the file; save the file as UTF-8",
+            ) from None
+        if not re.search(self.special, text):
+            return text
+        if self._quote is None:
+            raise FileError(
+                self.name,
+                f"{self.name}: {what} {quoted(text)} cannot be written without quotes; read the "
+                "file with quotes, or with another delimiter",
+            )
+        return self._quote + text.replace(self._quote, self._quote * 2) + self._quote
+
+
+class _TextStream(AbstractContextManager["_TextStream"]):
+    """Text written to a target in an encoding, perhaps compressed.
+
+    A context manager that closes the text. After an exception nothing more reaches the target,
+    not even the end of the compressed data.
+    """
+
+    def __init__(self, name: str, options: TextOptions, encoding: str) -> None:
+        self.records = 0
+        self._name = name
+        self._delimiter = options.delimiter
+        self._encoding = encoding
+        self._encoder = codecs.getincrementalencoder(encoding)()
+
+    def _open(
+        self, target: BinaryIO, compression: Compression | None, mark: bytes = b""
+    ) -> None:
+        """Begin the text with a byte-order mark."""
+        self._plain = LeftOpen(target)
+        self._target = compressed(self._plain, compression)
+        write_all(self._target, mark)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is not None:
+            self._plain.abandoned = True
+        self.close()
+
+    def write_packed(self, part: Any) -> None:
+        """Write a batch of one column of lines, as `CsvBatch.packed` returns them."""
+        lines = part.column(0)
+        offsets = np.frombuffer(lines.buffers()[1], np.int32)
+        first = offsets[lines.offset]
+        last = offsets[lines.offset + len(lines)]
+        self._put(memoryview(lines.buffers()[2])[first:last])
+        self.records += len(lines)
+
+    def close(self) -> None:
+        """End the text; the target stays open."""
+        self._target.close()
+
+    def _put(self, data: Any) -> None:
+        """Write UTF-8 in the encoding of the file."""
+        if self._encoding != "utf-8":
+            try:
+                data = self._encoder.encode(bytes(data).decode())
+            except UnicodeEncodeError:
+                raise FileError(
+                    self._name,
+                    f"{self._name}: a cell cannot be written in {self._encoding}; write it as "
+                    "UTF-8",
+                ) from None
+        write_all(self._target, data)
+
+
+class CsvSink(_TextStream):
+    """Writes a CSV file in the format of its source, with some columns exchanged.
+
+    Kept cells stay byte for byte, with their quotes. A written cell is quoted only if it holds a
+    delimiter, a quote or a line break, or would leave its line blank.
+    """
+
+    def __init__(
+        self,
+        layout: CsvLayout,
+        target: BinaryIO,
+        outputs: Sequence[Output],
+        compression: Compression | None,
+    ) -> None:
+        width = len(layout.header)
+        check_outputs(outputs, width)
+        super().__init__(layout.name, layout.options, layout.encoding)
+        alone = len(outputs) == 1
+        self._writer = CellWriter(
+            layout.name, layout.options, layout.encoding, alone=alone
+        )
+        self._lone: int | None = None
+        """The only column that is kept of several.
+
+        It is written anew: its empty cells need quotes.
+        """
+        if alone and isinstance(outputs[0], KeptColumn) and width > 1:
+            self._lone = outputs[0].position
+            outputs = [WrittenColumn(layout.header[self._lone], self._lone)]
+        self._edits = edits_of(outputs, width)
+        self._written_texts: dict[int, tuple[Any, Any]] = {}
+        """The last dictionary of each written column, and its texts as they are written."""
+        names: list[str] = []
+        for output in outputs:
+            if isinstance(output, KeptColumn):
+                names.append(layout.header_cells[output.position].decode())
+            else:
+                names.append(self._writer.cell(output.name, "the column"))
+        self._open(target, compression, layout.mark)
+        self._put(self._delimiter.join(names).encode() + layout.newline)
+
+    def write(self, batch: Any, written: Sequence[Any]) -> None:
+        """Write a batch of the source with its written columns."""
+        if self._lone is not None:
+            written = [batch.texts(self._lone)]
+        if not self._edits:
+            self._put(memoryview(batch.text)[: batch.size])
+        else:
+            columns = [self._coded(k, column) for k, column in enumerate(written)]
+            self._put(self._exchanged(batch, columns))
+        self.records += batch.num_rows
+
+    def _exchanged(
+        self, block: TextBlock, written: Sequence[tuple[Positions, Any]]
+    ) -> bytes:
+        """The lines of the block with the texts of the written columns.
+
+        `written` has for each column the code of every row and the texts of the codes.
+        """
+        import pyarrow as pa
+
+        rows = len(block.starts)
+        cuts = np.empty((rows, len(self._edits), 2), np.int64)
+        for k, edit in enumerate(self._edits):
+            self._cut(block, edit, cuts[:, k])
+        # All texts go into one array, so the codes of each column move by those before it.
+        codes = np.empty((rows, len(written)), np.int64)
+        all_texts = [arrow_texts([])]
+        slot = 0
+        base = 0
+        for edit in self._edits:
+            for k in edit.written:
+                column_codes, texts = written[k]
+                codes[:, slot] = column_codes
+                codes[:, slot] += base
+                all_texts.append(texts)
+                base += len(texts)
+                slot += 1
+        _, offsets, data = pa.concat_arrays(all_texts).buffers()
+        counts = np.array([len(edit.written) for edit in self._edits])
+        return _csv.exchanged(
+            block.text, block.size, cuts, codes, counts, offsets, data or b""
+        )
+
+    def _cut(self, block: TextBlock, edit: Edit, cut: Positions) -> None:
+        """Put where an edit begins and ends in each row into `cut`, an (n, 2) array."""
+        if edit.after is None:
+            cut[:, 0] = block.starts
+        else:
+            cut[:, 0] = block.ends[:, edit.after]
+        if edit.before == 0:
+            cut[:, 1] = block.starts
+        else:
+            last_gone = -1 if edit.before is None else edit.before - 1
+            cut[:, 1] = block.ends[:, last_gone] + edit.takes_delimiter
+
+    def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
+        """Codes of the written column `k`, and its texts as they are written."""
+        column = values_of(column)
+        if column.indices.null_count or column.dictionary.null_count:
+            column = column.dictionary_decode().fill_null("").dictionary_encode()
+        cached = self._written_texts.get(k)
+        # Batches mostly share their dictionary: its texts are quoted once.
+        if cached is None or not cached[0].equals(column.dictionary):
+            texts = self._delimited_texts(k, column.dictionary)
+            cached = (column.dictionary, texts)
+            self._written_texts[k] = cached
+        return integers_of(column.indices), cached[1]
+
+    def _delimited_texts(self, k: int, dictionary: Any) -> Any:
+        """The texts of the written column `k` with quotes, and with the delimiters around them."""
+        edit = next(edit for edit in self._edits if k in edit.written)
+        before = ""
+        if edit.after is not None or k != edit.written[0]:
+            before = self._delimiter
+        after = ""
+        if edit.before is not None and k == edit.written[-1]:
+            after = self._delimiter
+        texts = [
+            before + self._writer.cell(text, "the text") + after
+            for text in dictionary.to_pylist()
+        ]
+        return arrow_texts(texts)
+
+
+class TextSink(_TextStream):
+    """Writes a Parquet source as a CSV: cells by the rules of `cells`, nulls as empty cells.
+
+    With `escape` a cell that a spreadsheet would take for a formula gets an apostrophe.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        schema: Any,
+        target: BinaryIO,
+        outputs: Sequence[Output],
+        compression: Compression | None,
+        text: TextOptions | None,
+        escape: bool,
+    ) -> None:
+        check_outputs(outputs, len(schema.names))
+        options = text or TextOptions()
+        encoding = codecs.lookup(options.encoding).name
+        super().__init__(name, options, encoding)
+        self._writer = CellWriter(name, options, encoding, alone=len(outputs) == 1)
+        self._quote = options.quote
+        self._escape = escape
+        self._outputs = outputs
+        fields = [field_of(output, schema) for output in outputs]
+        for field in fields:
+            _require_text_type(field, name)
+        self._open(target, compression)
+        names = [self._writer.cell(field.name, "the column") for field in fields]
+        self._put(f"{options.delimiter.join(names)}\n".encode())
+
+    def write(self, batch: Any, written: Sequence[Any]) -> None:
+        """Write a batch of the source with its written columns."""
+        import pyarrow.compute
+
+        pc: Any = pyarrow.compute
+        fresh = iter(written)
+        columns: list[Any] = []
+        for output in self._outputs:
+            if isinstance(output, KeptColumn):
+                column = batch.texts(output.position)
+            else:
+                column = next(fresh)
+            columns.append(self._cells(column))
+        columns[-1] = pc.binary_join_element_wise(columns[-1], "", "\n")
+        lines = pc.binary_join_element_wise(*columns, self._delimiter)
+        self.write_packed(pyarrow.RecordBatch.from_arrays([lines], [""]))
+
+    def _cells(self, column: Any) -> Any:
+        """The cells of a column, with quotes where they need them."""
+        import pyarrow.compute
+
+        pc: Any = pyarrow.compute
+        cells = simple_texts(column)
+        if cells is None:
+            cells = encode(column, "").expanded()
+        cells = cells.fill_null("")
+        if self._escape:
+            cells = _escaped(cells)
+        if pc.any(pc.match_substring(cells, "\0")).as_py():
+            raise FileError(
+                self._name,
+                f"{self._name}: a cell holds NUL, which no CSV can; leave its column out",
+            )
+        special = pc.match_substring_regex(cells, self._writer.special)
+        if not pc.any(special).as_py():
+            return cells
+        if self._quote is None:
+            raise FileError(
+                self._name,
+                f"{self._name}: a cell cannot be written without quotes; write it with quotes, "
+                "or with another delimiter",
+            )
+        doubled = pc.replace_substring(cells, self._quote, self._quote * 2)
+        in_quotes = pc.binary_join_element_wise(self._quote, doubled, self._quote, "")
+        return pc.if_else(special, in_quotes, cells)
+
+
+def _require_text_type(field: Any, name: str) -> None:
+    """Refuse a column whose cells have no text, such as lists."""
+    import pyarrow as pa
+
+    try:
+        encode(pa.array([], field.type), field.name)
+    except InputError as error:
+        raise FileError(name, f"{name}: {error}, or leave it out (--drop)") from None
+
+
+def _escaped(cells: Any) -> Any:
+    """Formulas with an apostrophe before them: `formulas.as_text` for a whole column."""
+    import pyarrow.compute
+
+    pc: Any = pyarrow.compute
+    formulas = pc.match_substring_regex(cells, r"^[=+\-@\t\r]")
+    numbers = pc.match_substring_regex(cells, f"^{NUMBER}$")
+    with_apostrophe = pc.binary_join_element_wise("'", cells, "")
+    return pc.if_else(pc.and_not(formulas, numbers), with_apostrophe, cells)

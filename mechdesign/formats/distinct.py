@@ -1,0 +1,88 @@
+"""The distinct combinations of cells in several columns, and numbers for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.formats.cells import Encoded
+
+DENSE_LIMIT = 1 << 20
+"""Most possible combinations that one dense array tells apart (8 MB)."""
+
+
+def distinct_records(
+    columns: Sequence[Encoded],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct combinations of cells in columns of equal length n.
+
+    Returns
+    -------
+    distinct : (k, number of columns) array
+        The codes of each combination, -1 for a missing cell.
+    inverse : (n,) array
+        The combination of every record.
+    """
+    # Codes from 0 on, with 0 for a missing cell, make one mixed-radix number per record.
+    sizes = tuple(len(column.texts) + 1 for column in columns)
+    shifted = [column.codes.astype(np.int64) + 1 for column in columns]
+    possible = math.prod(sizes)
+    if possible >= 2**63:
+        records = np.stack(shifted, axis=1)
+        distinct, inverse = np.unique(records, axis=0, return_inverse=True)
+        return distinct - 1, inverse.reshape(-1)
+    numbers = np.ravel_multi_index(tuple(shifted), sizes)
+    present, inverse = distinct_numbers(numbers, possible)
+    return np.stack(np.unravel_index(present, sizes), axis=1) - 1, inverse
+
+
+def distinct_numbers(
+    numbers: NDArray[np.integer[Any]], possible: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The distinct values of `numbers`, and the place of each number among them.
+
+    All numbers must be at least 0 and below `possible`.
+    """
+    if possible > DENSE_LIMIT:
+        return np.unique(numbers, return_inverse=True)
+    present = np.flatnonzero(np.bincount(numbers))
+    place = np.zeros(possible, np.int64)
+    place[present] = np.arange(len(present))
+    return present, place[numbers]
+
+
+class Numbering:
+    """Numbers distinct combinations of texts in the order of their first appearance.
+
+    The numbers stay the same over many batches of records.
+    """
+
+    def __init__(self) -> None:
+        self._number_of: dict[tuple[str, ...], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._number_of)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The combinations in the order of their numbers."""
+        return tuple(self._number_of)
+
+    def number(self, columns: Sequence[Encoded]) -> NDArray[np.int64]:
+        """The number of every record; a missing cell is the empty text."""
+        distinct, inverse = distinct_records(columns)
+        # Written in reverse, so that the first appearance of a combination remains.
+        first = np.empty(len(distinct), np.int64)
+        first[inverse[::-1]] = np.arange(len(inverse))[::-1]
+        # The code -1 of a missing cell leads to the empty text at the end.
+        texts_of = [(*column.texts, "") for column in columns]
+        numbers = np.empty(len(distinct), np.int64)
+        for k in np.argsort(first).tolist():
+            codes = distinct[k].tolist()
+            texts = [texts[code] for texts, code in zip(texts_of, codes, strict=True)]
+            numbers[k] = self._number_of.setdefault(tuple(texts), len(self._number_of))
+        return numbers[inverse]

@@ -1,0 +1,142 @@
+"""The text of a file as UTF-8, whatever its encoding and compression."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from typing import TypeAlias
+
+from mechdesign.core.errors import FileError
+from mechdesign.formats.inputs import RawInput, Readable
+
+_UTF_16 = "is UTF-16 text; save it as UTF-8, or name its encoding (--encoding utf-16)"
+_SPREADSHEET = (
+    "is a spreadsheet or an archive; export the sheet as CSV:  ssconvert FILE SHEET.csv"
+)
+
+_OTHER_KINDS = {
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
+    b"PK\x03\x04": _SPREADSHEET,
+    b"\xd0\xcf\x11\xe0": _SPREADSHEET,
+}
+"""First bytes of files that are neither UTF-8 text nor Parquet, and what those files are."""
+
+_MARKS = {
+    "utf-8": codecs.BOM_UTF8,
+    "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE,
+    "utf-32-le": codecs.BOM_UTF32_LE,
+    "utf-32-be": codecs.BOM_UTF32_BE,
+}
+"""Byte-order marks that may stand before the text."""
+
+_SINGLE_BYTES = ("ascii", "iso8859-", "cp125", "koi8-")
+"""Beginnings of the names of encodings with one byte per character that contain ASCII."""
+
+
+class Undecodable(Exception):
+    """The next bytes are not text in the encoding."""
+
+
+class TextInput:
+    """Reads a file as UTF-8 text without its byte-order mark.
+
+    Attributes
+    ----------
+    encoding : str
+        The encoding of the file, with its byte order.
+    mark : bytes
+        The byte-order mark of the file, empty if it has none.
+    """
+
+    def __init__(self, raw: RawInput, encoding: str) -> None:
+        self.encoding = _with_byte_order(codecs.lookup(encoding).name, raw.head)
+        mark = _MARKS.get(self.encoding, b"")
+        self.mark = mark if mark and raw.head.startswith(mark) else b""
+        if self.encoding == "utf-8":
+            _refuse_other_kinds(raw)
+        self.cursor, stream = raw.from_start()
+        self._reader: _Reader = stream
+        if self.encoding != "utf-8":
+            self._reader = _Recoded(stream, self.encoding)
+        if self.mark:
+            skipped = stream.read(len(self.mark))
+            if len(skipped) < len(self.mark):
+                raise FileError(raw.name, f"{raw.name} is empty")
+
+    def read(self, size: int, /) -> bytes:
+        """Some of the text, about `size` bytes; none at the end."""
+        return self._reader.read(size)
+
+
+def _with_byte_order(name: str, head: bytes) -> str:
+    """The encoding with the byte order of the mark in `head`, or that of this machine."""
+    if name == "utf-8-sig":
+        return "utf-8"
+    if name not in ("utf-16", "utf-32"):
+        return name
+    for encoding in (f"{name}-le", f"{name}-be"):
+        if head.startswith(_MARKS[encoding]):
+            return encoding
+    return f"{name}-be" if sys.byteorder == "big" else f"{name}-le"
+
+
+def _refuse_other_kinds(raw: RawInput) -> None:
+    """Refuse binary files that are to be read as UTF-8."""
+    for magic, kind in _OTHER_KINDS.items():
+        if raw.head.startswith(magic):
+            raise FileError(raw.name, f"{raw.name} {kind}")
+    if b"\0" in raw.head:
+        raise FileError(
+            raw.name,
+            f"{raw.name} is neither a CSV nor a Parquet file (it has binary content)",
+        )
+
+
+class _Recoded:
+    """Reads text of another encoding as UTF-8."""
+
+    def __init__(self, stream: Readable, encoding: str) -> None:
+        self._stream = stream
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._single = encoding.startswith(_SINGLE_BYTES)
+        self._broken = False
+        self._ended = False
+
+    def read(self, size: int, /) -> bytes:
+        """About `size` bytes.
+
+        What precedes a fault comes first, so that lines are counted right.
+        """
+        if self._broken:
+            raise Undecodable
+        while not self._ended:
+            data = self._stream.read(size)
+            self._ended = not data
+            if self._single and data.isascii():
+                return data
+            text = self._decoded(data)
+            try:
+                recoded = text.encode()
+            except UnicodeEncodeError as error:
+                # Lone surrogates are not characters.
+                self._broken = True
+                recoded = text[: error.start].encode()
+            if recoded:
+                return recoded
+            if self._broken:
+                raise Undecodable
+        return b""
+
+    def _decoded(self, data: bytes) -> str:
+        try:
+            return self._decoder.decode(data, self._ended)
+        except UnicodeDecodeError as error:
+            self._broken = True
+            valid = bytes(error.object[: error.start])
+            return valid.decode(self._encoding, "ignore")
+
+
+_Reader: TypeAlias = Readable | _Recoded

@@ -1,0 +1,196 @@
+"""Channels at work on the parts of a table: every record draws one output of each channel."""
+
+# pyarrow and narwhals tell too little of their types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mechdesign.channel.channel import Channel
+from mechdesign.core.integers import Integers
+from mechdesign.formats.cells import Encoded
+from mechdesign.jobs.column_plan import OutputColumn, Plan
+from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
+from mechdesign.jobs.recipe import (
+    BadRecord,
+    Codes,
+    Drawer,
+    DrawnColumn,
+    Place,
+    Recipe,
+)
+from mechdesign.jobs.record_identity import identified_records, record_name
+from mechdesign.leaks.evidence import Order
+from mechdesign.release.binned import LABEL
+from mechdesign.release.drawing import Release
+from mechdesign.tables.columns import UnknownSymbol, encode_for
+from mechdesign.tables.rebuilding import own_values, rebuild
+
+
+class ChannelDrawer(Drawer):
+    """Channels made ready for the parts of a table with this header."""
+
+    def __init__(
+        self, recipe: Recipe, channels: Sequence[Channel], header: Sequence[Any]
+    ) -> None:
+        plan = recipe.plan(header)
+        options = recipe.options
+        self._releases: list[Release] = []
+        for channel, key in zip(channels, recipe.keys, strict=True):
+            release = Release(
+                channel,
+                key,
+                policy=options.rules,
+                form=options.form,
+                changed=options.changed,
+            )
+            self._releases.append(release)
+        checks = DisclosureChecks(
+            plan,
+            options,
+            private=recipe.private_columns,
+            hidden=_protected_views(recipe, plan, channels, header),
+            orders={
+                ",".join(release.channel.useful.columns): Order(
+                    len(release.symbol_counts)
+                )
+                for release in self._releases
+            },
+        )
+        super().__init__(recipe, header, plan, checks)
+
+    @property
+    def releases(self) -> list[Release]:
+        """The draws, one for each channel."""
+        return self._releases
+
+    @property
+    def labels(self) -> dict[Place, tuple[str, ...]]:
+        """The different labels of every released column."""
+        return {place: labels for place, (labels, _) in self._codings.items()}
+
+    @property
+    def counts(self) -> list[Integers]:
+        """For every channel, how many records had each symbol."""
+        return [release.symbol_counts for release in self._releases]
+
+    @cached_property
+    def _codings(self) -> dict[Place, tuple[tuple[str, ...], Codes]]:
+        """For every released column its different labels, and the number of the label that each
+        code means.
+
+        Several outputs can share a text: two bins, say, the same median.
+        """
+        codings: dict[Place, tuple[tuple[str, ...], Codes]] = {}
+        for k, release in enumerate(self._releases):
+            for part, texts in enumerate(release.texts):
+                labels = tuple(dict.fromkeys(texts))
+                numbers = {label: i for i, label in enumerate(labels)}
+                codings[k, part] = (
+                    labels,
+                    np.array([numbers[text] for text in texts], dtype=np.int32),
+                )
+        return codings
+
+    @property
+    def _releases_symbols(self) -> bool:
+        """Whether symbols of X are released, which may have the type of their column."""
+        return self.recipe.options.form != LABEL
+
+    def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
+        """The arrow type of X where the released column can have it, else None for text."""
+        if not self._releases_symbols:
+            return None
+        kind = type_of(self.plan.origin(column))
+        if own_values(self.labels[column.release or (0, 0)], kind) is None:
+            return None
+        return kind
+
+    def reads(self, schema: Any) -> tuple[list[str], list[str]]:
+        """The columns to read as codes (the useful ones), and those to read as they are stored."""
+        symbols = [self.header[at] for places in self.plan.inputs for at in places]
+        identifiers = [self.header[at] for at in self.plan.identity]
+        return symbols, identifiers
+
+    def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
+        """A released column in the kind of container that `like` is."""
+        return rebuild(
+            like, drawn.codes, drawn.labels, name, own=self._releases_symbols
+        )
+
+    def draw(
+        self, column: Callable[[int], Any], count: int, *, first_row: int = 0
+    ) -> dict[Place, DrawnColumn]:
+        """The released columns of a part of `count` records; `column` gives its columns by their
+        number.
+        """
+        cells = self._symbols(column)
+        records = identified_records(
+            column,
+            self.header,
+            self.plan,
+            self.recipe.options,
+            first_row=first_row,
+            count=count,
+        )
+        orders = list(self.checks.orders.values())
+        released: dict[Place, DrawnColumn] = {}
+        for k, (release, symbols) in enumerate(zip(self._releases, cells, strict=True)):
+            try:
+                columns = release.draw(symbols, records)
+            except UnknownSymbol as error:
+                name = record_name(records, error.position)
+                raise BadRecord(error.position, error.what, name) from None
+            if orders:
+                orders[k].add(release.codes)
+            for part, codes in enumerate(columns):
+                labels, numbers = self._codings[k, part]
+                # Where all texts differ, the codes number the labels already.
+                if len(labels) < len(numbers):
+                    codes = numbers[codes]
+                released[k, part] = DrawnColumn(codes, labels)
+        return released
+
+    def count(self, column: Callable[[int], Any], times: Integers) -> None:
+        """Add to `counts` what a part holds, each record so many times, without drawing for it."""
+        for release, symbols in zip(self._releases, self._symbols(column), strict=True):
+            release.count(symbols, times)
+
+    def _symbols(self, column: Callable[[int], Any]) -> list[list[Encoded]]:
+        """The cells of the useful columns, channel by channel."""
+        symbols: list[list[Encoded]] = []
+        for release, places in zip(self._releases, self.plan.inputs, strict=True):
+            cells: list[Encoded] = []
+            for part, at in enumerate(places):
+                name = self.header[at]
+                cells.append(encode_for(column(at), name, release.channel.useful, part))
+            symbols.append(cells)
+        return symbols
+
+
+def _protected_views(
+    recipe: Recipe,
+    plan: Plan,
+    channels: Sequence[Channel],
+    header: Sequence[Any],
+) -> dict[View, Binned | None]:
+    """What no kept column may copy: X as it is and in its bins, and S where it is dropped."""
+    options = recipe.options
+    views: dict[View, Binned | None] = {}
+    for name in recipe.private_columns:
+        if name in options.drop:
+            views[View(name)] = None
+    # Beside the released column X itself stays, so that a copy of it adds nothing.
+    if options.into is not None:
+        return views
+    for k, places in enumerate(plan.inputs):
+        useful = channels[k].useful
+        for part, at in enumerate(places):
+            views[View(header[at])] = None
+            if any(useful.bins):
+                views[View(header[at], k)] = useful, part
+    return views

@@ -1,0 +1,269 @@
+"""Channels as a recipe: each replaces its useful columns by one draw a record."""
+
+# pyright: basic
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol, cast, runtime_checkable
+
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
+from mechdesign.formats.column_names import require_column
+from mechdesign.jobs.channel_drawer import ChannelDrawer
+from mechdesign.jobs.codebook import codebook_text
+from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
+from mechdesign.jobs.entries import Use
+from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
+from mechdesign.jobs.keys import key_at
+from mechdesign.jobs.manifest import ReleasedColumn, released_column
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.side_files import Sides
+from mechdesign.leaks.evidence import LEVEL, Crossing, decisive, log_evidence
+from mechdesign.release.binned import LABEL, POSTERIOR_DRAW
+from mechdesign.release.drawing import Release, channel_digest, key_of
+from mechdesign.release.policies import MARGINAL
+
+
+@runtime_checkable
+class OffersRecipe(Protocol):
+    """Anything but a channel that columns can be released through."""
+
+    def recipe(self, options: ReleaseOptions) -> FileRecipe:
+        """Its recipe with these options."""
+        ...
+
+
+def recipe_of(
+    releasable: Channel | Sequence[Channel] | OffersRecipe,
+    options: ReleaseOptions,
+) -> FileRecipe:
+    """The recipe of what a user wants to release a table through.
+
+    Raises
+    ------
+    InputError
+        If it is nothing of the kind, or an option does not go with it.
+    """
+    if isinstance(releasable, OffersRecipe):
+        return releasable.recipe(options)
+    return ChannelRecipe.of(releasable, options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelRecipe(KeyedRecipe):
+    """Channels with their keys and what a user asks of the release."""
+
+    channels: tuple[Channel, ...]
+
+    @classmethod
+    def of(
+        cls, channel: Channel | Sequence[Channel], options: ReleaseOptions
+    ) -> ChannelRecipe:
+        """The recipe of one channel, or of several with columns of their own."""
+        channels = _listed(channel)
+        if not channels:
+            raise InputError("give at least one channel")
+        for each in channels:
+            _check_channel(each, options)
+        key = options.key
+        if isinstance(key, (str, os.PathLike)):
+            key = key_at(key)
+        keyless = key is None and options.insecure_seed is None
+        return cls(
+            channels=channels,
+            keys=(key_of(key, options.insecure_seed),) * len(channels),
+            options=replace(options, key=None),
+            keyless=keyless and options.ledger is None,
+        )
+
+    @property
+    def releasables(self) -> Sequence[Channel]:
+        """The channels."""
+        return self.channels
+
+    @property
+    def _groups(self) -> list[ColumnGroup]:
+        merged = self.options.form == LABEL
+        groups: list[ColumnGroup] = []
+        for channel in self.channels:
+            sensitive = None
+            if channel.sensitive is not None:
+                sensitive = channel.sensitive.columns
+            groups.append(ColumnGroup(channel.useful.columns, sensitive, merged))
+        return groups
+
+    @property
+    def private_columns(self) -> list[str]:
+        """Sensitive and correlated columns."""
+        return [
+            *private_columns(self._groups, self.options),
+            *self.options.correlated,
+        ]
+
+    @property
+    def useful_columns(self) -> list[str]:
+        """The columns that are released, by their names in the table."""
+        return [name for channel in self.channels for name in self._in_table(channel)]
+
+    def _in_table(self, channel: Channel) -> list[str]:
+        renamed = self.options.renamed
+        return [renamed.get(name, name) for name in channel.useful.columns]
+
+    def plan(self, header: Sequence[Any]) -> Plan:
+        """What becomes of each column of a table."""
+        plan = make_plan(self._groups, header, self.options)
+        name = self.options.row_numbers
+        if name is not None:
+            require_column(name, header)
+            if name in self.useful_columns:
+                raise InputError(
+                    f"the column {quoted(name)} is useful and cannot number the records"
+                )
+        return plan
+
+    def drawer(self, header: Sequence[Any]) -> ChannelDrawer:
+        """Ready for the parts of a table with this header."""
+        return ChannelDrawer(self, self.channels, header)
+
+    def uses(self, header: Sequence[Any]) -> list[Use]:
+        """How a table with this header is released through each channel."""
+        plan = self.plan(header)
+        uses: list[Use] = []
+        for channel, places in zip(self.channels, plan.inputs, strict=True):
+            use = Use(
+                channel=channel_digest(channel),
+                columns=tuple(header[at] for at in places),
+                form=self.options.form,
+                changed=self.options.changed,
+                **asdict(self.options.rules),
+            )
+            uses.append(use)
+        return uses
+
+    def described(
+        self, drawer: Drawer, channel_files: Sequence[str | None]
+    ) -> list[ReleasedColumn]:
+        """What manifests say of each channel."""
+        columns: list[ReleasedColumn] = []
+        uses = self.uses(drawer.header)
+        for k, (release, use) in enumerate(zip(drawer.releases, uses, strict=True)):
+            if not isinstance(release, Release):
+                raise TypeError("the drawer belongs to another kind of recipe")
+            names: list[str] = []
+            for column in drawer.plan.columns:
+                if column.release is not None and column.release[0] == k:
+                    names.append(column.name)
+            sensitive = None
+            if self._groups[k].sensitive is not None:
+                sensitive = tuple(private_columns([self._groups[k]], self.options))
+            file = channel_files[k] if k < len(channel_files) else None
+            columns.append(
+                released_column(
+                    self.channels[k],
+                    release,
+                    use,
+                    tuple(names),
+                    sensitive=sensitive,
+                    channel_file=file,
+                )
+            )
+        return columns
+
+    def without_tables(self) -> ChannelRecipe:
+        """The recipe as far as draws need it: other machines get no joint table."""
+        lean = tuple(_without_table(each, self.options) for each in self.channels)
+        return replace(self, channels=lean)
+
+    def codebook(self) -> str:
+        """The codebook of the first channel's labels."""
+        return codebook_text(self.channels[0])
+
+    @property
+    def codebook_note(self) -> str | None:
+        """What to see to before a codebook is published."""
+        if self.channels[0].joint is None:
+            return None
+        return (
+            "the last column of the codebook is computed from the table that the channel was "
+            "designed for: leave it out of what is published if the frequencies in that table are "
+            "secret"
+        )
+
+    def check_sides(self, sides: Sides) -> None:
+        """Refuse a codebook of values."""
+        if sides.codebook is not None and self.options.form != LABEL:
+            raise InputError(
+                "a codebook says what labels mean, and other forms need none"
+            )
+
+    def split_warning(
+        self, crossing: Crossing, names: Sequence[str], *, looks: int
+    ) -> str | None:
+        """The file of a record is a kind of order: symbols must not differ between files by more
+        than chance.
+        """
+        if not decisive(log_evidence(*crossing.table()), looks):
+            return None
+        return (
+            "what was released differs between them (by chance once in "
+            f"{round(1 / LEVEL):,} times at most)"
+        )
+
+
+@runtime_checkable
+class _ChannelLike(Protocol):
+    """What tells a channel from anything else that a user may give by mistake."""
+
+    useful: Any
+    outputs: Any
+    rows: Any
+    record: Any
+
+
+def _listed(
+    channel: Channel | Sequence[Channel],
+) -> tuple[Channel, ...]:
+    if isinstance(channel, (list, tuple)):
+        return tuple(channel)
+    # Anything else but a channel is refused as one.
+    return (cast("Channel", channel),)
+
+
+def _check_channel(channel: Any, options: ReleaseOptions) -> None:
+    if not isinstance(channel, _ChannelLike):
+        raise InputError(
+            f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
+            "several of them"
+        )
+    if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
+        raise InputError(
+            "this channel releases symbols of the column itself: a posterior draw would only move "
+            "them once more; leave the form (--as) out"
+        )
+
+
+def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
+    """A channel as far as draws need it: at most with the frequencies of X, of its joint table."""
+    joint = channel.joint
+    if joint is None:
+        return channel
+    public = channel.public()
+    rules = options.rules
+    if options.form == LABEL and MARGINAL not in (rules.unknown, rules.null):
+        return public
+    one_symbol = replace(joint.sensitive, symbols=joint.sensitive.symbols[:1])
+    margin = replace(
+        joint, sensitive=one_symbol, counts=(joint.useful_counts,), notices=()
+    )
+    return replace(
+        public,
+        useful=channel.useful,
+        joint=margin,
+        sensitive=one_symbol,
+        record=replace(public.record, budgets=()),
+    )

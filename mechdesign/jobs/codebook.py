@@ -1,0 +1,38 @@
+"""The codebook of a release: a CSV file that says what the released labels mean."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from mechdesign.channel.channel import Channel
+from mechdesign.core.integers import IntegerRows
+
+
+def codebook_text(channel: Channel) -> str:
+    """One line for each output and each symbol that it can stand for.
+
+    The columns are `output`, the columns of X with the symbol, `p_output_given_symbol` (of the
+    channel) and `p_symbol_given_output` (under the table that the channel was designed for; empty
+    where it carries none).
+    """
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    probabilities = ("p_output_given_symbol", "p_symbol_given_output")
+    writer.writerow(["output", *channel.useful.columns, *probabilities])
+    weights = None
+    if channel.joint is not None:
+        weights = channel.joint.useful_counts
+    columns = IntegerRows.of(channel.rows).columns
+    for label, (symbols, values) in zip(channel.outputs, columns, strict=True):
+        posterior = [""] * len(symbols)
+        if weights is not None:
+            # Bayes: P(x|y) is proportional to the count of x times W(y|x).
+            masses = [weights[x] * w for x, w in zip(symbols, values, strict=True)]
+            total = sum(masses)
+            if total:
+                posterior = [repr(mass / total) for mass in masses]
+        for x, w, backward in zip(symbols, values, posterior, strict=True):
+            forward = repr(w / channel.denominator)
+            writer.writerow([label, *channel.useful.symbols[x], forward, backward])
+    return stream.getvalue()

@@ -1,0 +1,147 @@
+"""Checks that neither the kept columns nor the order of the records disclose what is released.
+
+A kept column that copies the useful column, whatever its name, voids the promise. So does an order
+of the records that tells symbols by their place. Both are measured on the data while they stream
+past.
+"""
+
+# narwhals tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import Encoded, encode
+from mechdesign.jobs.column_plan import Plan
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.leaks.evidence import LEVEL, Twins, decisive
+from mechdesign.tables.columns import encode_for
+from mechdesign.tables.variable import Variable
+
+
+class OrderEvidence(Protocol):
+    """Collects the symbols of one column in the order of the records."""
+
+    def add(self, values: Any, /) -> None:
+        """The symbols of the next records."""
+        ...
+
+    def evidence(self) -> float:
+        """The logarithm of an e-value against a random order of the records."""
+        ...
+
+
+class View(NamedTuple):
+    """A column as it is compared with others: its cells as text, or (`part` of a variable) their
+    bins.
+    """
+
+    column: str
+    channel: int = -1
+
+
+Binned = tuple[Variable, int]
+"""A variable, and the number of its column whose bins count."""
+
+
+class DisclosureChecks:
+    """The checks of one table, part by part.
+
+    Parameters
+    ----------
+    plan : Plan
+        What becomes of each column.
+    options : ReleaseOptions
+        Which of the checks the user has waived.
+    private : collection of str
+        The columns that a message calls sensitive.
+    hidden : mapping
+        The protected views, which no kept column may copy, with the variable and the number of its
+        column for views of bins (None for views of the cells themselves).
+    orders : mapping
+        By name of column what collects the order of its symbols.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        options: ReleaseOptions,
+        *,
+        private: Collection[str],
+        hidden: Mapping[View, Binned | None],
+        orders: Mapping[str, OrderEvidence],
+    ) -> None:
+        self.orders: dict[str, OrderEvidence] = {}
+        # A released column beside the original is no release, so its order is not checked.
+        if not (options.shuffle or options.keep_order or options.into is not None):
+            self.orders.update(orders)
+        self._private = private
+        self._hidden = dict(hidden)
+        exempt = {*options.kept, *plan.kept_private, *options.identifiers}
+        kept = [View(name) for name in plan.others if name not in exempt]
+        self._twins = Twins(kept, list(self._hidden))
+
+    def add(self, count: int, every: Callable[[int], Callable[[Any], Any]]) -> None:
+        """Compare the columns of the next `count` records.
+
+        ``every(step)`` gives the columns, by name, of every step-th record: long parts are sampled.
+        """
+
+        def sampled(step: int) -> Callable[[View], Encoded | None]:
+            return partial(self._cells, every(step))
+
+        self._twins.add(count, sampled)
+
+    def _cells(self, column: Callable[[Any], Any], view: View) -> Encoded | None:
+        """The cells of a view; None for lists, structures and the like, which are no symbols."""
+        name = view.column
+        binned = self._hidden.get(view)
+        try:
+            if binned is None:
+                return encode(column(name), name)
+            variable, part = binned
+            cells = encode_for(column(name), name, variable, part)
+            bins = variable.bins_of(part)
+            if bins is None:
+                return cells
+            return bins.sorted_in(cells)
+        except InputError:
+            return None
+
+    def refuse_copies(self, where: str = "") -> None:
+        """Raise InputError if a kept column stands for a protected one."""
+        for view, protected in self._twins.found():
+            kind = "useful"
+            if protected.column in self._private:
+                kind = "sensitive"
+            raise InputError(
+                f"{where}the column {quoted(view.column)} stands for the {kind} column "
+                f"{quoted(protected.column)}, which can be guessed from it, and would stay in the "
+                "output: leave it out (--drop), or keep it knowingly (--keep)"
+            )
+
+    def order_warning(self) -> str | None:
+        """What to say if the order of the records tells of a protected column, else None."""
+        for name, order in self.orders.items():
+            if decisive(order.evidence(), len(self.orders)):
+                return (
+                    f"the records stand in an order that tells of {quoted(name)} by their place "
+                    f"(of random orders at most one in {round(1 / LEVEL):,} does): release them in "
+                    "random order (--shuffle), or keep the order knowingly (--keep-order)"
+                )
+        return None
+
+    def refuse_order(self, where: str = "") -> None:
+        """Raise InputError if the order of the records tells of a protected column."""
+        warning = self.order_warning()
+        if warning is not None:
+            raise InputError(where + warning)
+
+    def refuse(self, where: str = "") -> None:
+        """Raise InputError if a kept column or the order of the records voids the promise."""
+        self.refuse_copies(where)
+        self.refuse_order(where)

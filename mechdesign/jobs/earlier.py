@@ -1,0 +1,178 @@
+"""What the ledger knows of the records of a job, and what the user must know of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from mechdesign.core.wording import at_most, listed
+from mechdesign.jobs.entries import Drawn, Entry
+from mechdesign.jobs.joint_budget import local_budget
+from mechdesign.jobs.recipe import RecordedDraws
+from mechdesign.release.drawing import REDRAW
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The earlier releases of the same records.
+
+    Attributes
+    ----------
+    draws : int
+        The number of other draws through the channels of the job.
+    runs : tuple of Entry
+        Their releases.
+    other_channels : bool
+        Whether the records were released through other channels, too.
+    joint : mapping, optional
+        The budget of all draws together, where a further draw was asked for.
+    notices : tuple of str
+        What the user should know.
+    """
+
+    draws: int = 0
+    runs: tuple[Entry, ...] = ()
+    other_channels: bool = False
+    joint: Mapping[str, Any] | None = None
+    notices: tuple[str, ...] = ()
+
+
+class Relation(Enum):
+    """How a release in the ledger is related to a job."""
+
+    OWN = "through its channels, with the keys of this job"
+    FOREIGN = "through one of its channels, with the keys of another job"
+    OTHER = "through other channels alone"
+
+
+def relation(entry: Entry, drawn: Mapping[str, Drawn]) -> Relation:
+    """How a release is related to the job that draws `drawn`, by the digests of the channels."""
+    shared = [old for old in entry.drawn if old.use.channel in drawn]
+    if not shared:
+        return Relation.OTHER
+    if all(old.job == drawn[old.use.channel].job for old in shared):
+        return Relation.OWN
+    return Relation.FOREIGN
+
+
+def is_redrawn(entry: Entry, drawn: Mapping[str, Drawn]) -> bool:
+    """Whether a release of the same job has another draw of one of its channels."""
+    for old in entry.drawn:
+        mine = drawn.get(old.use.channel)
+        if mine is not None and old.draw != mine.draw:
+            return True
+    return False
+
+
+@dataclass
+class LedgerView:
+    """The releases in a ledger by their relation to a job; `redrawn` are those of `own` with
+    another draw.
+    """
+
+    own: list[Entry] = field(default_factory=list[Entry])
+    foreign: list[Entry] = field(default_factory=list[Entry])
+    others: list[Entry] = field(default_factory=list[Entry])
+    redrawn: list[Entry] = field(default_factory=list[Entry])
+
+    def add(self, entry: Entry, drawn: Mapping[str, Drawn]) -> None:
+        """Sort one release in."""
+        match relation(entry, drawn):
+            case Relation.OWN:
+                self.own.append(entry)
+                if is_redrawn(entry, drawn):
+                    self.redrawn.append(entry)
+            case Relation.FOREIGN:
+                self.foreign.append(entry)
+            case Relation.OTHER:
+                self.others.append(entry)
+
+
+def other_draws(runs: Sequence[Entry], drawn: Mapping[str, Drawn]) -> int:
+    """How many draws some runs have, through the channels of a job, beside the job's own."""
+    draws: set[tuple[str, int]] = set()
+    for entry in runs:
+        for old in entry.drawn:
+            if old.use.channel in drawn:
+                draws.add((old.job, old.draw))
+    own = {(mine.job, mine.draw) for mine in drawn.values()}
+    return len(draws - own)
+
+
+def second_draw_refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
+    """The error if a `share` of the records was released in `entry` and would be drawn again."""
+    subject = "these records have"
+    if share < 1:
+        subject = f"about {share:.0%} of these records have"
+    known_by = "their row number"
+    if entry.identity:
+        known_by = f"the column {listed(entry.identity)}"
+    hint = ""
+    if not identity:
+        hint = (
+            ", name what identifies a record (--identity COL) from the first release on"
+        )
+    return (
+        f"{subject} been released through this channel before (to {entry.target} on "
+        f"{entry.started[:10]}, known by {known_by}), and would be drawn a second time, which can "
+        f"leak far more than one release: release that file again as it was{hint}, or accept that "
+        "(--fresh-draw)"
+    )
+
+
+def redraw_notice(draws: int) -> str:
+    """The notice if the records had so many other draws."""
+    noun = "draw" if draws == 1 else "draws"
+    return (
+        f"the same records have been released before with {draws} other {noun}: independent "
+        "releases of a record can tell far more than each"
+    )
+
+
+def shared_records_notice(share: float) -> str:
+    """The notice if a `share` of the records, less than counts as the same, has other draws."""
+    return (
+        f"about {share:.0%} of these records have been released through this channel before, with "
+        "draws of their own: name the column that identifies them (--identity), so that each "
+        "keeps its draw from now on"
+    )
+
+
+FIRST_DRAW = "these records have not been released before: their first draw is a fresh one in any case"
+
+SYMBOLS_UNKNOWN = (
+    "records were released before on a cluster, or by an earlier version, which left no trace of "
+    "their symbols here: whether some have another symbol now cannot be seen"
+)
+
+OTHER_CHANNELS = (
+    "these data have been released through another channel, or in another column, as well: each "
+    "release keeps its own promise, but together they can tell more than either"
+)
+
+RELEASED_MEANWHILE = "another job has released these records meanwhile; start again"
+
+
+def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
+    """Notices of records whose symbol changed since an earlier release."""
+    notices: list[str] = []
+    for release in releases:
+        if not release.changes:
+            continue
+        outcome = "kept their old output"
+        if release.changed == REDRAW:
+            budget = local_budget(release.channel.rows)
+            bound = "any amount"
+            if math.isfinite(budget):
+                bound = f"at most {at_most(budget)}"
+            outcome = (
+                f"were drawn anew: each further symbol of a record adds {bound} to what its "
+                "releases tell (the local budget of the channel)"
+            )
+        notices.append(
+            f"{release.changes:,} records have another symbol than before and {outcome}"
+        )
+    return tuple(notices)

@@ -1,0 +1,96 @@
+"""What the ledger holds of one release, as JSON."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from mechdesign.core.records import Digest, Record
+
+FINISHING = "finishing"
+"""The state of a release whose data are on disk, while its files are getting their names."""
+
+DONE = "done"
+"""The state of a release that is complete."""
+
+Settings: TypeAlias = dict[str, Any]
+"""Plain JSON values: whatever decides, beside data, channels and draws, which bytes are written."""
+
+Natural = Annotated[int, Field(ge=0)]
+
+
+class Use(Record):
+    """How a run uses a channel."""
+
+    channel: Digest
+    columns: tuple[str, ...]
+    form: str
+    unknown: str = "refuse"
+    null: str = "refuse"
+    normalise: str = "none"
+    changed: str = "refuse"
+
+
+class Drawn(Record):
+    """The draw of a channel: one job is one key, draw 0 its own and others derived from it."""
+
+    use: Use
+    job: str
+    draw: Natural
+    channel_file: str | None = None
+
+
+class Entry(Record):
+    """One release.
+
+    `file`, `ordered` and `unordered` are hashes of the data set under the key of the ledger: of its
+    bytes and how they are read, of its records in order, and of its records in any order. `joint`
+    is the budget that all draws of these records have together, where the user asked for a further
+    one. Times are UTC, in ISO format.
+    """
+
+    id: str
+    target: str
+    source: str | None = None
+    state: Literal["finishing", "done"]
+    started: str
+    finished: str | None = None
+    output: Digest | None
+    records: Natural
+    identity: tuple[str, ...] = ()
+    drawn: tuple[Drawn, ...]
+    settings: Settings = Field(default_factory=dict)
+    fresh: bool = False
+    versions: dict[str, str] = Field(default_factory=dict)
+    file: str | None = None
+    ordered: str | None = None
+    unordered: str | None = None
+    joint: dict[str, Any] | None = None
+
+    def of(self, channel: str) -> Drawn | None:
+        """What it drew through a channel, given by its digest."""
+        for drawn in self.drawn:
+            if drawn.use.channel == channel:
+                return drawn
+        return None
+
+    @property
+    def data_name(self) -> str | None:
+        """A short name of the data set, which is the same for the same records."""
+        if not self.unordered:
+            return None
+        return sha256(self.unordered.encode()).hexdigest()[:8]
+
+    def same_release(self, other: Entry) -> bool:
+        """Whether both write the same bytes."""
+        return (
+            self.file == other.file
+            and self._draws() == other._draws()
+            and self.settings == other.settings
+        )
+
+    def _draws(self) -> list[tuple[Use, str, int]]:
+        """The draws without the files of their channels, which may have moved."""
+        return [(drawn.use, drawn.job, drawn.draw) for drawn in self.drawn]

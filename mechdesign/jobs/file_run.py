@@ -1,0 +1,284 @@
+"""One file on its way through a release: opened, planned, drawn into a temporary place, and
+checked.
+
+A `FileRecipe` decides the order of these steps and what the ledger enters (`write_file`).
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mechdesign.core.errors import InputError, naming
+from mechdesign.core.files import PathLike
+from mechdesign.core.json_values import canonical
+from mechdesign.core.nameless_file import NamelessFile
+from mechdesign.core.wording import listed
+from mechdesign.formats.inputs import GuardedInput
+from mechdesign.formats.opening import CUT, Batch, Source
+from mechdesign.formats.outputs import free_notes
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.jobs.column_plan import Plan
+from mechdesign.jobs.entries import Entry, Settings
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.lookalikes import refuse_inner
+from mechdesign.jobs.options import FileOptions
+from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.jobs.results import Applied, Released
+from mechdesign.jobs.shuffling import shuffle_file
+from mechdesign.jobs.side_files import Sides
+from mechdesign.jobs.target import Target
+from mechdesign.jobs.writing import FileFormat, schema_of, write_release
+from mechdesign.leaks.evidence import Crossing
+from mechdesign.release.drawing import REMEMBERED
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRecipe(Recipe):
+    """A recipe that files and folders can be released by."""
+
+    @property
+    def codebook_note(self) -> str | None:
+        """What to see to before a codebook is published."""
+        return None
+
+    @abstractmethod
+    def check_sides(self, sides: Sides) -> None:
+        """Raise InputError if one of these files does not go with the release."""
+
+    @abstractmethod
+    def write_file(self, run: FileRun, ledger: Ledger | None) -> Released:
+        """Release a file, entered in the ledger if there is one."""
+
+    def rehearsed(self, entry: Entry) -> Released:
+        """What a rehearsal reports that ended at the entry in the ledger."""
+        columns = [name for drawn in entry.drawn for name in drawn.use.columns]
+        return Applied(entry.records, tuple(columns), entry.output or "")
+
+    def for_folder(self) -> FileRecipe:
+        """The recipe for the files of one folder, which it may add up."""
+        return self
+
+    @abstractmethod
+    def split_warning(
+        self, crossing: Crossing, names: Sequence[str], *, looks: int
+    ) -> str | None:
+        """Why the files `names` that records are in tell of a released column, if they do.
+
+        `crossing` has how often each of its symbols was released in each file; `looks` is the
+        number of such columns.
+        """
+
+    def folder_result(
+        self,
+        results: Sequence[Any],
+        sha256: str,
+        *,
+        already: bool,
+        notices: tuple[str, ...],
+    ) -> Released:
+        """What the files of a folder report together."""
+        return replace(
+            results[0],
+            records=sum(result.records for result in results),
+            sha256=sha256,
+            already=already,
+            notices=notices,
+        )
+
+
+@dataclass
+class FileRun:
+    """A file whose input is open and whose columns are planned.
+
+    `folder` is where temporary files go: that of the target, if it is a file.
+    """
+
+    recipe: FileRecipe
+    guarded: GuardedInput
+    table: Source
+    target: PathLike
+    format: FileFormat
+    folder: Path | None
+    sides: Sides
+    files: FileOptions
+    plan: Plan = field(init=False)
+    _notes: list[str] = field(init=False, default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        if self.sides.codebook is not None and self.recipe.codebook_note is not None:
+            self._notes.append(self.recipe.codebook_note)
+        schema = schema_of(self.table)
+        with naming(self.table.name):
+            self.plan = self.recipe.plan(self.table.header)
+            if schema is not None and not self.recipe.options.keep_sensitive:
+                refuse_inner(
+                    schema,
+                    {*self.plan.others} - {*self.recipe.options.kept},
+                    self.recipe.private_columns,
+                    self.recipe.replaced,
+                )
+        if schema is not None and self.format.kind == "Parquet":
+            notes = free_notes(schema)
+            if notes:
+                self._notes.append(
+                    f"the file's own notes stay as they are: {listed(notes)}; see that they tell "
+                    "nothing of its records"
+                )
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the user should know so far."""
+        return (*self.plan.notices, *self._notes)
+
+    def add_notes(self, notes: Sequence[str]) -> None:
+        """Add notes for the user, all of which are errors if the user is strict."""
+        self._notes += notes
+        self.refuse_notes_if_strict()
+
+    def refuse_notes_if_strict(self) -> None:
+        """Raise InputError if there is any note and the user wants none."""
+        if self.files.strict and self.notices:
+            raise InputError(
+                f"{self.table.name}: a note, which --strict makes an error: {self.notices[0]}"
+            )
+
+    def file_hash(self, ledger: Ledger) -> str:
+        """What the ledger knows these bytes by, read in this way."""
+        return ledger.file_hash(self.guarded.sha256, canonical(self._reading))
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """How the text of the input is read, as it stands in the ledger."""
+        return asdict(self.files.text or TextOptions())
+
+    def settings(self) -> Settings:
+        """What decides, beside data, channels and draws, which bytes are written."""
+        options = self.recipe.options
+        settings: Settings = {
+            "into": options.into,
+            "text": self._reading,
+            "compression": self.format.packing,
+            "keep_sensitive": options.keep_sensitive,
+        }
+        # Only where they are used: the entries of earlier versions lack them.
+        if options.shuffle:
+            settings["shuffle"] = True
+        if options.drop:
+            settings["drop"] = options.drop
+        if self.format.escape:
+            settings["escape_formulas"] = True
+        if self.format.kind != self.table.kind:
+            settings["format"] = self.format.kind
+        return settings
+
+    def opened_target(
+        self,
+        *,
+        sources: Sequence[PathLike] = (),
+        leftover: bool = False,
+        again: bool = False,
+    ) -> Target:
+        """The target, to be used in a `with` block; `sources` are further files that it must not
+        replace.
+        """
+        private: tuple[PathLike, ...] = ()
+        if self.sides.internal is not None:
+            private = (self.sides.internal,)
+        return Target(
+            self.target,
+            force=self.files.force,
+            sources=(self.guarded.path, *sources),
+            sides=self.sides.paths,
+            private=private,
+            leftover=leftover,
+            again=again,
+        )
+
+    def draw(
+        self,
+        out: Target,
+        drawer: Drawer,
+        inspect: Callable[[Batch], None] | None = None,
+    ) -> int:
+        """Write the released file to its temporary place; the number of records. `inspect` sees
+        every batch.
+        """
+        if drawer.recipe.options.shuffle:
+            records = self._draw_shuffled(out, drawer, inspect)
+        else:
+            records = write_release(
+                drawer, self.table, out.part, self.format, self._advance, inspect
+            )
+        if self.table.cut:
+            self._add_once(CUT)
+        for release in drawer.releases:
+            if release.seen.full or release.earlier.full:
+                self._add_once(_FORGOTTEN)
+        self.guarded.check()
+        return records
+
+    def _draw_shuffled(
+        self,
+        out: Target,
+        drawer: Drawer,
+        inspect: Callable[[Batch], None] | None,
+    ) -> int:
+        """The same in random order, which follows from the key and the data: written once in
+        order, then shuffled.
+        """
+        unpacked = replace(self.format, packing=None)
+        key = drawer.recipe.keys[0].derived("order", self.guarded.sha256)
+        with closing(NamelessFile(self.folder)) as ordered:
+            records = write_release(
+                drawer, self.table, ordered.path, unpacked, self._advance, inspect
+            )
+            shuffle_file(
+                ordered.path,
+                out.part,
+                key,
+                self.format.text,
+                self.format.packing,
+                self.folder,
+            )
+        return records
+
+    def _add_once(self, note: str) -> None:
+        if note not in self._notes:
+            self._notes.append(note)
+
+    def _advance(self, share: float) -> None:
+        """Tell the progress; the first half of the way was hashing the input."""
+        if self.files.progress is not None:
+            size = self.guarded.size
+            self.files.progress(size + round(share * size), 2 * size)
+
+    def refuse_disclosure(self, drawer: Drawer) -> None:
+        """Refuse kept columns, and an order of the records, that give away what is released."""
+        drawer.checks.refuse(f"{self.table.name}: ")
+
+    def applied(
+        self, records: int, sha256: str, ledger: str | None, *, already: bool = False
+    ) -> Applied:
+        """What was written through channels."""
+        return Applied(
+            records=records,
+            columns=self.plan.released,
+            sha256=sha256,
+            ledger=ledger,
+            already=already,
+            notices=self.notices,
+            others=len(self.plan.others),
+        )
+
+
+_FORGOTTEN = (
+    f"there are more than {REMEMBERED:,} identifiers: whether one of the later ones comes again "
+    "with another symbol, and so uses its random number twice, was not looked at"
+)

@@ -1,0 +1,76 @@
+"""The names of the files and folders of a folder that is released: they stay, but for their
+endings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from urllib.parse import unquote
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.compression import compression_named
+from mechdesign.formats.opening import SUFFIXES
+from mechdesign.jobs.lookalikes import lookalikes
+from mechdesign.jobs.recipe import Recipe
+
+
+def output_names(names: Sequence[str], format: str | None) -> dict[str, str]:
+    """The source files by the names of their outputs, which end as the `format` does that is
+    asked for.
+    """
+    outputs: dict[str, str] = {}
+    for name in names:
+        output = PurePath(name)
+        if format is not None:
+            output = _with_format(output, format)
+        other = outputs.setdefault(output.as_posix(), name)
+        if other != name:
+            raise InputError(
+                f"{name} and {other} would both be written to {output}; give one another name"
+            )
+    return outputs
+
+
+def _with_format(path: PurePath, format: str) -> PurePath:
+    """A name that ends as files of this format do; one that does already stays as it is."""
+    plain = path
+    if compression_named(path):
+        plain = path.with_suffix("")
+    ending = plain.suffix.lower()
+    if ending in SUFFIXES.get(format, ()):
+        return path
+    if any(ending in endings for endings in SUFFIXES.values()):
+        plain = plain.with_suffix("")
+    return path.with_name(f"{plain.name}.{format}")
+
+
+def name_notes(
+    recipe: Recipe, names: Sequence[str], *, strict: bool
+) -> tuple[str, ...]:
+    """Notes on the names of folders and files, which stay; refuses partitions named like a
+    protected column.
+    """
+    folders = [part for name in names for part in PurePath(name).parts[:-1]]
+    # The folders of Hive and Spark are called COLUMN=VALUE, in the escapes of URLs.
+    columns: dict[str, None] = {}
+    for folder in folders:
+        column, equals, _ = folder.partition("=")
+        if equals:
+            columns[unquote(column)] = None
+    protected = [*recipe.useful_columns, *recipe.private_columns]
+    for name, like in lookalikes(list(columns), protected, ()):
+        raise InputError(
+            f"the names of folders hold {quoted(name)}, which looks like the column "
+            f"{quoted(like)}, and would stay: arrange the files in another way"
+        )
+    if not columns and len(names) == 1:
+        return ()
+    which = ""
+    if columns:
+        which = f", with {listed(list(columns))}"
+    note = f"names of folders and files stay{which}: see that they, and who shares one, tell nothing"
+    if strict:
+        raise InputError(f"a note, which --strict makes an error: {note}")
+    return (note,)

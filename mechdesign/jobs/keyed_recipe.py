@@ -1,0 +1,240 @@
+"""Recipes that draw at random: their keys come from a job of the ledger, or are used once and
+forgotten.
+
+Whatever draws from keys (channels of one column or of several, one draw a record or many) shares
+this way of releasing a file, a table at hand and a lazy table.
+"""
+
+# pyright: basic
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.formats.digests import Census, Content, RowHasher
+from mechdesign.formats.opening import Batch
+from mechdesign.formats.urls import FRAME, LAZY
+from mechdesign.jobs.earlier import Earlier, change_notices
+from mechdesign.jobs.entries import Use
+from mechdesign.jobs.file_run import FileRecipe, FileRun
+from mechdesign.jobs.job import Job
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.manifest import Manifest, ReleasedColumn
+from mechdesign.jobs.recipe import Drawer, Frame, Recipe
+from mechdesign.jobs.results import Applied
+from mechdesign.jobs.target import Target
+from mechdesign.release.draws import Key
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyedRecipe(FileRecipe):
+    """A recipe that draws from keys, one for each releasable.
+
+    `keyless` says that nothing fixes the keys: they are new ones that nobody keeps.
+    """
+
+    draws: ClassVar[bool] = True
+
+    keyless: bool = False
+
+    @property
+    @abstractmethod
+    def releasables(self) -> Sequence[Channel]:
+        """What is released, one for each key."""
+
+    @abstractmethod
+    def uses(self, header: Sequence[Any]) -> list[Use]:
+        """How a table with this header is released, for the ledger: one use for each releasable."""
+
+    @abstractmethod
+    def described(
+        self, drawer: Drawer, channel_files: Sequence[str | None]
+    ) -> list[ReleasedColumn]:
+        """What manifests say of each releasable; `channel_files` are the hashes of their files."""
+
+    @abstractmethod
+    def without_tables(self) -> Recipe:
+        """The recipe as far as draws need it, for other machines."""
+
+    @abstractmethod
+    def codebook(self) -> str:
+        """The codebook of the labels, as it is written."""
+
+    def with_keys(self, keys: tuple[Key, ...]) -> Recipe:
+        """The same with the keys of a job."""
+        return replace(self, keys=keys)
+
+    def write_file(self, run: FileRun, ledger: Ledger | None) -> Applied:
+        """Release a file, entered in the ledger if there is one."""
+        if ledger is None:
+            return self._write_unrecorded(run)
+        job = self._file_job(run, ledger)
+        place = os.fspath(ledger.path)
+        finished = job.finished(run.target, run.sides.paths)
+        if finished is not None:
+            output = finished.output or ""
+            codebook = None
+            if run.sides.codebook is not None:
+                codebook = self.codebook()
+            if run.sides.hold(output, codebook):
+                run.refuse_notes_if_strict()
+                return run.applied(finished.records, output, place, already=True)
+        with run.opened_target(
+            leftover=job.unfinished(run.target), again=finished is not None
+        ) as out:
+            drawer, records, content, earlier = self._drawn_by_job(run, job, out)
+            sha256 = self._seal(run, out, drawer, records, earlier)
+            entry = job.entry(run.target, sha256, records, content, earlier.joint)
+            job.commit(out, entry, content, drawer.releases)
+        return run.applied(records, sha256, place)
+
+    def _write_unrecorded(self, run: FileRun) -> Applied:
+        with run.opened_target() as out:
+            drawer = self.drawer(run.table.header)
+            records = run.draw(out, drawer)
+            sha256 = self._seal(run, out, drawer, records, Earlier())
+            out.commit()
+        return run.applied(records, sha256, None)
+
+    def _file_job(self, run: FileRun, ledger: Ledger) -> Job:
+        return Job(
+            ledger,
+            self.uses(run.table.header),
+            file=run.file_hash(ledger),
+            identity=self.options.identifiers,
+            fresh_draw=self.options.fresh_draw,
+            settings=run.settings(),
+            source=run.guarded.name,
+            channels=self.releasables,
+            channel_files=run.sides.channel_files,
+        )
+
+    def _drawn_by_job(
+        self, run: FileRun, job: Job, out: Target
+    ) -> tuple[Drawer, int, Content, Earlier]:
+        """Draw the file with the keys of a job, and what the ledger knows of its records.
+
+        Only when all records were read is their content known. If the ledger has other keys for it,
+        which happens when it was released from a file with other bytes, everything is drawn again.
+        """
+        while True:
+            census = Census()
+
+            def hash_records(batch: Batch, census: Census = census) -> None:
+                census.add(job.ledger.hasher.records(batch))
+
+            drawer = self.with_keys(job.keys).drawer(run.table.header)
+            job.prepare(drawer.releases)
+            records = run.draw(out, drawer, hash_records)
+            content = census.content()
+            earlier = job.met(content)
+            if earlier is not None:
+                return drawer, records, content, earlier
+
+    def _seal(
+        self,
+        run: FileRun,
+        out: Target,
+        drawer: Drawer,
+        records: int,
+        earlier: Earlier,
+    ) -> str:
+        """The hash of the complete output; the side files are written to their temporary places."""
+        run.refuse_disclosure(drawer)
+        changes = change_notices(drawer.releases)
+        run.add_notes((*earlier.notices, *changes))
+        sha256 = out.seal()
+        # How many records changed is a count of the original data: for the internal manifest alone.
+        public_notes = tuple(note for note in run.notices if note not in changes)
+        if run.sides.manifests:
+            manifest = Manifest(
+                output=sha256,
+                records=records,
+                columns_before=drawer.header,
+                columns=drawer.plan.header,
+                released=tuple(self.described(drawer, run.sides.channel_digests())),
+                dataset=run.guarded.sha256,
+                kept_private=drawer.plan.kept_private,
+                identity=self.options.identifiers,
+                draw=earlier.draws,
+                earlier=earlier.runs,
+                other_channels=earlier.other_channels,
+                insecure_seed=self.options.insecure_seed is not None,
+                shuffled=self.options.shuffle,
+                notes=public_notes,
+                inner_notes=changes,
+            )
+            for path, audience in run.sides.manifests:
+                text = manifest.text(audience)
+                out.part_of_side(path).write_text(text, encoding="utf-8")
+        if run.sides.codebook is not None:
+            codebook = out.part_of_side(run.sides.codebook)
+            codebook.write_bytes(self.codebook().encode())
+        return sha256
+
+    def release_table(
+        self,
+        header: Sequence[Any],
+        release: Callable[[Drawer], Frame],
+        content: Callable[[RowHasher], Content],
+    ) -> tuple[Frame, tuple[str, ...]]:
+        """What `release` makes of a whole table, entered in the ledger of the options, if there
+        is one.
+        """
+        if self.options.ledger is None:
+            return release(self.drawer(header)), ()
+        ledger = Ledger(self.options.ledger)
+        hashed = content(ledger.hasher)
+        job = Job(
+            ledger,
+            self.uses(header),
+            content=hashed,
+            identity=self.options.identifiers,
+            fresh_draw=self.options.fresh_draw,
+            source=FRAME,
+            channels=self.releasables,
+        )
+        earlier = job.met(hashed)
+        while earlier is None:
+            earlier = job.met(hashed)
+        drawer = self.with_keys(job.keys).drawer(header)
+        job.prepare(drawer.releases)
+        released = release(drawer)
+        entry = job.entry(FRAME, None, hashed.records, hashed, earlier.joint)
+        job.finish(entry, hashed, drawer.releases)
+        job.done(entry)
+        return released, (*earlier.notices, *change_notices(drawer.releases))
+
+    def for_lazy_table(self, header: Sequence[Any]) -> Recipe:
+        """The recipe with keys that last; a ledger is told of the release, but sees no record of
+        it.
+        """
+        if self.keyless:
+            raise InputError(
+                "a lazy table is computed again whenever it is asked for, or a task repeated, and "
+                "must draw the same: give a key (Key.fresh(), or the path of a key file), or a "
+                "ledger"
+            )
+        lean = self.without_tables()
+        if self.options.ledger is None:
+            return lean
+        if not self.options.identifiers:
+            raise InputError(
+                "a ledger knows records of a lazy table by identifiers alone: name them (identity)"
+            )
+        job = Job(
+            Ledger(self.options.ledger),
+            self.uses(header),
+            identity=self.options.identifiers,
+            fresh_draw=self.options.fresh_draw,
+            source=LAZY,
+        )
+        entry = job.entry(LAZY, None, 0)
+        job.finish(entry)
+        job.done(entry)
+        return replace(lean, keys=job.keys)

@@ -1,0 +1,116 @@
+"""What stands in a manifest file."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from mechdesign.core.documents import FileDocument, read_document
+from mechdesign.core.files import PathLike
+from mechdesign.core.records import Digest, Record
+from mechdesign.jobs.entries import Natural
+from mechdesign.release import policies
+
+Audience: TypeAlias = Literal["public", "internal"]
+
+
+class PublicColumn(Record):
+    """One channel, for readers of the data."""
+
+    channel: Digest
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    form: str
+    unknown: str
+    null: str
+    normalise: str
+    changed: str = policies.REFUSE
+    sensitive: tuple[str, ...] | None
+    notion: dict[str, Any] | None
+
+
+class SymbolCount(Record):
+    """Records of one symbol of X, which is given as one text for each column."""
+
+    symbol: tuple[str, ...]
+    records: Natural
+
+
+class ValueCount(Record):
+    """Records of one released value, given as one text for each released column."""
+
+    value: tuple[str, ...]
+    records: Natural
+
+
+class InternalColumn(PublicColumn):
+    """One channel, for the data holder: also counts, achieved budgets, and the file."""
+
+    channel_file: Digest | None
+    achieved: dict[str, Any] | None
+    table_records: Natural | None
+    zero_cells: Natural | None
+    symbols: tuple[SymbolCount, ...]
+    missing: Natural
+    unknown_symbols: Natural
+    changes: Natural = 0
+    outputs: tuple[ValueCount, ...]
+
+
+class EarlierRelease(Record):
+    """A release of the same records with another draw."""
+
+    draw: Natural
+    target: str
+    output: Digest | None
+
+
+class ManifestDocument(FileDocument):
+    """What both manifests hold."""
+
+    output: Digest
+    records: Natural
+    columns: tuple[str, ...]
+    columns_before: tuple[str, ...]
+    identity: tuple[str, ...]
+    draw: Natural
+    insecure_seed: bool
+    shuffled: bool = False
+    notes: tuple[str, ...] = ()
+    versions: dict[str, str]
+    covers: tuple[str, ...]
+    voids: tuple[str, ...]
+
+
+class PublicManifest(ManifestDocument):
+    """What goes out with the data."""
+
+    FORMAT: ClassVar[str] = "mechdesign.manifest"
+    WHAT: ClassVar[str] = "manifest"
+
+    released: tuple[PublicColumn, ...]
+
+
+class InternalManifest(ManifestDocument):
+    """What stays with the data holder."""
+
+    FORMAT: ClassVar[str] = "mechdesign.internal-manifest"
+    WHAT: ClassVar[str] = "internal manifest"
+
+    released: tuple[InternalColumn, ...]
+    dataset: Digest
+    earlier: tuple[EarlierRelease, ...]
+
+
+def read_manifest(
+    path: PathLike, audience: Audience
+) -> PublicManifest | InternalManifest:
+    """Read a manifest.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged or no manifest for this audience.
+    """
+    if audience == "internal":
+        return read_document(path, InternalManifest)
+    return read_document(path, PublicManifest)

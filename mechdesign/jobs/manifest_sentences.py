@@ -1,0 +1,110 @@
+"""The sentences of manifests: what the guarantee covers, and what voids it (macros of
+``manifest.jinja``).
+"""
+
+# The macros of a template have no types.
+# pyright: basic
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Protocol
+
+from mechdesign.auditing.population_promise import population_promise
+from mechdesign.channel.channel import Channel
+from mechdesign.core.wording import factor_at_least, factor_at_most, listed, quoted
+from mechdesign.jobs.manifest_records import InternalColumn
+from mechdesign.release import drawing, policies
+from mechdesign.tables.confidence import scope_of
+
+
+@cache
+def _template() -> Any:
+    """The template, each macro of which gives sentences, one a line."""
+    from jinja2 import Environment, StrictUndefined
+
+    folder = files("mechdesign.jobs")
+    text = folder.joinpath("manifest.jinja").read_text(encoding="utf-8")
+    environment: Any = Environment(undefined=StrictUndefined, trim_blocks=True)
+    environment.filters |= {
+        "listed": listed,
+        "quoted": quoted,
+        "at_most": factor_at_most,
+        "at_least": factor_at_least,
+    }
+    environment.globals |= {"drawing": drawing, "policies": policies}
+    # A line that begins with blanks goes on with the line before it.
+    return environment.from_string(re.sub(r"\n +", " ", text)).module
+
+
+def covers(column: InternalColumn, channel: Channel, *, internal: bool) -> list[str]:
+    """What the promise for one channel's columns is."""
+    confidence = channel.record.confidence
+    scope: Sequence[str] = []
+    population = None
+    if confidence is not None:
+        scope = scope_of(confidence)
+    elif internal and channel.joint is not None:
+        # What is left of the promise of a plain design for the population of its counts.
+        joint = channel.joint
+        if joint.is_counts and not joint.sensitive.each:
+            population = population_promise(channel, joint)
+    text = _template().covers(column, internal, scope, population)
+    return str(text).splitlines()
+
+
+class ReleaseFacts(Protocol):
+    """What the sentences on a release depend on, but for its channels."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the output."""
+        ...
+
+    @property
+    def kept_private(self) -> tuple[str, ...]:
+        """Sensitive columns that were left in the data."""
+        ...
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that identify a record."""
+        ...
+
+    @property
+    def draw(self) -> int:
+        """The number of other draws of the same records."""
+        ...
+
+    @property
+    def other_channels(self) -> bool:
+        """Whether the records were released through other channels, too."""
+        ...
+
+    @property
+    def insecure_seed(self) -> bool:
+        """Whether the draws come from a number and not from a secret key."""
+        ...
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether the records are in random order."""
+        ...
+
+
+def voids(manifest: ReleaseFacts, uses: Sequence[InternalColumn]) -> list[str]:
+    """What voids the promise: first what is the case here, then what may be."""
+    released: list[str] = []
+    useful: dict[str, None] = {}
+    for use in uses:
+        released += use.names
+        useful.update(dict.fromkeys(use.columns))
+    beside = [
+        name for name in useful if name in manifest.columns and name not in released
+    ]
+    protected = {*released, *manifest.kept_private, *beside}
+    others = [name for name in manifest.columns if name not in protected]
+    text = _template().voids(manifest, uses, [*useful], beside, others)
+    return str(text).splitlines()

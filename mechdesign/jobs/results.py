@@ -1,0 +1,65 @@
+"""What the release of a file or folder reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Released(Protocol):
+    """What every release of a file reports."""
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The released columns."""
+        ...
+
+    @property
+    def sha256(self) -> str | None:
+        """The SHA-256 of the output's bytes."""
+        ...
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the user should know."""
+        ...
+
+    @property
+    def already(self) -> bool:
+        """Whether an earlier run of the same job had written all of it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was written through channels.
+
+    Attributes
+    ----------
+    records : int
+    columns : tuple of str
+        The released columns.
+    sha256 : str
+        Of the output's bytes.
+    ledger : str or None
+        The place of the ledger that the release is entered in.
+    already : bool
+        Whether an earlier run of the same job had written all of it.
+    notices : tuple of str
+        What the user should know.
+    others : int
+        The number of columns that stay as they were, which the promise does not cover.
+    """
+
+    records: int
+    columns: tuple[str, ...]
+    sha256: str
+    ledger: str | None = None
+    already: bool = False
+    notices: tuple[str, ...] = ()
+    others: int = 0

@@ -1,0 +1,52 @@
+"""Which releases in the ledger were of the records at hand, or of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from mechdesign.formats.digests import Content
+from mechdesign.jobs.entries import Entry
+from mechdesign.jobs.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class SharedReleases:
+    """The releases that share records with a data set, and which share of its records they had."""
+
+    share: float
+    entries: list[Entry]
+
+
+def is_same(entry: Entry, content: Content, file: str | None) -> bool:
+    """Whether a release was of these very records, in whatever order.
+
+    Releases that were carried over from before ledgers are known by the hash of their bytes,
+    `file`, alone.
+    """
+    if entry.unordered == content.unordered:
+        return True
+    return file is not None and entry.file == file
+
+
+def releases_of(
+    db: Connection, entries: Sequence[Entry], content: Content, file: str | None
+) -> SharedReleases:
+    """Those of some releases that were of all or some of these records."""
+    equal = {entry.id for entry in entries if is_same(entry, content, file)}
+    samples: dict[str, bytes] = {}
+    for entry in entries:
+        if entry.unordered is not None and entry.unordered not in samples:
+            samples[entry.unordered] = Ledger.sample(db, entry.unordered)
+    sharing = {
+        name for name, sample in samples.items() if content.share_in([sample]) > 0
+    }
+    share = 1.0
+    if not equal:
+        share = content.share_in([samples[name] for name in sharing])
+    shared: list[Entry] = []
+    for entry in entries:
+        if entry.id in equal or entry.unordered in sharing:
+            shared.append(entry)
+    return SharedReleases(share, shared)

@@ -1,0 +1,134 @@
+"""Being asked to stop: a program leaves in good order, and not between two renames that belong
+together.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from mechdesign.core.errors import MechdesignError
+
+# Windows has no SIGHUP.
+ASKED = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)
+)
+"""Signals that ask a program to stop; SIGKILL does not ask."""
+
+FATAL = 128
+"""What shells add to the number of the signal that ended a program."""
+
+
+class Stopped(BaseException):
+    """A signal asked the program to stop, and all that was unfinished has been cleared away.
+
+    No `Exception`, so that no handler of errors takes it for one.
+    """
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"{_cause(signum)}; nothing was written")
+        self.signum = signum
+        self.exit_code = FATAL + signum
+
+
+class CutOff(MechdesignError):
+    """A signal asked the program to stop when a part of its output had gone already.
+
+    `exit_code` is that of the signal.
+    """
+
+    def __init__(self, stop: Stopped | KeyboardInterrupt, consequence: str) -> None:
+        signum = int(signal.SIGINT)
+        if isinstance(stop, Stopped):
+            signum = stop.signum
+        super().__init__(f"{_cause(signum)}; {consequence}")
+        self.exit_code = FATAL + signum
+
+
+def _cause(signum: int) -> str:
+    if signum == signal.SIGINT:
+        return "interrupted"
+    return f"stopped by {signal.Signals(signum).name}"
+
+
+class _StopHandler:
+    """Raises an exception at every signal until the work is done."""
+
+    def __init__(self) -> None:
+        self.done = False
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        if self.done:
+            return
+        if signum == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise Stopped(signum)
+
+
+@contextmanager
+def stoppable() -> Generator[None]:
+    """Turn the signals that ask to stop into `Stopped`, so that everything open is cleared away.
+
+    Ctrl-C stays a `KeyboardInterrupt`, which every program handles already. For programs: libraries
+    leave the signals of their host alone. Signals that the caller ignores (``nohup``) stay ignored.
+    Does nothing outside of the main thread, where Python runs no handlers.
+    """
+    with _handled_by(_StopHandler()):
+        yield
+
+
+@contextmanager
+def uninterrupted(*, last: bool = True) -> Generator[None]:
+    """Put signals off until the end of a short section.
+
+    The caller's handlers get them then. Within `stoppable`, if the section is the `last` one of the
+    work, they are dropped, and so are all that come after it: there is nothing left to stop.
+    """
+    late: list[tuple[int, FrameType | None]] = []
+
+    def put_off(signum: int, frame: FrameType | None) -> None:
+        late.append((signum, frame))
+
+    with _handled_by(put_off) as before:
+        yield
+        for handler in before.values():
+            if isinstance(handler, _StopHandler):
+                handler.done = last
+    for signum, frame in late:
+        handler = before[signum]
+        if callable(handler):
+            handler(signum, frame)
+        elif handler == signal.SIG_DFL:
+            signal.raise_signal(signum)
+
+
+def keep_stoppable() -> None:
+    """Let signals stop the work of `stoppable` again, after the last section of a part of it."""
+    for signum in ASKED:
+        handler = signal.getsignal(signum)
+        if isinstance(handler, _StopHandler):
+            handler.done = False
+
+
+@contextmanager
+def _handled_by(handler: Any) -> Generator[dict[int, Any]]:
+    """Handle the signals that ask to stop; gives the handlers that were there before, and puts
+    them back.
+    """
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for signum in ASKED:
+            # None: a handler that was not installed from Python cannot be put back.
+            if signal.getsignal(signum) not in (signal.SIG_IGN, None):
+                before[signum] = signal.signal(signum, handler)
+    try:
+        yield before
+    finally:
+        for signum, old in before.items():
+            signal.signal(signum, old)

@@ -1,0 +1,65 @@
+"""Releases of ranges in the ledger, which adds up what all releases of a column of the same
+records tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mechdesign.formats.digests import Content
+from mechdesign.jobs.counted_outputs import enter_counted
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.nonstochastic.release_answers import Quantised
+
+WAY = {"query", "group_by", "range", "values", "outside", "mechanisms"}
+"""The fields of a mechanism file that tell one way of releasing a column from another."""
+
+
+def charged(
+    ledger: Ledger,
+    content: Content,
+    result: Quantised,
+    equals: str | None = None,
+    *,
+    source: str,
+    target: str,
+) -> Quantised:
+    """Enter a release, and have the result tell of all releases of the column of these records.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    content : Content
+        The hashes of the records.
+    result : Quantised
+        The release.
+    equals : str, optional
+        The value that a count counts.
+    source, target : str
+        The places of the table and of the release.
+    """
+    document = result.mechanism.document.model_dump(mode="json", include=WAY)
+    outputs = result.mechanism.guarantee["outputs"]
+    answers = result.answers_each or 1
+    by_size = dict(result.mechanism.guarantee.get("answers_by_size", ()))
+    if by_size:
+        # Sizes of groups have budgets of their own: the product of all answers counts as one.
+        of_size: dict[int, int] = {}
+        for mechanism in result.mechanism.mechanisms:
+            of_size[mechanism.individuals] = mechanism.certificate.outputs
+        outputs = 1
+        answers = 1
+        for size, times in by_size.items():
+            outputs *= of_size[size] ** times
+    total = enter_counted(
+        ledger,
+        content,
+        column=result.column,
+        way=document | {"equals": equals},
+        outputs=outputs,
+        answers=answers,
+        output=result.sha256,
+        source=source,
+        target=target,
+    )
+    return replace(result, releases=total.releases, releases_epsilon=total.bits)

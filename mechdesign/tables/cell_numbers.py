@@ -1,0 +1,168 @@
+"""Numbers, dates and times that cells spell, as exact rationals.
+
+Times are seconds since `ORIGIN`. ``01``, ``1`` and ``1.0`` spell one number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.rationals import fraction_of_text
+
+Kind: TypeAlias = Literal["number", "date", "time", "instant", "clock"]
+"""What cells spell.
+
+'number' is a plain number, 'date' a date, 'time' a date with a time of day, 'instant' a date and
+time with its zone, and 'clock' a time of day.
+"""
+
+WHAT: Mapping[Kind, str] = {
+    "number": "number",
+    "date": "date (2024-01-31)",
+    "time": "date and time (2024-01-31 08:00)",
+    "instant": "date and time with its zone (2024-01-31 08:00+01:00)",
+    "clock": "time of day (08:00)",
+}
+"""The kinds in words."""
+
+ORIGIN = datetime(1970, 1, 5, tzinfo=UTC)
+"""Seconds count from a Monday, so that bins of 7 days are weeks."""
+
+DAY = 86400
+"""Seconds of a day."""
+
+MIDNIGHT = "24:00:00"
+"""Where the last bin of times of day ends. No cell of a table reads so."""
+
+_MOMENT = re.compile(
+    r"(\d{4}-\d\d-\d\d)?"  # date
+    r"(?:(?:^|(?<=\d)[ T])(\d\d:\d\d(?::\d\d)?)"  # time of day, after a blank or T
+    r"(\.\d{1,18})?"  # fraction of a second
+    r"(?: ?(Z|[+-]\d\d:?\d\d))?)?",  # zone
+    re.ASCII,
+)
+
+
+def _moment(text: str) -> tuple[Kind, Fraction]:
+    """The kind of a moment, and its seconds.
+
+    Raises
+    ------
+    ValueError
+        If the text is not a moment.
+    """
+    match = _MOMENT.fullmatch(text.strip(" \t"))
+    if match is None:
+        raise ValueError(text)
+    day, clock, fraction, zone = match.groups()
+    if day is None and clock is None:
+        raise ValueError(text)
+    if zone is not None and day is None:
+        raise ValueError(text)
+    if text == MIDNIGHT:
+        return "clock", Fraction(DAY)
+    iso = f"{day or ORIGIN.date()}T{clock or '00:00'}{zone or 'Z'}"
+    try:
+        moment = datetime.fromisoformat(iso).astimezone(UTC)
+    except OverflowError:  # the year is 0 or 10000 in UTC
+        raise ValueError(text) from None
+    seconds = Fraction((moment - ORIGIN) // timedelta(seconds=1))
+    if fraction is not None:
+        seconds += Fraction(f"0{fraction}")
+    return _kind_of_parts(day, clock, zone), seconds
+
+
+def _kind_of_parts(day: str | None, clock: str | None, zone: str | None) -> Kind:
+    if day is None:
+        return "clock"
+    if clock is None:
+        return "date"
+    return "time" if zone is None else "instant"
+
+
+def number_of(text: str, kind: Kind) -> Fraction | None:
+    """The exact number that a cell spells, seconds for times.
+
+    None if it spells none of this kind.
+    """
+    if kind == "number":
+        try:
+            return fraction_of_text(text)
+        except InputError:
+            return None
+    try:
+        text_kind, seconds = _moment(text)
+    except ValueError:
+        return None
+    # A date is also the time of its midnight, and a time may stand in a column of dates.
+    if text_kind == kind or {text_kind, kind} == {"date", "time"}:
+        return seconds
+    return None
+
+
+def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
+    """The common kind of all texts, None if there is none.
+
+    With `most`, texts of no kind are skipped, and the kind of the first other one decides.
+    """
+    kinds: list[Kind | None] = [_kind_of(text) for text in texts]
+    if most:
+        kinds = [kind for kind in kinds if kind is not None]
+    different = set(kinds)
+    if different == {"date", "time"}:
+        return "time"
+    if not kinds or (len(different) > 1 and not most):
+        return None
+    return kinds[0]
+
+
+def _kind_of(text: str) -> Kind | None:
+    if number_of(text, "number") is not None:
+        return "number"
+    try:
+        kind, _ = _moment(text)
+    except ValueError:
+        return None
+    return kind
+
+
+def text_of_number(value: Fraction | float, kind: Kind) -> str:
+    """The one text of a number: its shortest decimal, ISO form with a blank, or ``inf``.
+
+    Only the infinities are floats.
+    """
+    if isinstance(value, float):
+        return str(value)
+    if kind == "number":
+        return _decimal(value)
+    if kind == "clock" and value == DAY:
+        return MIDNIGHT
+    seconds, fraction = divmod(value, 1)
+    moment = ORIGIN + timedelta(seconds=seconds)
+    day = moment.date().isoformat()
+    clock = moment.time().isoformat()
+    if fraction:
+        clock += _decimal(fraction).removeprefix("0")
+    if kind == "clock":
+        return clock
+    if kind == "date" and not value % DAY:
+        return day
+    if kind == "instant":
+        return f"{day} {clock}+00:00"
+    return f"{day} {clock}"
+
+
+def _decimal(value: Fraction | int) -> str:
+    """A rational number with a power of ten as a denominator, written out."""
+    places = 0
+    while (10**places) % value.denominator:
+        places += 1
+    digits = abs(value.numerator) * 10**places // value.denominator
+    sign = int(value < 0)
+    return f"{Decimal((sign, tuple(map(int, str(digits))), -places)):f}"

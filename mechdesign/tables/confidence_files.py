@@ -1,0 +1,70 @@
+"""Small CSV files that a promise with confidence needs: known shares, and a list of symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mechdesign.core.arguments import repeated
+from mechdesign.core.errors import FileError
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.opening import open_source
+from mechdesign.tables.joint import Joint
+
+
+def _rows(path: str, header: Sequence[str]) -> list[list[str]]:
+    """The rows of a file that must have this header."""
+    with open_source(path) as source:
+        if list(source.header) != list(header):
+            raise FileError(
+                path, f"{path} must begin with the header {','.join(header)}"
+            )
+        rows: list[list[str]] = []
+        for batch in source.batches():
+            rows.extend(batch.rows())
+        return rows
+
+
+def unseen_symbols(path: str, joint: Joint) -> int:
+    """How many useful symbols a list has that the table has not.
+
+    Parameters
+    ----------
+    path : str
+        The list, a CSV file with the useful columns, made without looking at the records.
+    joint : Joint
+        The table.
+
+    Raises
+    ------
+    InputError
+        If the list repeats a symbol, or lacks one of the table.
+    """
+    symbols = [tuple(row) for row in _rows(path, joint.useful.columns)]
+    twice = repeated(symbols)
+    if twice is not None:
+        raise FileError(
+            path, f"{path}: the symbol {quoted(', '.join(twice))} is listed twice"
+        )
+    known = set(symbols)
+    absent = [
+        ", ".join(symbol) for symbol in joint.useful.symbols if symbol not in known
+    ]
+    if absent:
+        raise FileError(
+            path,
+            f"{path} does not list {listed(absent)}, which the table has: confidence needs a list "
+            "that was made without looking at the records",
+        )
+    return len(symbols) - len(joint.useful)
+
+
+def read_shares(path: str) -> dict[str, str]:
+    """Known shares by symbol, as the texts that `confidence.check_shares` checks.
+
+    The file is a CSV with the header ``symbol,share``.
+    """
+    rows = _rows(path, ("symbol", "share"))
+    twice = repeated(symbol for symbol, _ in rows)
+    if twice is not None:
+        raise FileError(path, f"{path}: the share of {quoted(twice)} is given twice")
+    return {row[0]: row[1] for row in rows}

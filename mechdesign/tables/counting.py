@@ -1,0 +1,108 @@
+"""The columns of a data frame, or the groups of a lazy table with their numbers of records.
+
+Lazy tables are grouped where their data are, and only the groups are fetched.
+"""
+
+# narwhals and Dask have no complete types.
+# pyright: basic
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mechdesign.core.integers import Integers
+from mechdesign.formats.cells import Encoded, encoded_columns
+from mechdesign.formats.column_names import require_column
+from mechdesign.formats.distinct import distinct_records
+
+
+def counted_columns(
+    frame: Any, names: Sequence[str]
+) -> Iterator[tuple[Sequence[Encoded], Integers | None]]:
+    """The columns of a table, part by part, and how many records each row counts for.
+
+    None in place of the numbers means one record each.
+
+    Parameters
+    ----------
+    frame : data frame or lazy table
+        The records.
+    names : sequence of str
+        The columns.
+    """
+    import narwhals as nw
+
+    if _is_dask(frame):
+        yield from _dask_counts(frame, names)
+        return
+    try:
+        table: Any = nw.from_native(frame)
+    except (TypeError, nw.exceptions.DuplicateError):
+        # `encoded_columns` explains what is wrong.
+        table = None
+    if isinstance(table, nw.LazyFrame):
+        yield _lazy_counts(table, names)
+    else:
+        yield encoded_columns(frame, names), None
+
+
+def _is_dask(frame: Any) -> bool:
+    # A frame exists only if its package was imported.
+    dask = sys.modules.get("dask.dataframe")
+    return dask is not None and isinstance(frame, dask.DataFrame)
+
+
+def _dask_counts(
+    frame: Any, names: Sequence[str]
+) -> Iterator[tuple[Sequence[Encoded], Integers]]:
+    """The counts of every partition."""
+    import dask
+
+    for name in names:
+        require_column(name, list(frame.columns))
+    tools: Any = dask
+    count = tools.delayed(_counts_of_part, pure=False)
+    parts = frame[list(names)].to_delayed()
+    yield from tools.compute(*(count(part, names) for part in parts))
+
+
+def _counts_of_part(
+    part: Any, names: Sequence[str]
+) -> tuple[Sequence[Encoded], Integers]:
+    """The distinct records of a part, and how often each occurs."""
+    columns = encoded_columns(part, names)
+    distinct, inverse = distinct_records(columns)
+    coded = [
+        column.recoded(codes) for column, codes in zip(columns, distinct.T, strict=True)
+    ]
+    return coded, np.bincount(inverse)
+
+
+def _lazy_counts(table: Any, names: Sequence[str]) -> tuple[list[Encoded], Integers]:
+    """The groups of a lazy table, and their numbers of records.
+
+    Engines decide themselves which cells are equal. Some put 0.0 and -0.0 into one group, so both
+    are written 0.0 here; some have collations that make different texts equal.
+    """
+    import narwhals as nw
+
+    available = table.collect_schema().names()
+    for name in names:
+        require_column(name, available)
+    # Longer than every name, so it is none of them.
+    count_name = max(available, key=len) + "_"
+    groups = table.group_by(*names).agg(nw.len().alias(count_name))
+    if table.implementation.is_polars():
+        counted: Any = groups.collect(engine="streaming")
+    else:
+        counted = groups.collect()
+    columns: list[Encoded] = []
+    for column in encoded_columns(counted.to_native(), names):
+        texts = column.texts
+        if column.is_float:
+            texts = tuple("0.0" if text == "-0.0" else text for text in texts)
+        columns.append(Encoded(column.codes, texts, column.is_float))
+    return columns, counted[count_name].to_numpy().astype(np.int64)

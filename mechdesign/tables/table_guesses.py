@@ -1,0 +1,100 @@
+"""Guesses at what a table is, for hints in messages: records, counts, or a missing header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mechdesign.core.wording import listed
+from mechdesign.tables.variable import Variable
+
+FEWEST_RECORDS = 20
+"""In fewer records all values may differ by chance."""
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+def is_grid(counts: Sequence[Sequence[int]]) -> bool:
+    """Whether most pairs of symbols occur, and each once.
+
+    Then the rows of the file are cells of a count table, and not records.
+    """
+    if min(len(counts), len(counts[0])) < 2:
+        return False
+    cells = [count for row in counts for count in row]
+    return max(cells) == 1 and 2 * sum(cells) > len(cells)
+
+
+def looks_like_data(header: Sequence[str]) -> bool:
+    """Whether a line of names has a number or a repeated name, as a record may."""
+    if len(set(header)) < len(header):
+        return True
+    return any(_is_number(name) for name in header)
+
+
+def is_count_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the rows are different labels with numbers behind them."""
+    if min(len(header) - 1, len(rows)) < 2:
+        return False
+    if any(_is_number(row[0]) for row in rows):
+        return False
+    return not is_microdata(rows)
+
+
+def is_microdata(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether rows share their first cell, or have a word in place of a number, as records do."""
+    first_cells = {row[0] for row in rows}
+    if len(first_cells) < len(rows):
+        return True
+    for row in rows:
+        for cell in row[1:]:
+            text = cell.strip().lower()
+            if text not in ("", "nan", "inf") and not _is_number(text):
+                return True
+    return False
+
+
+def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str, ...]:
+    """Notices about suspicious symbols in a file.
+
+    Parameters
+    ----------
+    variables : sequence of Variable
+        The variables of the file.
+    records : int or None
+        Its number of records, None if it has weights or probabilities.
+    """
+    named_like_symbol: list[str] = []
+    blank_first: list[str] = []
+    identifiers: list[str] = []
+    for variable in variables:
+        texts_by_column = zip(*variable.symbols, strict=True)
+        for name, texts in zip(variable.columns, texts_by_column, strict=True):
+            if name in texts:
+                named_like_symbol.append(name)
+            if all(text.startswith(" ") for text in texts):
+                blank_first.append(name)
+        if records is not None and len(variable) == records >= FEWEST_RECORDS:
+            identifiers.append(",".join(variable.columns))
+    notices: list[str] = []
+    if named_like_symbol:
+        notices.append(
+            f"{listed(named_like_symbol)}: the name of the column is one of its symbols, too; if "
+            "the first row of the file is a record, put a line with the names of the columns "
+            "above it"
+        )
+    if blank_first:
+        notices.append(
+            f"{listed(blank_first)}: every symbol begins with a blank, which belongs to it, also "
+            "in files to release"
+        )
+    if identifiers:
+        notices.append(
+            f"{listed(identifiers)}: every record has another symbol, as an identifier has; bins "
+            "or groups tell more"
+        )
+    return tuple(notices)

@@ -1,0 +1,110 @@
+"""The cells of a wide table in any container, and the labels and titles that a data frame has."""
+
+# NumPy and pandas have no complete types.
+# pyright: basic
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """A table of cells, all rows of one length.
+
+    Labels are None, and titles are as the caller named them, where the container has none.
+    """
+
+    cells: list[list[Any]]
+    row_labels: list[Any] | None
+    column_labels: list[Any] | None
+    row_title: str | Sequence[str]
+    column_title: str | Sequence[str]
+
+
+@runtime_checkable
+class _HasNumpyArray(Protocol):
+    """A container such as a frame of pandas or polars."""
+
+    def to_numpy(self) -> Any: ...
+
+
+def table_layout(
+    table: Any, titles: tuple[str | Sequence[str], str | Sequence[str]]
+) -> TableLayout:
+    """The layout of nested sequences, a NumPy array, or a frame of pandas, polars or pyarrow.
+
+    The default titles give way to the names of a pandas frame's axes, as of a cross table.
+    """
+    row_title, column_title = titles
+    row_labels: list[Any] | None = None
+    column_labels: list[Any] | None = None
+    if _is_pandas_frame(table):
+        row_labels = _labels_of(table.index)
+        column_labels = _labels_of(table.columns)
+        if row_title == "sensitive":
+            row_title = _title_of(table.index) or row_title
+        if column_title == "useful":
+            column_title = _title_of(table.columns) or column_title
+    return TableLayout(
+        _cells_of(table), row_labels, column_labels, row_title, column_title
+    )
+
+
+def _is_pandas_frame(table: Any) -> bool:
+    # A frame exists only if pandas was imported.
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(table, pandas.DataFrame)
+
+
+def _labels_of(index: Any) -> list[Any] | None:
+    """The labels of a pandas axis, None for the default 0, 1, 2, .."""
+    import pandas as pd
+
+    return None if isinstance(index, pd.RangeIndex) else list(index)
+
+
+def _title_of(index: Any) -> tuple[str, ...] | None:
+    """The names of all levels of a pandas axis, None unless all have one."""
+    if any(name is None for name in index.names):
+        return None
+    return tuple(str(name) for name in index.names)
+
+
+def _cells_of(table: Any) -> list[list[Any]]:
+    if isinstance(table, _HasNumpyArray):
+        table = table.to_numpy()
+    if not isinstance(table, np.ndarray):
+        cells = _cells_of_rows(table)
+    elif table.ndim != 2:
+        raise InputError(
+            f"the table must have two dimensions (sensitive, useful), not {table.ndim}"
+        )
+    else:
+        cells = table.tolist()
+    if not cells or not cells[0]:
+        raise InputError(
+            "the table is empty: it needs at least one sensitive row and one useful column"
+        )
+    return cells
+
+
+def _cells_of_rows(table: Any) -> list[list[Any]]:
+    try:
+        cells = [list(row) for row in table]
+    except TypeError:
+        raise InputError(
+            f"the table must be rows of numbers, not {type(table).__name__}"
+        ) from None
+    for s, row in enumerate(cells):
+        if len(row) != len(cells[0]):
+            raise InputError(
+                f"row {s} of the table has {len(row)} entries, row 0 has {len(cells[0])}"
+            )
+    return cells

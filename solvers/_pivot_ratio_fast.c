@@ -1,0 +1,237 @@
+/* The ratio tests of all columns at once, for bases where the gap between first and second is
+ * clear.
+ *
+ * Every basic quantity q > 0 that a column makes shrink at speed s stops it with the rate s /
+ * q, the reciprocal of a step. For each column the largest and the second largest rate are
+ * kept. The lowest bits of a rate give way to the code of what leaves, which keeps the loops
+ * free of branches. Columns whose two rates lie closer than the possible error are left to
+ * `pivot_ratio_exact`.
+ */
+
+#include "_pivot.h"
+
+/* The rate of a zero quantity with slope one, the least of such rates (others stay far below),
+ * and the rate of an unclear column. */
+static const double AT_ONCE = 1e100;
+static const double PRACTICALLY_AT_ONCE = 1e50;
+static const double UNCLEAR = 1e200;
+/* How far two rates of zero quantities must be apart, as a share of the larger one. */
+static const double CLEAR_GAP = 0.01;
+/* Beyond this relative error of its rates the fast pass would settle too few columns. */
+static const double LARGEST_DOUBT = 0.1;
+/* Leaves room for what the fast pass itself rounds. */
+static const double SURELY = 0.75;
+/* Changes this many times above their noise have a relative error well below CLEAR_GAP. */
+static const double CLEAR_CHANGE = 1e3;
+
+/* A rate, and its bits. */
+typedef union {
+    double number;
+    uint64_t bits;
+} Rate;
+
+/* out = last + sum over q of c[q] * row[q], column by column: up to four rows in one pass. */
+void pivot_combine(ptrdiff_t n, int count, const double *c, const double *const *row, double last,
+                   double *restrict out)
+{
+    switch (count) {
+    case 0:
+        for (ptrdiff_t j = 0; j < n; j++)
+            out[j] = last + 0.0;
+        return;
+    case 1:
+        for (ptrdiff_t j = 0; j < n; j++)
+            out[j] = last + (c[0] * row[0][j]);
+        return;
+    case 2:
+        for (ptrdiff_t j = 0; j < n; j++)
+            out[j] = last + (c[0] * row[0][j] + c[1] * row[1][j]);
+        return;
+    case 3:
+        for (ptrdiff_t j = 0; j < n; j++)
+            out[j] = last + (c[0] * row[0][j] + c[1] * row[1][j] + c[2] * row[2][j]);
+        return;
+    case 4:
+        for (ptrdiff_t j = 0; j < n; j++)
+            out[j] =
+                last + (c[0] * row[0][j] + c[1] * row[1][j] + c[2] * row[2][j] + c[3] * row[3][j]);
+        return;
+    default:
+        for (ptrdiff_t j = 0; j < n; j++)
+            out[j] =
+                last + c[0] * row[0][j] + c[1] * row[1][j] + c[2] * row[2][j] + c[3] * row[3][j];
+        for (int q = 4; q < count; q++)
+            for (ptrdiff_t j = 0; j < n; j++)
+                out[j] += c[q] * row[q][j];
+    }
+}
+
+/* Let the rates scale * rate of one quantity compete, column by column, for the two largest. */
+static void compete(ptrdiff_t n, const double *restrict rate, double scale, uint64_t code,
+                    uint64_t code_mask, double *restrict best, double *restrict second)
+{
+    for (ptrdiff_t j = 0; j < n; j++) {
+        Rate x = {scale * rate[j]};
+        x.bits = (x.bits & ~code_mask) | code;
+        double top = best[j];
+        double low = x.number < top ? x.number : top;
+        second[j] = low > second[j] ? low : second[j];
+        best[j] = x.number > top ? x.number : top;
+    }
+}
+
+/* The same for a quantity that is zero: it stops every column that shrinks it, and the push decides
+ * among them. A change that may or may not be zero makes the column unclear. */
+static void compete_zero(ptrdiff_t n, const double *restrict rate, const double *restrict zero,
+                         double sign, double scale, double large, uint64_t code, uint64_t code_mask,
+                         double *restrict best, double *restrict second)
+{
+    for (ptrdiff_t j = 0; j < n; j++) {
+        double speed = sign * rate[j];
+        double unclear = speed > zero[j] ? UNCLEAR : 0.0;
+        Rate x = {speed > large ? scale * speed : unclear};
+        x.bits = (x.bits & ~code_mask) | code;
+        double top = best[j];
+        double low = x.number < top ? x.number : top;
+        second[j] = low > second[j] ? low : second[j];
+        best[j] = x.number > top ? x.number : top;
+    }
+}
+
+/* A sum of rows: the change of one quantity for each unit of every column. */
+typedef struct {
+    int count;            /* rows in b->row and b->row_blur */
+    const double *factor; /* of each row */
+    double last;          /* constant term */
+} Combination;
+
+/* Let one side of a row, or one entry of T, compete. Its changes, in b->rate, are a combination
+ * of the rows at hand; below SURELY times the error of that sum alone a change is zero for
+ * pivot_ratio_exact, too. */
+static void stop(Basis *b, ptrdiff_t n, double sign, Side side, const Combination *sum,
+                 double large, int code)
+{
+    if (side.quantity > side.error) {
+        compete(n, b->rate, sign / side.quantity, (uint64_t)code, b->code_mask, b->best, b->second);
+        return;
+    }
+    for (int q = 0; q < sum->count; q++)
+        b->direction_error[q] = SURELY * fabs(sum->factor[q]);
+    double last = SURELY * NOISE * fabs(sum->last);
+    pivot_combine(n, sum->count, b->direction_error, b->row_blur, last, b->rate_error);
+    compete_zero(n, b->rate, b->rate_error, sign, AT_ONCE / side.tilt, large, (uint64_t)code,
+                 b->code_mask, b->best, b->second);
+}
+
+/* Entry i of T changes by H[i, R] A[R, column] + H[i, last] for each unit of a column. */
+static void stop_by_entry(Basis *b, const Problem *p, int i, double large)
+{
+    int k = b->k;
+    const double *h = b->inverse + i * k;
+    Side side = {b->value[i], b->slope[i], b->value_error[i]};
+    Combination sum = {k - 1, h, h[k - 1]};
+    pivot_combine(p->n, k - 1, h, b->row, sum.last, b->rate);
+    stop(b, p->n, 1.0, side, &sum, large, i);
+}
+
+/* The activity of row t changes by A[t, column] - gain (A[R, column], 1). */
+static void stop_by_row(Basis *b, const Problem *p, ptrdiff_t t, double large)
+{
+    int k = b->k;
+    const double *gain = b->gain + t * b->capacity;
+    double *factor = b->direction;
+    int code = (int)(k + 2 * t);
+    Side low = pivot_side(b, p, t, 0);
+    Side high = pivot_side(b, p, t, 1);
+    for (int q = 0; q < k - 1; q++)
+        factor[q] = -gain[q];
+    factor[k - 1] = 1.0;
+    b->row[k - 1] = row_entries(p, t);
+    b->row_blur[k - 1] = row_blur(p, t);
+    Combination sum = {k, factor, gain[k - 1]};
+    pivot_combine(p->n, k, factor, b->row, -gain[k - 1], b->rate);
+    if (!isinf(low.quantity))
+        stop(b, p->n, -1.0, low, &sum, large, code);
+    if (!isinf(high.quantity))
+        stop(b, p->n, 1.0, high, &sum, large, code + 1);
+}
+
+/* The two largest rates of every column, into b->best and b->second; -1 if the basis is too
+ * rough for that. `*doubt` is the relative error that rates may have: changes err by at most
+ * `noise`, rates by (1 + rate) times that over the least quantity, and by what their code
+ * overwrites. */
+int pivot_ratio_fast(Basis *b, const Problem *p, double *doubt)
+{
+    double noise = NOISE * b->size * b->size;
+    double large = CLEAR_CHANGE * noise;
+    *doubt = 2.0 * noise / b->least + (double)b->code_mask * DBL_EPSILON;
+    if (*doubt > LARGEST_DOUBT || b->least_tilt < CLEAR_CHANGE * NOISE * b->size)
+        return -1;
+    for (ptrdiff_t j = 0; j < p->n; j++) {
+        b->best[j] = 0.0;
+        b->second[j] = 0.0;
+    }
+    for (int q = 0; q < b->k - 1; q++) {
+        b->row[q] = row_entries(p, row_of_code(b->rows[q]));
+        b->row_blur[q] = row_blur(p, row_of_code(b->rows[q]));
+    }
+    for (int i = 0; i < b->k; i++)
+        stop_by_entry(b, p, i, large);
+    for (ptrdiff_t t = 0; t < p->m; t++)
+        if (!b->tight[t])
+            stop_by_row(b, p, t, large);
+    return 0;
+}
+
+/* What leaves when a column enters, or -1 where only pivot_ratio_exact can tell. */
+int32_t pivot_leaving(const Basis *b, ptrdiff_t column, double doubt)
+{
+    Rate best = {b->best[column]};
+    double top = best.number;
+    double gap = top - b->second[column];
+    int clear = gap > (1.0 + top) * doubt;
+    if (top > PRACTICALLY_AT_ONCE)
+        clear = gap > CLEAR_GAP * top && top < 0.5 * UNCLEAR;
+    return clear ? (int32_t)(best.bits & b->code_mask) : -1;
+}
+
+/* The rate at which quantity number `code` stops tight row r that leaves its bound (sign -1
+ * from the upper one). */
+static double row_rate(const Basis *b, const Problem *p, int r, double sign, ptrdiff_t code)
+{
+    int k = b->k;
+    if (code < k)
+        return -sign * b->inverse[code * k + r] / b->value[code];
+    ptrdiff_t t = (code - k) / 2;
+    double gain = b->gain[t * b->capacity + r];
+    if ((code - k) % 2)
+        return sign * gain / (p->upper[t] - b->activity[t]);
+    return -sign * gain / (b->activity[t] - p->lower[t]);
+}
+
+/* What leaves when tight row r leaves its bound, or -1 where only pivot_ratio_exact can tell. */
+int32_t pivot_leaving_row(const Basis *b, const Problem *p, int r, double doubt)
+{
+    int k = b->k;
+    int tight = b->rows[r];
+    int row = row_of_code(tight);
+    double sign = is_upper(tight) ? -1.0 : 1.0;
+    double best = 1.0 / (p->upper[row] - p->lower[row]); /* its other bound */
+    double second = 0.0;
+    int32_t code = k + (tight ^ 1);
+    if (b->zero)
+        return -1;
+    for (ptrdiff_t c = 0; c < k + 2 * p->m; c++) {
+        if (c >= k && b->tight[(c - k) / 2])
+            continue;
+        double rate = row_rate(b, p, r, sign, c);
+        if (rate > best) {
+            second = best;
+            best = rate;
+            code = (int32_t)c;
+        } else {
+            second = rate > second ? rate : second;
+        }
+    }
+    return best - second > (1.0 + best) * doubt ? code : -1;
+}

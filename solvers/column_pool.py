@@ -1,0 +1,87 @@
+"""The columns of an envelope program, and the best decomposition of the target among them.
+
+The master program (HiGHS) proposes weights; nothing that it says of itself is believed. Invariant: `weights`
+are not negative and decompose the target to `FEASIBILITY`, so `value` is an upper bound of the envelope at any
+moment, from the first column (the target itself) on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.points import Array, Points
+from solvers.programs.highs import FEASIBILITY, HighsMaster, MasterSolution
+
+
+class ColumnPool:
+    """Columns with their costs, the master program over them, and the best weights so far.
+
+    Attributes
+    ----------
+    points : Points, (k, n)
+    costs : (k,) array
+    weights : (at most k,) array
+        Of the best decomposition; columns added since have none.
+    value : float
+        Cost of that decomposition.
+    """
+
+    def __init__(
+        self,
+        target: Array,
+        initial: Points,
+        weights: Array | None,
+        master: HighsMaster,
+    ) -> None:
+        self.points = initial
+        self.costs = initial.entropies()
+        if weights is None:
+            # The first column is the target itself.
+            weights = np.zeros(len(initial))
+            weights[0] = 1.0
+        self.weights = weights
+        self.value = float(weights @ self.costs)
+        self.master = master
+        self._target = target
+        master.add(self.points, self.costs)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def add(self, points: Points, prices: Array, cutoff: float) -> int:
+        """Add the points whose reduced cost is below the cutoff; their number."""
+        costs = points.entropies()
+        gaining = np.flatnonzero(costs - points.dot(prices) < cutoff)
+        if len(gaining):
+            points = points.take(gaining)
+            costs = costs[gaining]
+            self.master.add(points, costs)
+            self.points = Points.concatenate([self.points, points])
+            self.costs = np.concatenate([self.costs, costs])
+        return len(gaining)
+
+    def is_usable(self, solution: MasterSolution) -> bool:
+        """Whether an answer claims to be optimal and has the form of one."""
+        fits = (
+            solution.dual.shape == self._target.shape
+            and solution.weights.shape == self.costs.shape
+        )
+        return solution.is_optimal and fits
+
+    def accept(self, solution: MasterSolution) -> bool:
+        """Keep the weights if they are better; False if they do not decompose the target at all."""
+        # Columns found since the solve have no weight yet.
+        missing = len(self.costs) - len(solution.weights)
+        weights = np.pad(solution.weights, (0, missing))
+        error = float(np.abs(self.points.combine(weights) - self._target).max())
+        if not (weights.min() >= 0.0 and error <= FEASIBILITY):
+            return False
+        value = float(weights @ self.costs)
+        if value < self.value:
+            self.weights = weights
+            self.value = value
+        return True
+
+    def in_use(self, solution: MasterSolution) -> Points:
+        """The columns to which a solution gives weight."""
+        return self.points.take(np.flatnonzero(solution.weights > 0.0))
