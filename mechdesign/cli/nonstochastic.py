@@ -170,7 +170,9 @@ HYPOTHESIS_EXAMPLE = (
 def hypothesis(
     reporter: Reporter, asked: Tested, text: o.TextFormat, common: o.CommonOptions
 ) -> None:
-    """Find the best test of a hypothesis on a release, and the privacy of the release against it."""
+    """Find the best test of a hypothesis on a release, and the privacy of the release against
+    it.
+    """
     released = columns("--y", asked.y)
     tested = asked.tested
     if released is None or tested is None:

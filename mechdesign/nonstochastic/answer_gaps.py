@@ -56,7 +56,9 @@ class GapProblem:
 
     @cached_property
     def intervals(self) -> Indices:
-        """The maximal fibres as gaps: (k, 2) rows, first gap and one past the last, both increasing."""
+        """The maximal fibres as gaps: (k, 2) rows, first gap and one past the last, both
+        increasing.
+        """
         ends = np.concatenate([rows[:, [0, -1]] for rows in self.fibres])
         ends = np.unique(ends[ends[:, 1] > ends[:, 0]], axis=0)
         # By first gap, the longest first: a fibre is maximal if it ends beyond all those before it.
@@ -69,7 +71,9 @@ class GapProblem:
 
     @cached_property
     def runs(self) -> bool:
-        """Whether all fibres are runs of consecutive answers, so that counting thresholds is exact."""
+        """Whether all fibres are runs of consecutive answers, so that counting thresholds is
+        exact.
+        """
         return all(bool((np.diff(rows, axis=1) <= 1).all()) for rows in self.fibres)
 
     def reach(self) -> Indices:

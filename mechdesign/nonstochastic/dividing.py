@@ -243,7 +243,9 @@ class _OutputsProgram:
         return Program(costs, 0 * ones, ones, matrix, ones.astype(np.bool_))
 
     def bit_prices(self, program: Program) -> Floats:
-        """The prices of a bit of each individual of `rows` in the relaxation, at least 0: (rows,)."""
+        """The prices of a bit of each individual of `rows` in the relaxation, at least 0:
+        (rows,).
+        """
         with solver_failures():
             relaxed = solve_program(replace(program, integer=None))
         first = len(self.tops)
@@ -261,6 +263,39 @@ class _OutputsProgram:
         else:
             # So little over the total that a row of doubles lets it pass.
             self.excluded.append((self.patterns[heaviest], choice))
+
+
+def _first_program(
+    error: Callable[[Integers, Integers], Floats],
+    patterns: Integers,
+    total: int,
+    shares: Sequence[int],
+    fewest: int,
+) -> tuple[_OutputsProgram, Integers]:
+    """The program with a grid of options for each size, and the options of equal shares."""
+    sizes = len(shares)
+    tops: list[int] = []
+    for times in patterns.max(axis=0):
+        # An individual with so many answers of this size alone has no room for more.
+        tops.append(min(LARGEST_LEVELS, int(fmpz(total).root(int(times)))))
+    best = np.arange(sizes) * WIDE + np.minimum(shares, tops)
+    grids = [best]
+    for k, top in enumerate(tops):
+        outputs = np.geomspace(min(fewest, top), top, GRID).astype(np.int64)
+        grids.append(k * WIDE + outputs)
+    heaviest, _ = largest_product(patterns, (best % WIDE).tolist())
+    model = _OutputsProgram(
+        error=error,
+        patterns=patterns,
+        bits=math.log2(total),
+        fewest=fewest,
+        tops=tops,
+        unit=1.0,
+        options=np.unique(np.concatenate(grids)),
+        rows=[heaviest],
+    )
+    model.unit = float(model.cost(best).sum() or 1.0) / SCALE
+    return model, best
 
 
 def least_error(
@@ -292,28 +327,7 @@ def least_error(
     proven to be the least.
     """
     ends = time.monotonic() + time_limit
-    sizes = len(shares)
-    tops: list[int] = []
-    for times in patterns.max(axis=0):
-        # An individual with so many answers of this size alone has no room for more.
-        tops.append(min(LARGEST_LEVELS, int(fmpz(total).root(int(times)))))
-    best = np.arange(sizes) * WIDE + np.minimum(shares, tops)
-    grids = [best]
-    for k, top in enumerate(tops):
-        outputs = np.geomspace(min(fewest, top), top, GRID).astype(np.int64)
-        grids.append(k * WIDE + outputs)
-    heaviest, _ = largest_product(patterns, (best % WIDE).tolist())
-    model = _OutputsProgram(
-        error=error,
-        patterns=patterns,
-        bits=math.log2(total),
-        fewest=fewest,
-        tops=tops,
-        unit=1.0,
-        options=np.unique(np.concatenate(grids)),
-        rows=[heaviest],
-    )
-    model.unit = float(model.cost(best).sum() or 1.0) / SCALE
+    model, best = _first_program(error, patterns, total, shares, fewest)
     lower = 0.0
     while True:
         left = ends - time.monotonic()

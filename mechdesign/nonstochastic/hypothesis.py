@@ -76,7 +76,9 @@ class TestingProblem(Generic[Region]):
 
     @property
     def privacy(self) -> float:
-        """Priv = log |Y| - log |telling|, inf if no output settles the hypothesis (eq. (9), (10))."""
+        """Priv = log |Y| - log |telling|, inf if no output settles the hypothesis (eq. (9),
+        (10)).
+        """
         telling = size(self.telling)
         if not telling:
             return math.inf

@@ -1,4 +1,5 @@
-"""A mechanism file at work on a table: single records through the jobs of channels, groups by exact sums.
+"""A mechanism file at work on a table: single records through the jobs of channels, groups by exact
+sums.
 
 A release of groups takes one pass over the table (`Answering`); the output and the mechanism file
 are written whole or not at all, and a ledger adds up the releases of the same records.
@@ -85,7 +86,9 @@ def apply_mechanism(
     outside: Outside | None = None,
     **asked: Unpack[Asked],
 ) -> Quantised:
-    """Release a table through a mechanism file: the same column, query, groups, range and budget."""
+    """Release a table through a mechanism file: the same column, query, groups, range and
+    budget.
+    """
     verified = read_verified(mechanism).mechanism
     treated = verified.meeting(outside or verified.outside)
     return release_table(
@@ -102,7 +105,8 @@ def release_table(
     keep: Sequence[PathLike] = (),
     **asked: Unpack[Asked],
 ) -> Quantised:
-    """As `apply_mechanism`, with a mechanism or a design of one; thresholds that it lacks are laid out as needed.
+    """As `apply_mechanism`, with a mechanism or a design of one; thresholds that it lacks are laid
+    out as needed.
 
     Parameters
     ----------
@@ -133,7 +137,9 @@ def _is_standard(target: PathLike) -> bool:
 def _mechanism_path(
     source: PathLike, target: PathLike, query: str, asked: Asked
 ) -> PathLike | None:
-    """The path of the mechanism file of a release; None if it has none, or one for every file of a folder."""
+    """The path of the mechanism file of a release; None if it has none, or one for every file of a
+    folder.
+    """
     path = asked.get("mechanism_path")
     if path:
         return path
@@ -256,12 +262,7 @@ def _release_groups(
     asked: Asked,
 ) -> Quantised:
     """Release an answer for each group."""
-    for value in asked.get("records", {}).values():
-        if value not in (None, False, ()):
-            raise InputError(
-                f"the {query} releases an answer for each group, and no records: leave out --add, "
-                "--drop, --keep, --keep-order, --shuffle, --format, --escape-formulas"
-            )
+    _refuse_record_options(query, asked)
     sides: list[PathLike] = []
     if side:
         sides.append(side)
@@ -302,12 +303,7 @@ def _release_groups(
         # Before anything has its name: a table that changed is not what was answered.
         opened.check_unchanged()
         result = answering.tally.result(out.seal(), answering.answers_each)
-        if table.cut:
-            result = replace(result, notices=(*result.notices, CUT))
-        if asked.get("strict") and result.notices:
-            raise InputError(
-                f"{table.name}: a note, which --strict makes an error: {result.notices[0]}"
-            )
+        result = _with_notes(result, table, strict=asked.get("strict", False))
         for path in sides:
             text = document_text(result.mechanism.document)
             out.part_of_side(path).write_text(text, encoding="utf-8")
@@ -327,8 +323,30 @@ def _release_groups(
     return result
 
 
+def _refuse_record_options(query: str, asked: Asked) -> None:
+    """Raise InputError for an option of single records."""
+    for value in asked.get("records", {}).values():
+        if value not in (None, False, ()):
+            raise InputError(
+                f"the {query} releases an answer for each group, and no records: leave out --add, "
+                "--drop, --keep, --keep-order, --shuffle, --format, --escape-formulas"
+            )
+
+
+def _with_notes(result: Quantised, table: Any, *, strict: bool) -> Quantised:
+    """The result with a note of an input that was cut off; with `strict` any note is an error."""
+    if table.cut:
+        result = replace(result, notices=(*result.notices, CUT))
+    if strict and result.notices:
+        raise InputError(
+            f"{table.name}: a note, which --strict makes an error: {result.notices[0]}"
+        )
+    return result
+
+
 class Answering:
-    """A table answered through a mechanism: the exact answer of each group, and the number released for it.
+    """A table answered through a mechanism: the exact answer of each group, and the number released
+    for it.
 
     Parameters
     ----------
@@ -453,7 +471,9 @@ class Answering:
         return columns
 
     def _collected(self, individual: str | None) -> tuple[Groups, set[int]]:
-        """The exact sums or values of all groups, and the groups that are marked for a value outside the range."""
+        """The exact sums or values of all groups, and the groups that are marked for a value
+        outside the range.
+        """
         groups = Groups(ordered=self._ordered)
         marked: set[int] = set()
         keys = len(self.mechanism.group_by)
@@ -484,7 +504,9 @@ class Answering:
     def _answers(
         self, groups: Groups, marked: set[int]
     ) -> tuple[list[int], list[float | str | None]]:
-        """The groups that have records, and their released numbers; a marked group has an empty answer."""
+        """The groups that have records, and their released numbers; a marked group has an empty
+        answer.
+        """
         query = self.mechanism.query
         if self._ordered:
             multiples, unit = groups.ranked(lambda size: ranks_of(query, size))

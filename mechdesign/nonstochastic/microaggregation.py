@@ -135,7 +135,9 @@ def squared_errors(values: Floats) -> Callable[[Indices, Indices], Any]:
 
 
 def best_edges(values: Floats, smallest: int) -> list[int]:
-    """Edges 0 = e_0 < .. = n of the cells [e_i, e_i+1) of sorted values with least squared error."""
+    """Edges 0 = e_0 < .. = n of the cells [e_i, e_i+1) of sorted values with least squared
+    error.
+    """
     size = values.size
     if smallest == 1:
         return list(range(size + 1))

@@ -262,7 +262,9 @@ class CellLoss:
         return list(itertools.accumulate(terms, initial=Fraction(0)))
 
     def representative(self, a: int, b: int) -> Fraction:
-        """The weighted mean of the cell [a, b), of least loss; the plain mean if all weights are 0."""
+        """The weighted mean of the cell [a, b), of least loss; the plain mean if all weights are
+        0.
+        """
         mass = self._masses[b] - self._masses[a]
         if not mass:
             return sum(self.values[a:b], Fraction(0)) / (b - a)

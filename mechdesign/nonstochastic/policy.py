@@ -171,7 +171,9 @@ class _Arcs:
     def _add_use(
         self, rows: SparseRows, k: int, side: int, holds: NDArray[np.bool_]
     ) -> None:
-        """Report k is used by a side iff a pair of it is taken, and ambiguous only if both use it."""
+        """Report k is used by a side iff a pair of it is taken, and ambiguous only if both use
+        it.
+        """
         used = self._used + side * self.size + k
         into = np.flatnonzero((self.report == k) & holds[self.source, side]).tolist()
         rows.add([used, *into], [1.0, *[-1.0] * len(into)], -math.inf, 0.0)

@@ -366,7 +366,9 @@ def _with_budget(
 
 
 class _TotalBudget:
-    """The design for a budget of all answers of one individual, which depends on the groups of a table."""
+    """The design for a budget of all answers of one individual, which depends on the groups of a
+    table.
+    """
 
     def __init__(
         self, mechanism: MechanismFile, options: QuantizeOptions, total_epsilon: object

@@ -275,7 +275,9 @@ class _Sums:
         return _merged(first, last)
 
     def doublings(self, values: Integers, count: int) -> list[Runs]:
-        """The sums of 1, 2, 4, .. members of a set, up to `count`, as far as they can be computed."""
+        """The sums of 1, 2, 4, .. members of a set, up to `count`, as far as they can be
+        computed.
+        """
         doubled = [_merged(values, values)]
         while 1 << len(doubled) <= count:
             twice = self.added(doubled[-1], doubled[-1])

@@ -81,7 +81,9 @@ class _Page:
 
     @cached_property
     def errors(self) -> list[tuple[int, float]]:
-        """For other budgets: outputs, and the largest error of the largest groups, by the same rule."""
+        """For other budgets: outputs, and the largest error of the largest groups, by the same
+        rule.
+        """
         mechanism = self.verified.mechanism
         if mechanism.provenance.get("layout") not in LAYOUTS:
             return []
