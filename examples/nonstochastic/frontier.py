@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from experiment import Table, options, pyplot, show, write_csv
 
+from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.domains import finite, integers
-from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.optimise_thresholds import (

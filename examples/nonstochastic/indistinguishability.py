@@ -20,7 +20,7 @@ from boxes import read_interval
 from mechdesign.core.errors import InputError
 from mechdesign.core.rationals import fraction_of
 from mechdesign.nonstochastic.domains import check_whole
-from mechdesign.nonstochastic.levels import outputs_allowed
+from mechdesign.nonstochastic.output_budgets import outputs_allowed
 
 LARGEST_LEVELS = 1_000_000
 """Levels of a quantiser whose shifts are enumerated exactly: some seconds."""

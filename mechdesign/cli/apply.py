@@ -264,12 +264,7 @@ def apply(
             told = {"records": result.records} if numeric else asdict(result)
             reporter.done("applied", f"written to {target}", output=target, **told)
             if target != STANDARD and numeric:
-                from mechdesign.report.ranges import applied_record, text_of
-
-                common.answer(
-                    lambda: applied_record(result, target),
-                    lambda: text_of("apply", result, target, rehearsed=draws.dry_run),
-                )
+                m.answer_applied(result, target, common, dry_run=draws.dry_run)
             elif target != STANDARD:
                 record = {"output": target, "manifest": beside["manifest"], **told}
                 common.answer(

@@ -64,7 +64,7 @@ def audit(
     if channel is None:
         verdict = _audit_matrix(reporter, matrix or "", table, budget)
     elif m.is_mechanism(channel):
-        return _audit_mechanism(channel, reporter, common)
+        return m.audit_mechanism(channel, reporter, common)
     else:
         loaded = md.load(channel)
         if isinstance(loaded, md.RowChannel):
@@ -106,21 +106,6 @@ def _audit_matrix(
     if promise is not None:
         sentences = population_sentences(promise, None, joint.total)
     return Verdict(joint, result, promise, sentences)
-
-
-def _audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
-    """Recount every claim of a mechanism file."""
-    from mechdesign.nonstochastic.claims import verify_file
-    from mechdesign.report.ranges import text_of, verdict_record
-
-    with reporter.work("auditing"):
-        verified = verify_file(path)
-    result = "keeps" if verified.satisfied else "violates"
-    reporter.done(
-        "audited", f"{path} {result} what it says", satisfied=verified.satisfied
-    )
-    common.answer(lambda: verdict_record(verified), lambda: text_of("audit", verified))
-    return 0 if verified.satisfied else NO
 
 
 def _audit_channel(

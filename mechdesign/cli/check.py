@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
@@ -56,22 +56,20 @@ def check(
     name = "standard input" if released == "-" else released
     false_alarm = number("--false-alarm", compared.false_alarm)
     if m.is_mechanism(channel):
-        from mechdesign.nonstochastic.released_check import check_quantised
-        from mechdesign.report.ranges import text_of
-
         with reporter.work("checking"):
-            mechanism_check = check_quantised(
+            mechanism_check = m.check_mechanism(
                 channel,
                 released,
-                data=compared.original,
+                numbers,
+                text,
+                name=name,
+                original=compared.original,
                 column=next(iter(columns.renamed.values()), None),
-                equals=numbers.equals,
-                text=text.text(),
             )
-        plausible = mechanism_check.satisfied
+        plausible = mechanism_check.plausible
         records = mechanism_check.answers
-        record = {"plausible": plausible, **asdict(mechanism_check)}
-        verdict = text_of("check", mechanism_check, name)
+        record = mechanism_check.record
+        verdict = mechanism_check.text
     else:
         from mechdesign.report.releases import check_record, check_text
 

@@ -44,7 +44,7 @@ def measure(
     from mechdesign.auditing.measures import measure as measures_of
 
     if m.is_mechanism(channel):
-        _measure_mechanism(reporter, channel, common)
+        m.measure_mechanism(channel, reporter, common)
         return
     loaded = md.Channel.load(channel)
     with reporter.work("measuring"):
@@ -60,14 +60,3 @@ def measure(
     common.answer(
         lambda: asdict(result), lambda: measures_text(result, asked.per_output)
     )
-
-
-def _measure_mechanism(reporter: Reporter, path: str, common: o.CommonOptions) -> None:
-    """Budget and error of every size of group of a mechanism file."""
-    from mechdesign.nonstochastic.claims import read_verified
-    from mechdesign.report.ranges import budget_rows, text_of
-
-    verified = read_verified(path)
-    rows = budget_rows(verified)
-    reporter.done("measured", f"{path} is measured")
-    common.answer(lambda: {"sizes": rows}, lambda: text_of("budget", verified, rows))

@@ -1,20 +1,30 @@
-"""The verbs of channels on mechanism files: audit, show, measure, apply and check tell them by their first bytes."""
+"""The commands of channels on a mechanism file of `quantize`: audit, show, measure, report, check
+and apply.
+
+This is the only place where these commands reach the ranges. A command asks `is_mechanism`, and
+passes the file on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mechdesign.cli import options as o
+from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
 
+if TYPE_CHECKING:
+    from mechdesign.nonstochastic.release_answers import Quantised
+
 FORMAT = b'"mechdesign.quantizer"'
-"""The format of a mechanism file, which its first line says."""
+"""The format of a mechanism file, which is in its first line."""
 
 HEAD = 4096
-"""Bytes that are looked at."""
+"""Bytes of a file that are searched for the format."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +36,13 @@ class MechanismOptions:
     )
     outside: str | None = option(
         "WHAT",
-        "A value outside the range: refuse, clip, mark or drop it (default: as the mechanism was made).",
+        "A value outside the range: refuse, clip, mark or drop it (default: as the mechanism was "
+        "designed).",
     )
 
 
 def is_mechanism(path: str | None) -> bool:
-    """Whether a file says that it is a mechanism file; what cannot be read is none."""
+    """Whether a file has the format of a mechanism file; a file that cannot be read has not."""
     try:
         with open(path or "", "rb") as stream:
             return FORMAT in stream.read(HEAD)
@@ -39,26 +50,167 @@ def is_mechanism(path: str | None) -> bool:
         return False
 
 
+def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
+    """Recount every claim of a mechanism file; the exit code is 0 if all are right."""
+    from mechdesign.nonstochastic.claims import verify_file
+    from mechdesign.nonstochastic.reports import text_of, verdict_record
+
+    with reporter.work("auditing"):
+        verified = verify_file(path)
+    result = "keeps" if verified.satisfied else "violates"
+    reporter.done(
+        "audited", f"{path} {result} what it says", satisfied=verified.satisfied
+    )
+    common.answer(lambda: verdict_record(verified), lambda: text_of("audit", verified))
+    return 0 if verified.satisfied else NO
+
+
+def show_mechanism(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
+    """Print the cells of a mechanism file, for people or as CSV with exact ends."""
+    from mechdesign.nonstochastic.claims import read_verified
+    from mechdesign.nonstochastic.reports import cells_csv, text_of, verdict_record
+
+    verified = read_verified(path)
+    text = cells_csv if as_csv else partial(text_of, "show")
+    common.answer(lambda: verdict_record(verified), lambda: text(verified))
+
+
+def measure_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> None:
+    """Print budget and error of every size of group of a mechanism file."""
+    from mechdesign.nonstochastic.claims import read_verified
+    from mechdesign.nonstochastic.reports import budget_rows, text_of
+
+    verified = read_verified(path)
+    rows = budget_rows(verified)
+    reporter.done("measured", f"{path} is measured")
+    common.answer(lambda: {"sizes": rows}, lambda: text_of("budget", verified, rows))
+
+
+def report_mechanism(
+    path: str,
+    files: Mapping[str, str | None],
+    text: Callable[[], str],
+    reporter: Reporter,
+    common: o.CommonOptions,
+    *,
+    force: bool,
+) -> int:
+    """Write the report of a mechanism file, one version for all readers.
+
+    Parameters
+    ----------
+    files
+        The paths of the reports; None for those not asked for.
+    text
+        The sentence that names them.
+    """
+    from mechdesign.nonstochastic.claims import verify_file
+    from mechdesign.nonstochastic.report_page import save_mechanism_report
+
+    verified = verify_file(path)
+    for target in files.values():
+        if target is not None:
+            save_mechanism_report(verified, path, target, overwrite=force)
+    satisfied = verified.satisfied
+    reporter.done("reported", text(), **files, satisfied=satisfied)
+    common.answer(lambda: {**files, "satisfied": satisfied}, text)
+    return 0 if satisfied else NO
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismCheck:
+    """The verdict on a released file: its record for --json, and its text."""
+
+    plausible: bool
+    answers: int
+    record: Mapping[str, Any]
+    text: str
+
+
+def check_mechanism(
+    path: str,
+    released: str,
+    numbers: MechanismOptions,
+    text: o.TextFormat,
+    *,
+    name: str,
+    original: str | None,
+    column: str | None,
+) -> MechanismCheck:
+    """Check a released file against a mechanism file.
+
+    Parameters
+    ----------
+    name
+        The released file, in words.
+    original
+        The data that were released.
+    column
+        The name of the released column in them, if it is another one.
+    """
+    from mechdesign.nonstochastic.released_check import check_quantised
+    from mechdesign.nonstochastic.reports import text_of
+
+    check = check_quantised(
+        path,
+        released,
+        data=original,
+        column=column,
+        equals=numbers.equals,
+        text=text.text(),
+    )
+    return MechanismCheck(
+        plausible=check.satisfied,
+        answers=check.answers,
+        record={"plausible": check.satisfied, **asdict(check)},
+        text=text_of("check", check, name),
+    )
+
+
 def release_of(
     path: str,
     source: str,
     target: str,
     numbers: MechanismOptions,
-    how: dict[str, Any],
-    who: tuple[str, ...],
+    options: dict[str, Any],
+    individuals: tuple[str, ...],
 ) -> Callable[..., Any]:
-    """The release of the numbers of a table through the mechanism; it takes a `progress`."""
+    """The release of the numbers of a table through the mechanism; it takes a `progress`.
+
+    Parameters
+    ----------
+    options
+        Of `apply_mechanism`; the renamed columns are among its `records`.
+    individuals
+        The columns that identify individuals, at most one.
+    """
     from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 
-    renamed = how["records"].pop("columns")
-    if len(who) > 1 or len(renamed) > 1:
+    renamed = options["records"].pop("columns")
+    if len(individuals) > 1 or len(renamed) > 1:
         raise InputError(
             "a mechanism has one column, and one column that identifies individuals"
         )
-    asked = {
-        "column": next(iter(renamed.values()), None),
-        "individual": next(iter(who), None),
-    }
     return partial(
-        apply_mechanism, path, source, target, **how, **vars(numbers), **asked
+        apply_mechanism,
+        path,
+        source,
+        target,
+        **options,
+        equals=numbers.equals,
+        outside=numbers.outside,
+        column=next(iter(renamed.values()), None),
+        individual=next(iter(individuals), None),
+    )
+
+
+def answer_applied(
+    release: Quantised, target: str, common: o.CommonOptions, *, dry_run: bool
+) -> None:
+    """Print the result of a release through a mechanism."""
+    from mechdesign.nonstochastic.reports import applied_record, text_of
+
+    common.answer(
+        lambda: applied_record(release, target),
+        lambda: text_of("apply", release, target, rehearsed=dry_run),
     )

@@ -1,9 +1,8 @@
-"""`mechdesign nonstochastic ...`: what a release tells when nothing but possibilities are known."""
+"""`mechdesign nonstochastic ...`: measures, tests and policies that need no probabilities."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import typer
 
@@ -20,10 +19,6 @@ from mechdesign.cli.line import (
 from mechdesign.cli.parsing import columns
 from mechdesign.core.errors import InputError
 
-EXAMPLE = (
-    "Example:  mechdesign nonstochastic measure release.csv --x age,zip --y released"
-)
-
 app = typer.Typer(cls=PlainGroup, add_completion=False, rich_markup_mode="rich")
 
 
@@ -34,7 +29,8 @@ class Table:
     table: str = argument("TABLE", "CSV or Parquet, one record a row.")
     missing: str = option(
         "WHAT",
-        "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
+        "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the "
+        "record out).",
         "refuse",
     )
 
@@ -50,12 +46,15 @@ class Hypothesis(Table):
     @property
     def tested(self) -> tuple[str, str] | None:
         """The column of the hypothesis, and its value."""
-        column, sign, value = (self.hypothesis or "").partition("=")
-        if self.hypothesis is not None and not (sign and column):
+        if self.hypothesis is None:
+            return None
+        column, sign, value = self.hypothesis.partition("=")
+        if not sign or not column:
             raise InputError(
-                f"--hypothesis {self.hypothesis!r} must be COL=VALUE: the column, and the value that is to be tested"
+                f"--hypothesis {self.hypothesis!r} must be COL=VALUE: the column, and the value "
+                "that is to be tested"
             )
-        return (column, value) if sign else None
+        return column, value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +85,7 @@ class PartitionOptions(Table):
     """What is partitioned."""
 
     x: str | None = option(
-        "COL", "The column of numbers: each that occurs is a symbol."
+        "COL", "The column of numbers: each distinct number is a symbol."
     )
     epsilon: str | None = option(
         "BITS", "Each cell gets at least a share 2^-BITS of the symbols."
@@ -99,74 +98,107 @@ class PolicyOptions(Hypothesis):
 
     x: str | None = option(
         "COL[,COL..]",
-        "The column(s) of numbers to report: what occurs can be reported.",
+        "The column(s) of numbers to report; every value that occurs is a possible report.",
     )
     epsilon: str | None = option(
-        "E", "Reports that tell nothing are at least E times those that tell."
+        "E", "Ambiguous reports are at least E times as many as telling ones."
     )
-    within: str | None = option("D", "No report is farther than D from its value.")
+    within: str | None = option("D", "The largest distance of a report from its value.")
 
 
 @app.callback()
 def _root() -> None: ...
 
 
+MEASURE_EXAMPLE = (
+    "Example:  mechdesign nonstochastic measure release.csv --x age,zip --y released"
+)
+
+
 def measure(
     reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common: o.CommonOptions
 ) -> int:
-    """Measure what the released columns tell about the private ones: ranges only, no probabilities (bits)."""
-    private, released, tested = (
-        columns("--x", asked.x),
-        columns("--y", asked.y),
-        asked.tested,
-    )
-    if private is None or released is None:
-        raise InputError(
-            f"{'--x' if private is None else '--y'} COL is missing: which column?"
-        )
-    roles = {"x": private, "y": released, "hypothesis": tested[:1] if tested else ()}
-    roles["feature"] = columns("--feature", asked.feature) or ()
-
+    """Measure the leakage of released columns about private ones, without probabilities (bits)."""
+    private = columns("--x", asked.x)
+    released = columns("--y", asked.y)
+    if private is None:
+        raise InputError("--x COL is missing: which column?")
+    if released is None:
+        raise InputError("--y COL is missing: which column?")
+    tested = asked.tested
+    roles = {
+        "x": private,
+        "y": released,
+        "hypothesis": (),
+        "feature": columns("--feature", asked.feature) or (),
+    }
+    if tested is not None:
+        roles["hypothesis"] = tested[:1]
+    # Imported here: the help needs none of it.
+    from mechdesign.nonstochastic.reports import text_of
     from mechdesign.nonstochastic.table_measures import measure_table, read_text_columns
 
     with reporter.work("measuring"):
-        cells, found = read_text_columns(
+        table, resolved = read_text_columns(
             asked.table, roles, asked.missing, text=text.text()
         )
-        x, y, feature = (found[name] for name in ("x", "y", "feature"))
-        how: dict[str, Any] = {"epsilon": asked.epsilon, "zero_error": asked.zero_error}
-        measured = measure_table(cells, x, y, feature=feature, hypothesis=tested, **how)
-    told = {name: measured[name] for name in ("records", "identifiable")}
-    reporter.done("measured", f"{asked.table} is measured", **told)
-    from mechdesign.report.ranges import text_of
+        measures = measure_table(
+            table,
+            resolved["x"],
+            resolved["y"],
+            feature=resolved["feature"],
+            hypothesis=tested,
+            epsilon=asked.epsilon,
+            zero_error=asked.zero_error,
+        )
+    reporter.done(
+        "measured",
+        f"{asked.table} is measured",
+        records=measures["records"],
+        identifiable=measures["identifiable"],
+    )
+    common.answer(lambda: measures, lambda: text_of("measure", measures))
+    return NO if measures["identifiable"] is False else 0
 
-    common.answer(lambda: measured, lambda: text_of("measure", measured))
-    return NO if measured["identifiable"] is False else 0
+
+HYPOTHESIS_EXAMPLE = (
+    "Example:  mechdesign nonstochastic hypothesis release.csv --y released "
+    "--hypothesis smoker=yes"
+)
 
 
 def hypothesis(
     reporter: Reporter, asked: Tested, text: o.TextFormat, common: o.CommonOptions
 ) -> None:
-    """Test a hypothesis on what was released: the best test there is, and how private the release is against it."""
-    released, tested = columns("--y", asked.y), asked.tested
+    """Find the best test of a hypothesis on a release, and the privacy of the release against
+    it.
+    """
+    released = columns("--y", asked.y)
+    tested = asked.tested
     if released is None or tested is None:
         raise InputError(
             "--y COL and --hypothesis COL=VALUE are needed: what was released, what is tested?"
         )
+    from mechdesign.nonstochastic.reports import text_of
     from mechdesign.nonstochastic.table_measures import (
         read_text_columns,
         tested_hypothesis,
     )
-    from mechdesign.report.ranges import text_of
 
     with reporter.work("testing"):
         roles = {"y": released, "hypothesis": tested[:1]}
-        cells, found = read_text_columns(
+        table, resolved = read_text_columns(
             asked.table, roles, asked.missing, text=text.text()
         )
-        record = tested_hypothesis(cells, found["y"], *tested)
+        record = tested_hypothesis(table, resolved["y"], *tested)
     reporter.done("tested", f"{asked.table} is tested")
     common.answer(lambda: record, lambda: text_of("hypothesis", record))
+
+
+POLICY_EXAMPLE = (
+    "Example:  mechdesign nonstochastic policy people.csv --x weight --hypothesis obese=yes "
+    "--epsilon 3 --within 10"
+)
 
 
 def policy(
@@ -175,20 +207,31 @@ def policy(
     text: o.TextFormat,
     common: o.CommonOptions,
 ) -> None:
-    """Report numbers as others, as near as can be, so that few reports settle a hypothesis: the best such policy."""
-    names, tested = columns("--x", asked.x), asked.tested
+    """Find the nearest reports of numbers of which few settle a hypothesis."""
+    names = columns("--x", asked.x)
+    tested = asked.tested
     if names is None or tested is None or asked.epsilon is None:
         raise InputError("--x COL, --hypothesis COL=VALUE and --epsilon E are needed")
+    from mechdesign.nonstochastic.reports import text_of
     from mechdesign.nonstochastic.table_measures import policy_table
-    from mechdesign.report.ranges import text_of
 
     with reporter.work("searching"):
-        read: dict[str, Any] = {"missing": asked.missing, "text": text.text()}
         record = policy_table(
-            asked.table, names, tested, asked.epsilon, asked.within, **read
+            asked.table,
+            names,
+            tested,
+            asked.epsilon,
+            asked.within,
+            missing=asked.missing,
+            text=text.text(),
         )
     reporter.done("found", f"a policy for {asked.table} is found")
     common.answer(lambda: record, lambda: text_of("policy", record))
+
+
+PARTITION_EXAMPLE = (
+    "Example:  mechdesign nonstochastic partition ages.csv --x age --epsilon 3"
+)
 
 
 def partition(
@@ -197,13 +240,13 @@ def partition(
     text: o.TextFormat,
     common: o.CommonOptions,
 ) -> None:
-    """Partition the numbers that can occur into epsilon-identifiable cells of least mean squared error."""
-    if asked.x is None or asked.epsilon is None:
-        raise InputError(
-            f"{'--x COL' if asked.x is None else '--epsilon BITS'} is missing"
-        )
+    """Partition a column of numbers into epsilon-identifiable cells of least mean squared error."""
+    if asked.x is None:
+        raise InputError("--x COL is missing")
+    if asked.epsilon is None:
+        raise InputError("--epsilon BITS is missing")
+    from mechdesign.nonstochastic.reports import text_of
     from mechdesign.nonstochastic.table_measures import partition_column
-    from mechdesign.report.ranges import text_of
 
     with reporter.work("partitioning"):
         record = partition_column(
@@ -213,14 +256,9 @@ def partition(
     common.answer(lambda: record, lambda: text_of("partition", record))
 
 
-TEST = "Example:  mechdesign nonstochastic hypothesis release.csv --y released --hypothesis smoker=yes"
-MOVES = "Example:  mechdesign nonstochastic policy people.csv --x weight --hypothesis obese=yes --epsilon 3 --within 10"
-CELLS = "Example:  mechdesign nonstochastic partition ages.csv --x age --epsilon 3"
-
-for work, example in (
-    (measure, EXAMPLE),
-    (hypothesis, TEST),
-    (policy, MOVES),
-    (partition, CELLS),
-):
-    app.command(work.__name__, cls=PlainCommand, epilog=example)(command(work))
+app.command("measure", cls=PlainCommand, epilog=MEASURE_EXAMPLE)(command(measure))
+app.command("hypothesis", cls=PlainCommand, epilog=HYPOTHESIS_EXAMPLE)(
+    command(hypothesis)
+)
+app.command("policy", cls=PlainCommand, epilog=POLICY_EXAMPLE)(command(policy))
+app.command("partition", cls=PlainCommand, epilog=PARTITION_EXAMPLE)(command(partition))

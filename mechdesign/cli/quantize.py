@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mechdesign.nonstochastic.quantize_table import QuantizeOptions
 
 EXAMPLE = (
-    "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean --group-by day "
-    "--range 0,100 --individual household"
+    "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean "
+    "--group-by day --range 0,100 --individual household"
 )
 
 
@@ -33,26 +33,30 @@ class RangeBudget:
     )
     total_epsilon: str | None = option(
         "BITS",
-        "Budget of all answers of one individual together, in place of --epsilon; needs --individual.",
+        "Budget of all answers of one individual together, in place of --epsilon; needs "
+        "--individual.",
     )
     split: str | None = option(
         "HOW",
-        "How answers share --total-epsilon: levels (equal outputs, the default), error (by size of group, so that the "
-        "largest errors of all answers have the least sum), lifted (error, and nobody has less than an equal share).",
+        "Division of --total-epsilon among answers: levels (equal outputs, the default), error "
+        "(by size of group, for the least sum of the largest errors of all answers), lifted "
+        "(error, and at least an equal share for each answer).",
     )
     range_text: str | None = option(
         "LO,HI",
-        "The smallest and largest value that anybody's cell could have; not taken from the data.",
+        "The smallest and largest value that any cell could have; not taken from the data.",
         names="--range",
     )
     domain: str | None = option(
         "VALUES",
-        "All values that a cell can have: V1,V2,.. or LO:HI:STEP, or a CSV file (symbol,share) that also says how "
-        "likely each is. With --range, values between these are possible, too, and are counted.",
+        "All values that a cell can have: V1,V2,.. or LO:HI:STEP, or a CSV file (symbol,share) "
+        "with their probabilities. With --range, values between these are possible, too, and are "
+        "counted.",
     )
     individual: str | None = option(
         "COL",
-        "Column that says whose record it is; then the budgets of one individual's answers are added up.",
+        "Column that identifies individuals; then the budgets of one individual's answers are "
+        "added up.",
     )
 
 
@@ -67,8 +71,8 @@ class QueryFiles:
     )
     compare: str | None = option(
         "GRID",
-        "Release nothing: write into OUT (a CSV) what each budget of START:STOP:STEP or E1,E2,.. promises, and how "
-        "large the errors would be. For you alone, because errors depend on the data.",
+        "Release nothing: write the promises and the errors of each budget of START:STOP:STEP or "
+        "E1,E2,.. into OUT (a CSV). For you alone, because errors depend on the data.",
     )
     plot: str | None = option(
         "FILE", "With --compare, draw error against budget: .png, .svg or .pdf."
@@ -82,8 +86,8 @@ class QueryOptions:
     column: str | None = option("COL", "The column of numbers to release.")
     query: str = option(
         "NAME",
-        "identity (each record's own value), mean, sum, count, median, min, max or quantile:P, of all records or of "
-        "each group.",
+        "identity (each record's own value), mean, sum, count, median, min, max or quantile:P, "
+        "of all records or of each group.",
         "identity",
     )
     group_by: str | None = option(
@@ -91,8 +95,9 @@ class QueryOptions:
     )
     outside: str | None = option(
         "WHAT",
-        "A value outside the range: refuse (an error), clip (to the end), mark (an empty answer), drop (leave the "
-        "record out). The last two are one more output, for which there is one cell less.",
+        "A value outside the range: refuse (an error), clip (to the end), mark (an empty "
+        "answer), drop (leave the record out). The last two are one more output, for which there "
+        "is one cell less.",
     )
     clip: bool = flag("The same as --outside clip.")
     equals: str | None = option(
@@ -105,12 +110,13 @@ class QueryOptions:
     )
     thresholds: str | None = option(
         "HOW",
-        "In place of --layout: T1,T2,.. (between answers), or with --domain optimal (least mean squared error) or "
-        "most (the most levels).",
+        "In place of --layout: T1,T2,.. (between answers), or with --domain optimal (least mean "
+        "squared error) or most (the most levels).",
     )
     missing: str = option(
         "WHAT",
-        "What an empty cell is: refuse (an error), drop (leave the record out), symbol (a group of its own).",
+        "What an empty cell is: refuse (an error), drop (leave the record out), symbol (a group "
+        "of its own).",
         "refuse",
     )
 
@@ -126,97 +132,119 @@ def quantize(
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> None:
-    """Release a column, or its mean, sum, count or median, in cells so coarse that no individual changes much.
+    """Release a column, or its mean, sum, count or median, rounded so that one individual barely
+    affects the result.
 
-    No noise and no probabilities: whatever the other records are, one individual can bring about at most
-    floor(2^epsilon) different outputs (noiseless privacy). The count is exact and is written, with all
-    thresholds, into a mechanism file beside the release.
+    No noise and no probabilities: whatever the other records are, one individual can bring about at
+    most floor(2^epsilon) different outputs (noiseless privacy). The count is exact and is written,
+    with all thresholds, into a mechanism file beside the release.
     """
-    if asked.column is None or (
-        budget.epsilon is None and budget.total_epsilon is None and not files.compare
-    ):
-        raise InputError(
-            f"{'--column COL' if asked.column is None else '--epsilon BITS'} is missing"
+    _check_budget(files, budget, asked)
+    from mechdesign.formats.folders import is_folder
+    from mechdesign.jobs.ledger import default_path
+    from mechdesign.nonstochastic.quantize_table import quantise_table
+    from mechdesign.nonstochastic.reports import quantize_record, text_of
+
+    options = _options(asked, budget)
+    source = files.source
+    target = files.target
+    start = time.perf_counter()
+    if files.compare is not None:
+        _compare(reporter, files, options, text, common, force)
+        return
+    mechanism_path = files.mechanism or f"{target}.mechanism.json"
+    if options.query == "identity" and is_folder(source):
+        # A folder of files gets a mechanism file for each of them.
+        mechanism_path = f"{target}/_manifests"
+    with reporter.work("quantising", unit="B") as work:
+        release = quantise_table(
+            source,
+            target,
+            options,
+            total_epsilon=budget.total_epsilon,
+            text=text.text(),
+            mechanism_path=files.mechanism,
+            force=force,
+            ledger=draws.ledger or default_path(),
+            key_from=draws.key,
+            records=kept.kept_arguments(),
+            progress=work.at,
         )
-    if (budget.epsilon is not None) + (budget.total_epsilon is not None) + (
-        files.compare is not None
-    ) > 1:
+    reporter.notices(release.notices)
+    reporter.done(
+        "quantised",
+        f"written to {target}",
+        output=target,
+        mechanism=mechanism_path,
+        records=release.records,
+    )
+    seconds = time.perf_counter() - start
+    common.answer(
+        lambda: quantize_record(release, target, mechanism_path, seconds),
+        lambda: (
+            f"{text_of('quantize', release)}\n\n"
+            f"Written to {target}; the mechanism and its guarantee to {mechanism_path}."
+        ),
+    )
+
+
+def _check_budget(files: QueryFiles, budget: RangeBudget, asked: QueryOptions) -> None:
+    """Raise InputError unless there is a column, and exactly one of the budgets."""
+    if asked.column is None:
+        raise InputError("--column COL is missing")
+    budgets = (budget.epsilon, budget.total_epsilon, files.compare)
+    number = sum(value is not None for value in budgets)
+    if number == 0:
+        raise InputError("--epsilon BITS is missing")
+    if number > 1:
         raise InputError(
-            "--epsilon is the budget of one answer, --total-epsilon of all, and --compare has several: give one of them"
+            "--epsilon is the budget of one answer, --total-epsilon of all, and --compare has "
+            "several: give one of them"
         )
     if files.plot is not None and files.compare is None:
         raise InputError("--plot draws what --compare computes: give it too")
+
+
+def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
+    """The options of the release, as `quantise_table` takes them."""
     from mechdesign.comparison.grid import numbers
-    from mechdesign.formats.folders import is_folder
-    from mechdesign.jobs.ledger import default_path
-    from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
-    from mechdesign.report.ranges import quantize_record, text_of
+    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
-    total = typed.pop("total_epsilon")
-    if typed.pop("clip") and typed["outside"] not in (None, "clip"):
+    # The budget of all answers is an argument of its own.
+    del typed["total_epsilon"]
+    clip = typed.pop("clip")
+    if clip and asked.outside not in (None, "clip"):
         raise InputError(
-            f"--clip and --outside {typed['outside']} say different things: give one of them"
+            f"--clip and --outside {asked.outside} say different things: give one of them"
         )
-    typed["outside"] = "clip" if asked.clip else asked.outside or "refuse"
+    typed["outside"] = "clip" if clip else asked.outside or "refuse"
     typed["domain"] = _domain(budget.domain)
     if asked.thresholds not in (None, "optimal", "most"):
         typed["thresholds"] = numbers(
             "--thresholds (optimal, most, or numbers)", asked.thresholds
         )
-    typed["group_by"] = names(
-        "--group-by", None if asked.group_by is None else [asked.group_by]
-    )
-    source, target = files.source, files.target
-    beside = files.mechanism or f"{target}.mechanism.json"
-    if typed["query"] == "identity" and is_folder(source):
-        beside = f"{target}/_manifests"
-    start = time.perf_counter()
-    if files.compare is not None:
-        return common.answer(
-            *_compare(reporter, files, QuantizeOptions(**typed), text, force)
-        )
-    how: dict[str, Any] = {
-        "text": text.text(),
-        "mechanism_path": files.mechanism,
-        "force": force,
-    }
-    how |= {
-        "ledger": draws.ledger or default_path(),
-        "key_from": draws.key,
-        "records": kept.kept_arguments(),
-    }
-    with reporter.work("quantising", unit="B") as work:
-        how |= {"total_epsilon": total, "progress": work.at}
-        done = quantise_table(source, target, QuantizeOptions(**typed), **how)
-    reporter.notices(done.notices)
-    reporter.done(
-        "quantised",
-        f"written to {target}",
-        output=target,
-        mechanism=beside,
-        records=done.records,
-    )
-    took = time.perf_counter() - start
-    return common.answer(
-        lambda: quantize_record(done, target, beside, took),
-        lambda: (
-            f"{text_of('quantize', done)}\n\nWritten to {target}; the mechanism and its guarantee to {beside}."
-        ),
-    )
+    group_by = None if asked.group_by is None else [asked.group_by]
+    typed["group_by"] = names("--group-by", group_by)
+    return QuantizeOptions(**typed)
 
 
-def _domain(text: str | None) -> Any:
+def _domain(text: str | None) -> Sequence[float] | Mapping[float, object] | None:
+    """The values of a domain, or with a CSV file their probabilities by value."""
     from mechdesign.comparison.grid import numbers
     from mechdesign.tables.confidence_files import read_shares
 
-    if text is None or not text.endswith(".csv"):
-        return None if text is None else numbers("--domain", text)
-    shares = dict[float, Any]()
+    if text is None:
+        return None
+    if not text.endswith(".csv"):
+        return numbers("--domain", text)
+    shares: dict[float, object] = {}
     for value, share in read_shares(text).items():
-        if (number := numbers(f"--domain {text}, value", value)[0]) in shares:
+        number = numbers(f"--domain {text}, value", value)[0]
+        if number in shares:
             raise InputError(
-                f"--domain {text}: the value {value} is there twice, in other words; add up its shares"
+                f"--domain {text}: the value {value} is there twice, in other words; add up its "
+                "shares"
             )
         shares[number] = share
     return shares
@@ -227,14 +255,16 @@ def _compare(
     files: QueryFiles,
     options: QuantizeOptions,
     text: o.TextFormat,
+    common: o.CommonOptions,
     force: bool,
-) -> tuple[Callable[[], Any], Callable[[], str]]:
+) -> None:
+    """Write the promises and errors of several budgets, and draw them."""
     from mechdesign.comparison.grid import numbers
     from mechdesign.core.files import check_target, replacing
     from mechdesign.formats.urls import STANDARD
     from mechdesign.nonstochastic.quantize_table import compare_budgets
+    from mechdesign.nonstochastic.reports import curve_csv, save_curve, text_of
     from mechdesign.report.plots import check_plot
-    from mechdesign.report.ranges import curve_csv, save_curve, text_of
 
     if files.target == STANDARD:
         raise InputError(
@@ -254,4 +284,4 @@ def _compare(
         save_curve(rows, files.plot, overwrite=force)
     places = {"output": files.target, "plot": files.plot}
     reporter.done("compared", f"written to {files.target}", **places)
-    return lambda: {"rows": rows, **places}, lambda: text_of("curve", rows)
+    common.answer(lambda: {"rows": rows, **places}, lambda: text_of("curve", rows))

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import mechdesign as md
+from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, PROGRAM, Reporter
 from mechdesign.cli.line import COMMAND, option, recorded_line
-from mechdesign.cli.mechanism import is_mechanism
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
@@ -158,8 +158,10 @@ def report(
             "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
         )
     reports.check((channel,), {}, force=force)
-    if is_mechanism(channel):
-        return _report_mechanism(reporter, channel, reports, common, force=force)
+    if m.is_mechanism(channel):
+        return m.report_mechanism(
+            channel, reports.files, reports.text, reporter, common, force=force
+        )
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
@@ -183,28 +185,6 @@ def report(
         lambda: f"{notion.text}: {VERDICTS[satisfied]}.\n{reports.text()}",
     )
     return NO if satisfied is False else 0
-
-
-def _report_mechanism(
-    reporter: Reporter,
-    path: str,
-    reports: ReportOptions,
-    common: o.CommonOptions,
-    *,
-    force: bool,
-) -> int:
-    """Write the report of a mechanism file, which has one version for everybody."""
-    from mechdesign.nonstochastic.claims import verify_file
-    from mechdesign.report.ranges_page import save_mechanism_report
-
-    verified = verify_file(path)
-    for target in (reports.report, reports.public_report):
-        if target is not None:
-            save_mechanism_report(verified, path, target, overwrite=force)
-    satisfied = verified.satisfied
-    reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
-    common.answer(lambda: {**reports.files, "satisfied": satisfied}, reports.text)
-    return 0 if satisfied else NO
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:

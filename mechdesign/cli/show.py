@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
@@ -25,19 +23,10 @@ def show(
     """
     common.refuse_beside(as_csv)
     if m.is_mechanism(channel):
-        _show_mechanism(channel, common, as_csv=as_csv)
+        m.show_mechanism(channel, common, as_csv=as_csv)
     else:
         _show_channel(channel, common, as_csv=as_csv)
     reporter.done("shown", f"{channel} is shown")
-
-
-def _show_mechanism(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
-    from mechdesign.nonstochastic.claims import read_verified
-    from mechdesign.report.ranges import cells_csv, text_of, verdict_record
-
-    verified = read_verified(path)
-    text = cells_csv if as_csv else partial(text_of, "show")
-    common.answer(lambda: verdict_record(verified), lambda: text(verified))
 
 
 def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:

@@ -1,10 +1,10 @@
-"""Privacy without probabilities: uncertain variables, what they leak, and how to blur them.
+"""Privacy without probabilities: uncertain variables, their leakage, and mechanisms that limit it.
 
-Sizes of ranges are measured in bits (base 2). Everything
-public is here and is imported when it is first used.
+Sizes of ranges are measured in bits (base 2). All public names are here; each is imported on first
+use.
 """
 
-# The names stand in __init__.pyi, once: pyright reads it, and it is followed when a name is first used.
+# The names are in __init__.pyi alone: pyright reads it, and the first use of a name imports by it.
 # pyright: basic
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from .information import (
     range_report,
     symmetric_leakage,
 )
-from .levels import epsilon_for, outputs_allowed, promises
 from .mechanism_file import MechanismFile
 from .microaggregation import identifiable_partition
 from .noiseless import FibreCertificate, certify, composed_epsilon, design_quantizer
 from .optimise_thresholds import least_distortion, most_levels
+from .output_budgets import epsilon_for, outputs_allowed, promises
 from .policy import reporting_policy
 from .quantizers import Quantizer, uniform_quantizer
 from .queries import (

@@ -1,6 +1,9 @@
-"""What a mechanism file says of its own guarantee, of which nothing is believed: it follows exactly from the counts.
+"""The guarantee in a mechanism file, compared with what follows from its thresholds; nothing stated
+is believed.
 
-How many answers one individual takes part in, of groups of which sizes, is known from the data alone.
+The outputs of one answer are counted again. The number of answers that one individual takes part
+in, and the sizes of their groups, depend on the data and cannot be recomputed from the file: they
+are checked for shape, and the total budget is recomputed from them.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from mechdesign.core.errors import InputError
@@ -16,14 +20,14 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import without_infinities
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain, check_whole, interval
-from mechdesign.nonstochastic.levels import (
+from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, loaded
+from mechdesign.nonstochastic.noiseless import composed_epsilon
+from mechdesign.nonstochastic.output_budgets import (
     ASSUMPTIONS,
     RangePromise,
     outputs_allowed,
     promises,
 )
-from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, loaded
-from mechdesign.nonstochastic.noiseless import composed_epsilon
 
 LARGEST_SHARE = 10**9
 """Answers of one individual: more than any file has records."""
@@ -31,7 +35,19 @@ LARGEST_SHARE = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedMechanism:
-    """A mechanism file and what follows from it."""
+    """A mechanism file, its guarantee as recomputed, and where the file states another one.
+
+    Parameters
+    ----------
+    outputs, allowed
+        The most outputs of one answer, counted, and floor(2^epsilon).
+    answers_each
+        Answers of one individual, as the file states; None if unknown.
+    total_epsilon
+        Bits of all these answers together (of one answer, if their number is unknown).
+    disagreements
+        A sentence for every statement of the file that does not follow.
+    """
 
     mechanism: MechanismFile
     outputs: int
@@ -43,54 +59,53 @@ class VerifiedMechanism:
 
     @property
     def satisfied(self) -> bool:
-        """Whether the budget is kept and all that the file says is so."""
+        """Whether the budget is kept and the file states nothing wrong."""
         return self.outputs <= self.allowed and not self.disagreements
 
 
 def verify_file(path: PathLike) -> VerifiedMechanism:
-    """Load a mechanism file and compare every claim with what is counted."""
-    mechanism, entries, wrong = loaded(path)
+    """Load a mechanism file and compare every claim with the count."""
+    mechanism, entries, disagreements = loaded(path)
     claimed = mechanism.guarantee
-    each, strange = _answers_each(claimed)
-    largest, others = _largest(mechanism, claimed, each)
-    record, total, promised = guarantee_record(mechanism, each, largest)
-    wrong += strange + others
-    wrong += _shape(mechanism)
-    wrong += [
-        f"the witness of the mechanism for {sized.individuals} individuals is "
-        f"{quoted(sized.certificate.witness)}, not {quoted(entry.witness)}"
-        for sized, entry in zip(mechanism.mechanisms, entries, strict=True)
-        if sized.certificate.witness != entry.witness
-    ]
-    for key, value in record.items():
-        if key not in claimed:
-            wrong.append(f"the guarantee does not state {key}")
-        elif key not in ("answers_each", "outputs") and claimed[key] != value:
-            wrong += _differences(key, claimed[key], value)
-    more = claimed.keys() - record
-    wrong += [
-        f"the guarantee states {quoted(key)}, which is no part of it" for key in more
-    ]
-    known = {
-        "total_epsilon": total,
-        "promises": promised,
-        "disagreements": tuple(wrong),
-    }
-    known |= {
-        "outputs": record["outputs"],
-        "allowed": outputs_allowed(mechanism.epsilon),
-    }
-    return VerifiedMechanism(mechanism=mechanism, answers_each=each, **known)
+    answers_each, faults = _answers_each(claimed)
+    disagreements += faults
+    largest, faults = _largest(mechanism, claimed, answers_each)
+    disagreements += faults
+    disagreements += _shape(mechanism)
+    for sized, entry in zip(mechanism.mechanisms, entries, strict=True):
+        if sized.certificate.witness != entry.witness:
+            disagreements.append(
+                f"the witness of the mechanism for {sized.individuals} individuals is "
+                f"{quoted(sized.certificate.witness)}, not {quoted(entry.witness)}"
+            )
+    record, total_epsilon, promised = guarantee_record(mechanism, answers_each, largest)
+    disagreements += _record_differences(claimed, record)
+    return VerifiedMechanism(
+        mechanism=mechanism,
+        outputs=record["outputs"],
+        allowed=outputs_allowed(mechanism.epsilon),
+        answers_each=answers_each,
+        total_epsilon=total_epsilon,
+        promises=promised,
+        disagreements=tuple(disagreements),
+    )
 
 
 def read_verified(path: PathLike) -> VerifiedMechanism:
-    """As `verify_file`, for whoever uses the mechanism."""
-    found = verify_file(path)
-    if found.disagreements:
+    """As `verify_file`, for use of the mechanism.
+
+    Raises
+    ------
+    InputError
+        If any claim of the file is wrong.
+    """
+    verified = verify_file(path)
+    if verified.disagreements:
         raise InputError(
-            f"{path}: {found.disagreements[0]}; the file was edited, and `mechdesign audit` tells all"
+            f"{path}: {verified.disagreements[0]}; the file was edited, and `mechdesign audit` "
+            "tells all"
         )
-    return found
+    return verified
 
 
 def guarantee_record(
@@ -98,100 +113,153 @@ def guarantee_record(
     answers_each: int | None,
     largest: Mapping[int, int] | None = None,
 ) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
-    """The guarantee that a mechanism file has to state, with its total budget and its promises.
+    """The guarantee that a mechanism file has to state, with its total budget (bits) and its
+    promises.
 
-    `largest` are the answers, by size of group, of the individual whose outputs have the largest product.
+    Parameters
+    ----------
+    answers_each
+        Answers of one individual; None if unknown.
+    largest
+        The answers, by size of group, of the individual whose outputs have the largest product.
+        Without it, every answer counts as one with the most outputs.
     """
     outputs = mechanism.outputs
-    # The error of an estimate is bounded for values that fill the range.
-    whole = isinstance(mechanism.domain, IntervalDomain) and mechanism.query != "count"
-    promised = promises(
-        outputs, mechanism.domain.hi - mechanism.domain.lo if whole else None
-    )
-    each = {m.individuals: m.certificate.outputs for m in mechanism.mechanisms}
-    spent = [(each[size], times) for size, times in (largest or {}).items()]
-    total = composed_epsilon(spent or [(outputs, answers_each or 1)])
+    width: Fraction | None = None
+    if isinstance(mechanism.domain, IntervalDomain) and mechanism.query != "count":
+        # The error of an estimate is bounded for values that fill the range.
+        width = mechanism.domain.hi - mechanism.domain.lo
+    promised = promises(outputs, width)
+    # The outputs of several answers on one fibre are at most their product (Farokhi 2020, Theorem
+    # 6).
+    if largest:
+        outputs_of = {
+            m.individuals: m.certificate.outputs for m in mechanism.mechanisms
+        }
+        releases = [(outputs_of[size], times) for size, times in largest.items()]
+    else:
+        releases = [(outputs, answers_each or 1)]
+    total_epsilon = composed_epsilon(releases)
     record = {
         "outputs": outputs,
         "answers_each": answers_each,
-        "total_epsilon": total,
-        "promises": without_infinities([asdict(g) for g in promised]),
+        "total_epsilon": total_epsilon,
+        "promises": without_infinities([asdict(p) for p in promised]),
         "assumptions": list(ASSUMPTIONS),
     }
     if largest:
-        record["answers_by_size"] = [
-            [size, times] for size, times in sorted(largest.items())
-        ]
-    return record, total, promised
+        record["answers_by_size"] = [[size, largest[size]] for size in sorted(largest)]
+    return record, total_epsilon, promised
 
 
 def _answers_each(claimed: Mapping[str, Any]) -> tuple[int | None, list[str]]:
-    each = claimed.get("answers_each")
-    if each is None or (type(each) is int and 1 <= each <= LARGEST_SHARE):
-        return each, []
+    """The answers of one individual that a guarantee states, and what is wrong with them."""
+    answers = claimed.get("answers_each")
+    # The exact type, because True is an int.
+    if answers is None or (type(answers) is int and 1 <= answers <= LARGEST_SHARE):
+        return answers, []
     return None, [
-        f"answers_each ({quoted(each)}) must be a number of answers, at least 1, or null"
+        f"answers_each ({quoted(answers)}) must be a number of answers, at least 1, or null"
     ]
 
 
 def _largest(
-    mechanism: MechanismFile, claimed: Mapping[str, Any], each: int | None
+    mechanism: MechanismFile, claimed: Mapping[str, Any], answers_each: int | None
 ) -> tuple[dict[int, int] | None, list[str]]:
-    """The answers by size of whoever spends most; without them all answers are taken as those of most outputs."""
-    if not mechanism.divided or each is None:
+    """The answers by size of group of the individual that spends most, and what is wrong with them.
+
+    Where groups of all sizes have the same outputs, nothing is stated and None is right.
+    """
+    if not mechanism.divided or answers_each is None:
         return None, []
-    said, sizes = (
-        claimed.get("answers_by_size", []),
-        {m.individuals for m in mechanism.mechanisms},
-    )
+    stated = claimed.get("answers_by_size", [])
+    sizes = {m.individuals for m in mechanism.mechanisms}
+    largest: dict[int, int] = {}
+    usable = True
     try:
-        found = {
-            size: check_whole("answers", times) for size, times in said if size in sizes
-        }
+        for size, times in stated:
+            if size in sizes:
+                largest[size] = check_whole("answers", times)
+        # A size that is unknown, or stated twice, leaves fewer entries than there are.
+        usable = len(largest) == len(stated)
     except (InputError, TypeError, ValueError):
-        said, found = [], {}
-    if not found or len(found) < len(said) or sum(found.values()) > each:
+        usable = False
+    if not usable or not largest or sum(largest.values()) > answers_each:
         return None, [
-            f"answers_by_size must list sizes of groups, each with a number of answers, at most {each} in all"
+            "answers_by_size must list sizes of groups, each with a number of answers, at most "
+            f"{answers_each} in all"
         ]
-    return found, []
+    return largest, []
 
 
 def _shape(mechanism: MechanismFile) -> list[str]:
-    """What a file cannot hold, whatever its numbers are."""
-    wrong: list[str] = []
-    sizes = Counter(m.individuals for m in mechanism.mechanisms)
-    if twice := [size for size, times in sizes.items() if times > 1]:
-        wrong.append(
-            f"there are {sizes[twice[0]]} mechanisms for groups of {twice[0]}: which of them released an "
+    """Faults of the combination of query, sizes and range, whatever the numbers are."""
+    faults: list[str] = []
+    counts = Counter(m.individuals for m in mechanism.mechanisms)
+    repeated = [size for size, times in counts.items() if times > 1]
+    if repeated:
+        size = repeated[0]
+        faults.append(
+            f"there are {counts[size]} mechanisms for groups of {size}: which of them released an "
             "answer is not told, and both together tell more"
         )
-    if mechanism.query == "identity" and set(sizes) != {1}:
-        wrong.append(
+    if mechanism.query == "identity" and set(counts) != {1}:
+        faults.append(
             "the identity is released record by record, and has one mechanism for 1 individual"
         )
     if mechanism.query == "count" and mechanism.outside in TOLD:
-        wrong.append("a record counts as 0 or 1, and none of them is outside the range")
+        faults.append(
+            "a record counts as 0 or 1, and none of them is outside the range"
+        )
     if mechanism.query == "count" and mechanism.domain != interval(0, 1):
-        wrong.append("a record counts as 0 or 1, and the range of a count must say so")
-    return wrong
+        faults.append("a record counts as 0 or 1, and the range of a count must say so")
+    return faults
+
+
+def _record_differences(
+    claimed: Mapping[str, Any], record: Mapping[str, Any]
+) -> list[str]:
+    """A sentence for each statement that is missing, wrong, or no part of a guarantee."""
+    faults: list[str] = []
+    for key, value in record.items():
+        if key not in claimed:
+            faults.append(f"the guarantee does not state {key}")
+        elif key in ("answers_each", "outputs"):
+            # Checked before: the answers by their shape, the outputs when the file was read.
+            continue
+        elif claimed[key] != value:
+            faults += _differences(key, claimed[key], value)
+    for key in claimed.keys() - record:
+        faults.append(f"the guarantee states {quoted(key)}, which is no part of it")
+    return faults
 
 
 def _differences(key: str, claimed: Any, value: Any) -> list[str]:
-    """One sentence for a number, and one for each promise that is not the one counted."""
+    """One sentence for a number, and one for each promise that differs from the recomputed one."""
     if key != "promises":
-        said, known = (
-            quoted(textwrap.shorten(str(each), 40)) for each in (claimed, value)
-        )
-        return [f"the guarantee says {key} {said}, but it is {known}"]
-    said = claimed if isinstance(claimed, list) else []
-    found = {p.get("name"): p for p in said if isinstance(p, dict)}
-    wrong = [
-        f"the promise {quoted(promise['name'])} says {quoted(other.get('bound'))} {other.get('unit')}, but it is "
-        f"{quoted(promise['bound'])} {promise['unit']}"
-        if (other := found.get(promise["name"])) is not None
-        else f"the promise {quoted(promise['name'])} is missing"
-        for promise in value
-        if found.get(promise["name"]) != promise
-    ]
-    return wrong or ["the promises are others than those that follow from the count"]
+        stated = quoted(textwrap.shorten(str(claimed), 40))
+        counted = quoted(textwrap.shorten(str(value), 40))
+        return [f"the guarantee says {key} {stated}, but it is {counted}"]
+    faults: list[str] = []
+    for promise in value:
+        name = quoted(promise["name"])
+        stated_promise = _stated_promise(claimed, promise["name"])
+        if stated_promise is None:
+            faults.append(f"the promise {name} is missing")
+        elif stated_promise != promise:
+            bound = quoted(stated_promise.get("bound"))
+            faults.append(
+                f"the promise {name} says {bound} {stated_promise.get('unit')}, but it is "
+                f"{quoted(promise['bound'])} {promise['unit']}"
+            )
+    return faults or ["the promises are others than those that follow from the count"]
+
+
+def _stated_promise(claimed: Any, name: str) -> dict[str, Any] | None:
+    """The promise of this name in a guarantee; the last, if there are several."""
+    stated: dict[str, Any] | None = None
+    if isinstance(claimed, list):
+        for entry in claimed:
+            if isinstance(entry, dict) and entry.get("name") == name:
+                stated = entry
+    return stated

@@ -1,8 +1,17 @@
-"""A total budget divided among answers of groups of unlike sizes, so that the sum of their largest errors is least.
+"""A total budget divided among answers of groups of unlike sizes, so that the sum of their largest
+errors is least.
 
-The outputs of all answers of one individual multiply (Farokhi 2020, Theorem 6), so for everybody their product may be
-floor(2^total) at most. An integer program chooses one number of outputs for each size of group, from those that matter:
-the prices of its relaxation bound every other choice from below. Products are compared in integers.
+The outputs of all answers of one individual multiply (Farokhi 2020, noiseless privacy, Theorem 6),
+so for every individual their product may be floor(2^total) at most. An integer program chooses one
+number of outputs for each size of group. Only few of the possible numbers enter the program at
+first. The prices p_i of its relaxation (of a bit of kind of individual i) bound every choice from
+below,
+
+    error(k) >= sum_s min_k [error_s(k) + (sum_i p_i n_is) log2 k] - sum_i p_i log2 floor(2^total),
+
+with n_is the answers of individual i in groups of size s; so a number of outputs whose priced error
+exceeds the least one by more than the gap is in no better choice, and all the others are added.
+Products are compared in integers.
 """
 
 from __future__ import annotations
@@ -10,16 +19,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from flint import fmpz
 from numpy.typing import NDArray
 
-from mechdesign.nonstochastic.answering import Floats, Groups
-from mechdesign.nonstochastic.gaps import solved
-from mechdesign.nonstochastic.levels import epsilon_for
+from mechdesign.nonstochastic.groups import Floats, Groups
 from mechdesign.nonstochastic.mechanism_file import (
     TOLD,
     MechanismFile,
@@ -27,17 +34,23 @@ from mechdesign.nonstochastic.mechanism_file import (
     build_query,
 )
 from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS
+from mechdesign.nonstochastic.output_budgets import epsilon_for
 from mechdesign.nonstochastic.sizes import sized_quantizer
+from mechdesign.nonstochastic.solver_failures import solver_failures
 from solvers.programs.highs import Program, SparseRows, solve_program
 
 TIME_LIMIT = 60.0
-"""Seconds; then the best choice found is taken, and the bound told."""
+"""Seconds; then the best choice so far is taken, and its bound reported."""
 
 ROUNDING = 1e-9
-"""Relative, of sums of doubles: bits of a product, or prices. Products this close to the total are multiplied out."""
+"""Relative, of sums of doubles: bits of a product, or prices. Products this close to the total are
+multiplied out.
+"""
 
 SCALE = 1000.0
-"""The error of equal shares in the integer program, which HiGHS solves to 1e-6: so to `ROUNDING` of it."""
+"""The error of equal shares in the integer program, which HiGHS solves to 1e-6: so to `ROUNDING` of
+it.
+"""
 
 GRID = 40
 """Numbers of outputs that are tried first for each size, spaced geometrically."""
@@ -55,19 +68,33 @@ Integers = NDArray[np.int64]
 
 
 def worst_errors(outputs: Integers, ratios: Any) -> Floats:
-    """The largest error, as a share of the span, that the widest layout leaves; `ratios` are span over sensitivity."""
+    """The largest error, as a share of the span, that the widest layout leaves.
+
+    Parameters
+    ----------
+    outputs
+        Outputs allowed on a fibre, at least 1.
+    ratios
+        Span over sensitivity of the queries.
+    """
     cuts = np.maximum(outputs - 1, 1)
+    # `noiseless.lay_out`: either K equal cells, or cells of width S / (K - 1).
     cells = np.minimum(1 / outputs, 1 / np.minimum(ratios * cuts, LARGEST_LEVELS))
     return np.where(outputs > 1, cells, 1.0) / 2
 
 
 def largest_product(patterns: Integers, outputs: Sequence[int]) -> tuple[int, int]:
-    """The individual (row) whose answers have the most outputs together, and their number, exactly."""
+    """The individual (row of `patterns`) with the largest product of outputs, and the product."""
     bits = patterns @ np.log2(np.array(outputs, dtype=np.float64))
-    near = np.flatnonzero(bits >= bits.max() - ROUNDING * (1 + bits.max())).tolist()
-    product, row = max(
-        (math.prod(map(pow, outputs, patterns[row].tolist())), row) for row in near
-    )
+    near = np.flatnonzero(bits >= bits.max() - ROUNDING * (1 + bits.max()))
+    largest = (0, 0)
+    for row in near.tolist():
+        product = 1
+        for number, times in zip(outputs, patterns[row].tolist(), strict=True):
+            product *= number**times
+        # Of equal products the last row, as a maximum of pairs has it.
+        largest = max(largest, (product, row))
+    product, row = largest
     return row, product
 
 
@@ -76,63 +103,199 @@ def largest_answers(
 ) -> dict[int, int]:
     """The answers, by size of group, of the individual whose outputs have the largest product."""
     sizes, patterns = groups.patterns()
-    row, _ = largest_product(
-        patterns, [sized[size].certificate.outputs for size in sizes]
-    )
-    return {
-        size: times
-        for size, times in zip(sizes, patterns[row].tolist(), strict=True)
-        if times
-    }
+    outputs = [sized[size].certificate.outputs for size in sizes]
+    row, _ = largest_product(patterns, outputs)
+    answers = zip(sizes, patterns[row].tolist(), strict=True)
+    return {size: times for size, times in answers if times}
 
 
 def divided(
-    made: MechanismFile, groups: Groups, total: int, share: int, how: str
+    made: MechanismFile, groups: Groups, total: int, share: int, split: str
 ) -> tuple[MechanismFile, str]:
-    """The mechanism with quantisers of least total error (`how` as in `DIVIDED`), and what is to be told of them."""
+    """The mechanism with quantisers of least total error, and a notice of that error.
+
+    Parameters
+    ----------
+    made
+        The mechanism without quantisers.
+    total
+        Outputs of all answers of one individual together, floor(2^total_epsilon).
+    share
+        Outputs of each answer if all have the same number.
+    split
+        "error", or "lifted": then no answer has fewer outputs than by equal shares.
+    """
     sizes, patterns = groups.patterns()
-    queries = [build_query(made.query, size, made.domain) for size in sizes]
-    spans = [query.range[1] - query.range[0] for query in queries]
-    # A span is a whole number of sensitivities wherever all individuals are alike.
-    ratios = np.array(
-        [
-            span // query.sensitivity if span else 1
-            for query, span in zip(queries, spans, strict=True)
-        ]
-    )
-    weights = (
-        np.array([*map(float, spans)]) * np.unique(groups.sizes, return_counts=True)[1]
-    )
-    told, most = made.outside in TOLD, 2 if made.query == "count" else LARGEST_LEVELS
+    ratios: list[int] = []
+    spans: list[float] = []
+    for size in sizes:
+        query = build_query(made.query, size, made.domain)
+        span = query.range[1] - query.range[0]
+        spans.append(float(span))
+        # A span is a whole number of sensitivities wherever all individuals are alike.
+        ratios.append(span // query.sensitivity if span else 1)
+    ratio_of = np.array(ratios)
+    groups_of_size = np.unique(groups.sizes, return_counts=True)[1]
+    weights = np.array(spans) * groups_of_size
+    # One output tells that a value lies outside, where that is released; so there is one cell less.
+    outside_outputs = int(made.outside in TOLD)
+    most = 2 if made.query == "count" else LARGEST_LEVELS
 
     def error(size: Any, outputs: Any) -> Floats:
-        return weights[size] * worst_errors(
-            np.minimum(outputs - told, most), ratios[size]
-        )
+        cells = np.minimum(outputs - outside_outputs, most)
+        return weights[size] * worst_errors(cells, ratio_of[size])
 
     shares = [share] * len(sizes)
-    fewest = share if how == "lifted" else 1 + told
+    fewest = 1 + outside_outputs
+    if split == "lifted":
+        fewest = share
     outputs, bound = least_error(error, patterns, total, shares, fewest=fewest)
-    sized = [
-        sized_quantizer(replace(made, epsilon=epsilon_for(own)), size)
-        for size, own in zip(sizes, outputs, strict=True)
-    ]
-    paid, equal = (
-        float(error(np.arange(len(sizes)), np.array(own)).sum())
-        for own in (outputs, shares)
+    sized: list[SizedQuantizer] = []
+    for size, number in zip(sizes, outputs, strict=True):
+        budget = replace(made, epsilon=epsilon_for(number))
+        sized.append(sized_quantizer(budget, size))
+    every_size = np.arange(len(sizes))
+    least = float(error(every_size, np.array(outputs)).sum())
+    equal = float(error(every_size, np.array(shares)).sum())
+    notice = (
+        f"the largest errors of all answers add up to {least:.6g}, "
+        f"by equal shares to {equal:.6g}"
     )
-    sure = (
-        ""
-        if paid <= bound
-        else f", while it is only known that none is below {bound:.6g}"
-    )
-    notice = f"the largest errors of all answers add up to {paid:.6g}, by equal shares to {equal:.6g}{sure}"
-    made = replace(
+    if least > bound:
+        notice += f"; no division is proven to be below {bound:.6g}"
+    mechanism = replace(
         made,
         epsilon=epsilon_for(max(outputs)),
-        provenance=made.provenance | {"split": how},
+        provenance=made.provenance | {"split": split},
+        mechanisms=tuple(sized),
     )
-    return replace(made, mechanisms=tuple(sized)), notice
+    return mechanism, notice
+
+
+@dataclass
+class _OutputsProgram:
+    """The integer program of the numbers of outputs, which grows by options and by individuals over
+    their budget.
+
+    Parameters
+    ----------
+    error
+        The error of groups of some sizes with some numbers of outputs.
+    patterns : (k, s) integers
+        For each kind of individual, in how many groups of each size it takes part.
+    bits
+        log2 of the most outputs of one individual.
+    fewest, tops
+        The least number of outputs, and the largest of each size that one individual's answers
+        leave room for.
+    unit
+        The error that the program counts as one.
+    options
+        Sorted: the options (see `WIDE`) that the program chooses from.
+    rows
+        Kinds of individuals whose budget is a row of the program.
+    excluded
+        Choices whose product is over the total by less than doubles can tell, each with a pattern
+        that proves it.
+    """
+
+    error: Callable[[Integers, Integers], Floats]
+    patterns: Integers
+    bits: float
+    fewest: int
+    tops: list[int]
+    unit: float
+    options: Integers
+    rows: list[int]
+    excluded: list[tuple[Integers, Integers]] = field(default_factory=list)
+
+    def cost(self, options: Integers) -> Floats:
+        """The error of options."""
+        size, outputs = np.divmod(options, WIDE)
+        return self.error(size, outputs)
+
+    def priced(self, size: int, price: float) -> tuple[Integers, Floats]:
+        """All options of a size, and their errors (in units) with `price` for every bit."""
+        lowest = min(self.fewest, self.tops[size])
+        every = size * WIDE + np.arange(lowest, self.tops[size] + 1)
+        return every, self.cost(every) / self.unit + price * np.log2(every % WIDE)
+
+    def program(self) -> Program:
+        """The program: one option for each size, within the bits of all `rows`, none excluded."""
+        size, outputs = np.divmod(self.options, WIDE)
+        matrix = SparseRows()
+
+        def add(values: NDArray[Any], lower: float, upper: float) -> None:
+            used = np.flatnonzero(values)
+            matrix.add(used.tolist(), values[used].tolist(), lower, upper)
+
+        for place in range(int(size[-1]) + 1):
+            add(1.0 * (size == place), 1.0, 1.0)
+        room = self.bits + ROUNDING * (1 + self.bits)
+        for row in self.rows:
+            add(self.patterns[row][size] * np.log2(outputs), -math.inf, room)
+        for pattern, choice in self.excluded:
+            # As many outputs or more, for every size in the pattern, are over the total as well.
+            as_large = (outputs >= (choice % WIDE)[size]) & (pattern[size] > 0)
+            add(1.0 * as_large, -math.inf, np.count_nonzero(pattern) - 1.0)
+        ones = np.ones(self.options.size)
+        costs = self.cost(self.options) / self.unit
+        return Program(costs, 0 * ones, ones, matrix, ones.astype(np.bool_))
+
+    def bit_prices(self, program: Program) -> Floats:
+        """The prices of a bit of each individual of `rows` in the relaxation, at least 0:
+        (rows,).
+        """
+        with solver_failures():
+            relaxed = solve_program(replace(program, integer=None))
+        first = len(self.tops)
+        return np.maximum(-relaxed.prices[first : first + len(self.rows)], 0.0)
+
+    def exclude(self, choice: Integers, heaviest: int) -> None:
+        """Add rows that exclude a choice over the total, as the individual `heaviest` shows."""
+        spent = self.patterns @ np.log2(choice % WIDE)
+        worst: list[int] = []
+        for k in np.argsort(-spent)[:AT_ONCE].tolist():
+            if spent[k] > self.bits and k not in self.rows:
+                worst.append(k)
+        if worst:
+            self.rows += worst
+        else:
+            # So little over the total that a row of doubles lets it pass.
+            self.excluded.append((self.patterns[heaviest], choice))
+
+
+def _first_program(
+    error: Callable[[Integers, Integers], Floats],
+    patterns: Integers,
+    total: int,
+    shares: Sequence[int],
+    fewest: int,
+) -> tuple[_OutputsProgram, Integers]:
+    """The program with a grid of options for each size, and the options of equal shares."""
+    sizes = len(shares)
+    tops: list[int] = []
+    for times in patterns.max(axis=0):
+        # An individual with so many answers of this size alone has no room for more.
+        tops.append(min(LARGEST_LEVELS, int(fmpz(total).root(int(times)))))
+    best = np.arange(sizes) * WIDE + np.minimum(shares, tops)
+    grids = [best]
+    for k, top in enumerate(tops):
+        outputs = np.geomspace(min(fewest, top), top, GRID).astype(np.int64)
+        grids.append(k * WIDE + outputs)
+    heaviest, _ = largest_product(patterns, (best % WIDE).tolist())
+    model = _OutputsProgram(
+        error=error,
+        patterns=patterns,
+        bits=math.log2(total),
+        fewest=fewest,
+        tops=tops,
+        unit=1.0,
+        options=np.unique(np.concatenate(grids)),
+        rows=[heaviest],
+    )
+    model.unit = float(model.cost(best).sum() or 1.0) / SCALE
+    return model, best
 
 
 def least_error(
@@ -144,111 +307,60 @@ def least_error(
     fewest: int = 1,
     time_limit: float = TIME_LIMIT,
 ) -> tuple[list[int], float]:
-    """The outputs of least total error whose product over the answers of any individual is at most `total`.
+    """The outputs of least total error whose product over the answers of any individual is at most
+    `total`.
 
     Parameters
     ----------
     error
-        The error of all groups of these sizes (their places, from 0) with these numbers of outputs, each.
+        The error of all groups of these sizes (their places, from 0) with these numbers of outputs,
+        each.
     patterns : (k, s) integers
         For each kind of individual, in how many groups of each size it takes part.
     shares
         Outputs that keep the budget: the choice to improve on.
     fewest
-        No answer has less than so many.
+        No answer has fewer outputs.
 
     Returns
-    -------
-    The outputs, and what the error of no choice is below: its own error if it is proven to be the least.
+    ------- The outputs, and a lower bound on the error of every choice: their own error if it is
+    proven to be the least.
     """
-    many, bits, ends = len(shares), math.log2(total), time.monotonic() + time_limit
-    tops = [
-        min(LARGEST_LEVELS, int(fmpz(total).root(int(times))))
-        for times in patterns.max(axis=0)
-    ]
-    best = np.arange(many) * WIDE + np.minimum(shares, tops)
-
-    def cost(options: Integers) -> Floats:
-        return error(*np.divmod(options, WIDE))
-
-    def priced(size: int, price: float) -> tuple[Integers, Floats]:
-        every = size * WIDE + np.arange(min(fewest, tops[size]), tops[size] + 1)
-        return every, cost(every) / unit + price * np.log2(every % WIDE)
-
-    grids = [
-        k * WIDE + np.geomspace(min(fewest, top), top, GRID).astype(np.int64)
-        for k, top in enumerate(tops)
-    ]
-    chosen, unit, lower = (
-        np.union1d(np.concatenate(grids), best),
-        float(cost(best).sum() or 1.0) / SCALE,
-        0.0,
-    )
-    rows, over = (
-        [largest_product(patterns, (best % WIDE).tolist())[0]],
-        list[tuple[int, Integers]](),
-    )
-    while (left := ends - time.monotonic()) > 0 and chosen.size <= MOST_OPTIONS:
-        program = _program(
-            chosen, cost(chosen) / unit, [patterns[row] for row in rows], bits, over
-        )
-        # Whatever the prices of a bit are, they bound every choice from below.
-        prices = solved(solve_program, replace(program, integer=None)).prices
-        prices = np.maximum(-prices[many : many + len(rows)], 0.0)
-        extra = (prices @ patterns[rows]).tolist()
-        lower = max(
-            lower,
-            sum(priced(*each)[1].min() for each in enumerate(extra))
-            - prices.sum() * bits,
-        )
-        start = np.isin(chosen, best).astype(np.float64)
-        found = solved(solve_program, program, time_limit=left, start=start)
-        outputs = chosen[np.flatnonzero(np.rint(found.x))]
-        row, product = largest_product(patterns, (outputs % WIDE).tolist())
+    ends = time.monotonic() + time_limit
+    model, best = _first_program(error, patterns, total, shares, fewest)
+    lower = 0.0
+    while True:
+        left = ends - time.monotonic()
+        if left <= 0 or model.options.size > MOST_OPTIONS:
+            break
+        program = model.program()
+        prices = model.bit_prices(program)
+        # The price of a bit of an answer of each size: (s,).
+        size_prices = (prices @ patterns[model.rows]).tolist()
+        least_priced = 0.0
+        for size, price in enumerate(size_prices):
+            least_priced += model.priced(size, price)[1].min()
+        # The bound of the module docstring; it holds for any prices that are not negative.
+        lower = max(lower, least_priced - prices.sum() * model.bits)
+        start = np.isin(model.options, best).astype(np.float64)
+        with solver_failures():
+            solution = solve_program(program, time_limit=left, start=start)
+        choice = model.options[np.flatnonzero(np.rint(solution.x))]
+        heaviest, product = largest_product(patterns, (choice % WIDE).tolist())
         if product > total:
-            spent = patterns @ np.log2(outputs % WIDE)
-            worst = [
-                k
-                for k in np.argsort(-spent)[:AT_ONCE].tolist()
-                if spent[k] > bits and k not in rows
-            ]
-            # What is so little over the budget that doubles do not tell is left out by itself.
-            over += [] if worst else [(patterns[row], outputs)]
-            rows += worst
+            model.exclude(choice, heaviest)
             continue
-        best = outputs if cost(outputs).sum() <= cost(best).sum() else best
-        gap, known = cost(best).sum() / unit - lower + ROUNDING * SCALE, chosen.size
-        for every, price in map(priced, range(many), extra):
-            chosen = np.union1d(chosen, every[price <= price.min() + gap])
-        if found.optimal and chosen.size == known:
+        if model.cost(choice).sum() <= model.cost(best).sum():
+            best = choice
+        gap = model.cost(best).sum() / model.unit - lower + ROUNDING * SCALE
+        options_before = model.options.size
+        for size, price in enumerate(size_prices):
+            every, priced = model.priced(size, price)
+            within_gap = every[priced <= priced.min() + gap]
+            model.options = np.union1d(model.options, within_gap)
+        if solution.optimal and model.options.size == options_before:
+            # Every option that a better choice could have was in the program, which is solved.
             lower = math.inf
             break
-    return (best % WIDE).tolist(), min(max(lower, 0.0) * unit, float(cost(best).sum()))
-
-
-def _program(
-    chosen: Integers,
-    costs: Floats,
-    patterns: Sequence[Integers],
-    bits: float,
-    over: Sequence[Any],
-) -> Program:
-    """One of `chosen` for each size; `patterns` keep their bits, and what is known to be `over` them is left out."""
-    (size, outputs), made, ones = (
-        np.divmod(chosen, WIDE),
-        SparseRows(),
-        np.ones(chosen.size),
-    )
-
-    def add(values: NDArray[Any], lower: float, upper: float) -> None:
-        used = np.flatnonzero(values)
-        made.add(used.tolist(), values[used].tolist(), lower, upper)
-
-    for place in range(int(size[-1]) + 1):
-        add(ones * (size == place), 1.0, 1.0)
-    for pattern in patterns:
-        add(pattern[size] * np.log2(outputs), -math.inf, bits + ROUNDING * (1 + bits))
-    for pattern, most in over:
-        beyond = (outputs >= (most % WIDE)[size]) & (pattern[size] > 0)
-        add(1.0 * beyond, -math.inf, np.count_nonzero(pattern) - 1.0)
-    return Program(costs, 0 * ones, ones, made, ones.astype(np.bool_))
+    least = float(model.cost(best).sum())
+    return (best % WIDE).tolist(), min(max(lower, 0.0) * model.unit, least)

@@ -38,7 +38,7 @@ def check_whole(name: str, value: object) -> int:
 
 
 def doubles(name: str, values: Any) -> NDArray[np.float64]:
-    """An array of numbers as doubles; text is refused, because NumPy would read "nan" and "1_0" its own way."""
+    """An array of numbers as doubles; text, which NumPy reads by rules of its own, is refused."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O" and not any(
@@ -135,7 +135,7 @@ def integers(lo: int, hi: int) -> FiniteDomain:
         raise InputError(f"the range ({lo}, {hi}) is reversed; give lower,upper")
     if hi - lo >= MOST_INTEGERS:
         raise InputError(
-            f"the domain has {hi - lo + 1:,} values, more than {MOST_INTEGERS:,}: too many to enumerate; "
-            f"interval({lo}, {hi}) needs no list and covers them"
+            f"the domain has {hi - lo + 1:,} values, more than {MOST_INTEGERS:,}: too many to "
+            f"enumerate; interval({lo}, {hi}) needs no list and covers them"
         )
     return FiniteDomain(tuple(Fraction(v) for v in range(lo, hi + 1)))

@@ -1,8 +1,15 @@
-"""The most outputs that a quantiser gives on one fibre of a linear query.
+"""The most outputs that a quantiser gives on one fibre of a linear query, counted exactly.
 
-A fibre of block b is {s + w x : x in the domain of b}, where the base s is the contribution of all the others. The
-number of cells on it is a piecewise constant function of s, so it is enough to look at the bases where it can rise,
-and the count is exact.
+A fibre of block b is {s + w x : x in the domain of b}, where the base s is the contribution of all
+the others. The number of cells on it is a piecewise constant function of s. It can rise only where
+a member of the fibre reaches a threshold from below (cells are closed below), so only these bases
+and the ends of the set of bases are counted.
+
+Three ways count, by what the domains are:
+
+- evenly spaced thresholds and intervals: a formula (`_most_even`);
+- finite domains: all bases, listed as integers on a common lattice (`_most_on_lattice`);
+- all else: the bases where the count can rise, in exact arithmetic (`_most_over`).
 """
 
 from __future__ import annotations
@@ -52,12 +59,14 @@ class Count:
 
 
 def others(query: LinearQuery, block: int) -> list[Stratum]:
-    """The blocks of everybody but one individual of block `block`."""
-    changed = [
-        replace(b, count=b.count - 1) if k == block else b
-        for k, b in enumerate(query.blocks)
-    ]
-    return [b for b in changed if b.count]
+    """The blocks of all individuals but one of block `block`."""
+    rest: list[Stratum] = []
+    for k, stratum in enumerate(query.blocks):
+        if k == block:
+            stratum = replace(stratum, count=stratum.count - 1)
+        if stratum.count:
+            rest.append(stratum)
+    return rest
 
 
 def is_finite(block: Stratum) -> bool:
@@ -67,54 +76,63 @@ def is_finite(block: Stratum) -> bool:
 
 def contributions(block: Stratum) -> list[Fraction]:
     """The contributions w x of one individual of a finite block, sorted."""
-    values = (
-        block.domain.values
-        if isinstance(block.domain, FiniteDomain)
-        else (block.domain.lo,)
-    )
+    if isinstance(block.domain, FiniteDomain):
+        values = block.domain.values
+    else:
+        # An interval of no width, or of no weight: one contribution.
+        values = (block.domain.lo,)
     return sorted({block.weight * v for v in values})
 
 
 def lattice_unit(blocks: Iterable[Stratum]) -> int:
-    """The smallest integer u such that u times every contribution of the finite blocks is an integer."""
-    return math.lcm(
-        *(v.denominator for b in blocks if is_finite(b) for v in contributions(b))
-    )
+    """The smallest integer u that makes u times every contribution of finite blocks an integer."""
+    unit = 1
+    for block in blocks:
+        if is_finite(block):
+            unit = math.lcm(unit, *(v.denominator for v in contributions(block)))
+    return unit
 
 
 def base_sums(blocks: Sequence[Stratum], unit: int) -> Integers | None:
-    """Sorted distinct sums of everyone's contribution in units of 1/unit; None if too many."""
-    return sumset(
-        [([int(v * unit) for v in contributions(b)], b.count) for b in blocks]
-    )
+    """Sorted distinct sums of all contributions in units of 1/unit; None if too many."""
+    parts: list[tuple[list[int], int]] = []
+    for block in blocks:
+        parts.append(([int(v * unit) for v in contributions(block)], block.count))
+    return sumset(parts)
 
 
 def most_outputs(query: LinearQuery, thresholds: Sequence[Fraction]) -> Count:
     """The largest number of cells on a fibre of the query.
 
     Exact (``outputs == attained``) unless the sums of the others are too many to list; then they
-    are relaxed to all real numbers between the smallest and the largest, which counts no fibre out.
+    are relaxed to all real numbers between the smallest and the largest, which includes every
+    fibre.
     """
-    found = [_most_in_block(query, k, thresholds) for k in range(len(query.blocks))]
-    most = max(found, key=lambda count: count.attained)
-    return replace(most, outputs=max(count.outputs for count in found))
+    counts = [_most_in_block(query, k, thresholds) for k in range(len(query.blocks))]
+    most = max(counts, key=lambda count: count.attained)
+    return replace(most, outputs=max(count.outputs for count in counts))
 
 
 def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -> Count:
-    block, rest = query.blocks[k], others(query, k)
-    if isinstance(thresholds, EvenThresholds) and not any(
-        is_finite(b) for b in (block, *rest)
-    ):
+    """The largest number of cells that one individual of block `k` can bring about."""
+    block = query.blocks[k]
+    rest = others(query, k)
+    all_intervals = not any(is_finite(b) for b in (block, *rest))
+    if isinstance(thresholds, EvenThresholds) and all_intervals:
         return replace(_most_even(block, rest, thresholds), block=k)
     if is_finite(block) and all(is_finite(b) for b in rest):
-        found = _most_on_lattice(block, rest, thresholds)
-        if found is not None:
-            return replace(found, block=k)
+        count = _most_on_lattice(block, rest, thresholds)
+        if count is not None:
+            return replace(count, block=k)
     bases = _components(rest)
-    rises = len(thresholds) * len(contributions(block)) ** 2 if is_finite(block) else 0
+    rises = 0
+    if is_finite(block):
+        rises = len(thresholds) * len(contributions(block)) ** 2
     if bases is not None and rises <= MOST_STEPS:
         outputs, base = _most_over(block, bases, thresholds)
         return Count(outputs, outputs, k, base)
+    # Relaxed: the individual fills its interval, and the others all between their smallest and
+    # largest sum. The largest count of the two true fibres at the ends is attained.
     lo, hi = reach(rest)
     filled = replace(block, domain=IntervalDomain(block.domain.lo, block.domain.hi))
     outputs, _ = _most_over(filled, bases or [(lo, hi)], thresholds)
@@ -125,8 +143,9 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
 def _most_even(block: Stratum, rest: list[Stratum], cuts: EvenThresholds) -> Count:
     """Evenly spaced thresholds and intervals, by a formula.
 
-    A fibre (s + a, s + b] of length L that ends on threshold t_k holds t_k, t_(k-1), .. above t_k - L: that
-    is min(k + 1, ceil(L / step)) of them, which grows with k. No other base but the smallest can have more.
+    A fibre (s + a, s + b] of length L that ends on threshold t_k holds t_k, t_(k-1), .. above t_k -
+    L: that is min(k + 1, ceil(L / step)) of them, which grows with k. No other base but the
+    smallest can have more.
     """
     lo, hi = reach(rest)
     low, high = block.ends
@@ -134,11 +153,12 @@ def _most_even(block: Stratum, rest: list[Stratum], cuts: EvenThresholds) -> Cou
     # The thresholds that a fibre can end on, as indices: lo + high <= t_k <= hi + high.
     first = max(0, math.ceil((lo + high - cuts.first) / cuts.step))
     last = min(cuts.number - 1, math.floor((hi + high - cuts.first) / cuts.step))
-    most = (
-        1 + min(last + 1, math.ceil((high - low) / cuts.step)) if first <= last else 0
-    )
+    most = 0
+    if first <= last:
+        most = 1 + min(last + 1, math.ceil((high - low) / cuts.step))
     if at_lowest >= most:
         return Count(at_lowest, at_lowest, 0, lo)
+    # The lowest threshold with as many below it is the earliest base that attains the maximum.
     return Count(most, most, 0, cuts[max(first, most - 2)] - high)
 
 
@@ -147,33 +167,34 @@ def _at_base(
 ) -> tuple[int, Fraction]:
     """The number of cells on one fibre, and its base."""
     if is_finite(block):
-        return len(
-            {bisect_right(thresholds, base + v) for v in contributions(block)}
-        ), base
-    first, last = (bisect_right(thresholds, base + end) for end in block.ends)
+        cells = {bisect_right(thresholds, base + v) for v in contributions(block)}
+        return len(cells), base
+    low, high = block.ends
+    first = bisect_right(thresholds, base + low)
+    last = bisect_right(thresholds, base + high)
     return 1 + last - first, base
 
 
 def _most_on_lattice(
     block: Stratum, rest: list[Stratum], thresholds: Sequence[Fraction]
 ) -> Count | None:
-    """All domains finite: answers are integers u * y, and y >= t iff u * y >= ceil(u * t)."""
+    """All domains finite: answers are integers u * y, and y >= t iff u * y >= ceil(u * t).
+
+    None if there are too many answers, or too large ones for 64 bits.
+    """
     unit = lattice_unit([block, *rest])
     bases = base_sums(rest, unit)
     steps = [int(v * unit) for v in contributions(block)]
     if bases is None or max(abs(s) for s in steps) > LARGEST_INTEGER:
         return None
     # An answer is on the same side of a clipped threshold as of the true one.
-    most = 2 * LARGEST_INTEGER
-    clipped = {min(max(math.ceil(t * unit), -most), most) for t in thresholds}
+    farthest = 2 * LARGEST_INTEGER
+    clipped = {min(max(math.ceil(t * unit), -farthest), farthest) for t in thresholds}
     cuts = np.array(sorted(clipped), dtype=np.int64)
     step = np.asarray(steps, dtype=np.int64)
     gaps = np.diff(step)
-    if (
-        gaps.size
-        and gaps.min() == gaps.max()
-        and (cuts.size < 2 or np.diff(cuts).min() >= gaps[0])
-    ):
+    even_steps = gaps.size > 0 and gaps.min() == gaps.max()
+    if even_steps and (cuts.size < 2 or np.diff(cuts).min() >= gaps[0]):
         # Equal steps no longer than a cell skip no cell: the two ends of a fibre count it.
         return _most_over_sums(bases, step[[0, -1]], cuts, unit, skipping=False)
     if bases.size * step.size > MOST_ANSWERS:
@@ -186,66 +207,88 @@ def _most_over_sums(
 ) -> Count:
     """The largest count over listed bases; without `skipping`, all cells between the ends count."""
     rows = max(1, CHUNK // step.size)
-    attained, base = 0, 0
+    attained = 0
+    base = 0
     for start in range(0, bases.size, rows):
         part = bases[start : start + rows]
-        jumps = np.diff(
-            np.searchsorted(cuts, part[:, None] + step[None, :], side="right"), axis=1
-        )
-        counts = 1 + (
-            np.count_nonzero(jumps, axis=1) if skipping else jumps.sum(axis=1)
-        )
+        cells = np.searchsorted(cuts, part[:, None] + step[None, :], side="right")
+        jumps = np.diff(cells, axis=1)
+        if skipping:
+            counts = 1 + np.count_nonzero(jumps, axis=1)
+        else:
+            counts = 1 + jumps.sum(axis=1)
         place = int(counts.argmax())
         if counts[place] > attained:
-            attained, base = int(counts[place]), int(part[place])
+            attained = int(counts[place])
+            base = int(part[place])
     return Count(attained, attained, 0, Fraction(base, unit))
 
 
 def _components(rest: list[Stratum]) -> list[Ends] | None:
-    """The set of bases as disjoint closed intervals, or None if it has too many of them."""
+    """The set of bases as disjoint closed intervals, or None if it has too many of them.
+
+    The individuals on intervals together fill [lo, hi], which is moved to every sum of the finite
+    ones.
+    """
     discrete = [b for b in rest if is_finite(b)]
     lo, hi = reach(b for b in rest if not is_finite(b))
     unit = lattice_unit(discrete)
     sums = base_sums(discrete, unit)
     if sums is None:
         return None
-    span = hi - lo
-    breaks = np.flatnonzero(np.diff(sums) > math.floor(span * unit))
+    # Two neighbouring sums are in one component if the interval bridges them.
+    breaks = np.flatnonzero(np.diff(sums) > math.floor((hi - lo) * unit))
     if breaks.size >= MOST_COMPONENTS:
         return None
     first = sums[np.concatenate(([0], breaks + 1))].tolist()
     last = sums[np.concatenate((breaks, [sums.size - 1]))].tolist()
-    return [
-        (lo + Fraction(a, unit), hi + Fraction(b, unit))
-        for a, b in zip(first, last, strict=True)
-    ]
+    components: list[Ends] = []
+    for a, b in zip(first, last, strict=True):
+        components.append((lo + Fraction(a, unit), hi + Fraction(b, unit)))
+    return components
 
 
 def _most_over(
     block: Stratum, bases: Sequence[Ends], thresholds: Sequence[Fraction]
 ) -> tuple[int, Fraction]:
-    """The largest count over closed intervals of bases, and a base where it is attained."""
+    """The largest count over closed intervals of bases, and a base where it is attained.
+
+    All numbers are scaled to integers, which Python compares faster than fractions.
+    """
     finite = is_finite(block)
-    steps = contributions(block) if finite else list(block.ends)
-    given = [*thresholds, *steps, *(e for base in bases for e in base)]
-    scale = math.lcm(*{v.denominator for v in given})
-    numbers = [v.numerator * (scale // v.denominator) for v in given]
-    cuts, offsets = (
-        numbers[: len(thresholds)],
-        numbers[len(thresholds) : len(thresholds) + len(steps)],
-    )
-    ends = numbers[len(thresholds) + len(steps) :]
-    rises = sorted({t - v for t in cuts for v in (offsets if finite else offsets[1:])})
+    if finite:
+        steps = contributions(block)
+    else:
+        steps = list(block.ends)
+    base_ends = [end for base in bases for end in base]
+    denominators = {v.denominator for v in (*thresholds, *steps, *base_ends)}
+    scale = math.lcm(*denominators)
+
+    def scaled(numbers: Iterable[Fraction]) -> list[int]:
+        return [v.numerator * (scale // v.denominator) for v in numbers]
+
+    cuts = scaled(thresholds)
+    offsets = scaled(steps)
+    ends = scaled(base_ends)
+    # The count rises where a member reaches a threshold; of an interval only the upper end can
+    # raise it.
+    rising = offsets
+    if not finite:
+        rising = offsets[1:]
+    rises = sorted({t - v for t in cuts for v in rising})
     candidates: list[int] = []
     for first, last in zip(ends[::2], ends[1::2], strict=True):
-        candidates += [
-            first,
-            *rises[bisect_left(rises, first) : bisect_right(rises, last)],
-        ]
-    attained, base = 0, 0
+        candidates.append(first)
+        candidates += rises[bisect_left(rises, first) : bisect_right(rises, last)]
+    attained = 0
+    base = 0
     for s in candidates:
         cells = [bisect_right(cuts, s + v) for v in offsets]
-        count = len(set(cells)) if finite else 1 + cells[-1] - cells[0]
+        if finite:
+            count = len(set(cells))
+        else:
+            count = 1 + cells[-1] - cells[0]
         if count > attained:
-            attained, base = count, s
+            attained = count
+            base = s
     return attained, Fraction(base, scale)

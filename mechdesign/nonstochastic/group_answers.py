@@ -1,6 +1,4 @@
-"""Answers for the groups of a data frame of any kind, of which the columns that are asked for
-come to this process.
-"""
+"""Answers for the groups of a data frame of any kind; only the columns in use are collected."""
 
 # pyarrow, polars, duckdb and dask tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
@@ -33,70 +31,96 @@ def answer_groups(
     equals: str | None = None,
     ledger: PathLike | None = None,
 ) -> tuple[Any, Quantised]:
-    """A mechanism's answers for the groups of a table, as `apply` writes them, and what they
-    promise.
+    """A mechanism's answers for the groups of a table, as `apply` writes them, and their guarantee.
 
     Parameters
-    ---------- frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of
-    polars, DuckDB, Spark or Dask
-        The answers, a row for each group, are of the same kind as an eager frame, else of pyarrow.
-    column, individual : str, optional
-        The column of numbers, if it is called otherwise here, and the one that identifies
-        individuals.
+    ----------
+    frame : DataFrame or Table
+        Of pandas, polars or pyarrow; or a lazy frame of polars, DuckDB, Spark or Dask.
+    column : str, optional
+        The column of numbers, if it has another name than in the mechanism.
+    individual : str, optional
+        The column that identifies individuals.
     equals : str, optional
-        For a count: the value of the records that count.
+        For a count: the value that is counted.
     ledger : path, optional
-        Adds up what several releases of the column of these records tell.
+        Adds up the bits of all releases of the column of these records.
 
-    Raises InputError if a column is missing, or a record has no number, or one outside the range
-    that is refused.
+    Returns
+    -------
+    answers
+        A row for each group, in a frame of the same kind as an eager one, else of pyarrow.
+    result : Quantised
+        The guarantee, and errors that depend on the data.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or a record has no number, or a number outside the range that is
+        refused.
     """
     if mechanism.query == "identity":
         raise InputError(
             "this mechanism is for single records: use sanitise(frame, mechanism)"
         )
-    book = None if ledger is None else Ledger(ledger)
-    names = [
-        column or mechanism.column,
-        *mechanism.group_by,
-        *([individual] if individual else []),
-    ]
-    table = _Table(frame, None if book is not None else names)
-    run = Answering(mechanism, table, column, equals, ledger=book)
-    answers = run.grouped(individual)
-    done = run.tally.result(None, run.answers_each)
-    if book is not None:
-        done = charged(
-            book, run.census.content(), done, equals, source=FRAME, target=FRAME
+    opened_ledger: Ledger | None = None
+    names: list[str] | None = None
+    if ledger is not None:
+        # A ledger knows a record by all its cells, so all columns are collected.
+        opened_ledger = Ledger(ledger)
+    else:
+        names = [column or mechanism.column, *mechanism.group_by]
+        if individual:
+            names.append(individual)
+    table = _Table(frame, names)
+    answering = Answering(mechanism, table, column, equals, ledger=opened_ledger)
+    answers = answering.grouped(individual)
+    result = answering.tally.result(None, answering.answers_each)
+    if opened_ledger is not None:
+        result = charged(
+            opened_ledger,
+            answering.census.content(),
+            result,
+            equals,
+            source=FRAME,
+            target=FRAME,
         )
-    eager = nw.dependencies.is_into_dataframe(frame)
-    kind: Any = nw.from_native(frame).implementation if eager else "pyarrow"
-    return nw.from_dict(answers, backend=kind).to_native(), done
+    backend: Any = "pyarrow"
+    if nw.dependencies.is_into_dataframe(frame):
+        backend = nw.from_native(frame).implementation
+    return nw.from_dict(answers, backend=backend).to_native(), result
 
 
 class _Table:
-    """A frame as a `Source` that is read once."""
+    """The part of `Source` that an answer needs, of a frame."""
 
-    kind, name, size, position = "Parquet", "the table", 1, 0
+    kind = "Parquet"
+    name = "the table"
+    size = 1
+    position = 0
 
     def __init__(self, frame: Any, names: Sequence[str] | None) -> None:
         import pyarrow as pa
 
         if isinstance(frame, pa.RecordBatch):
             frame = pa.Table.from_batches([frame])
-        dask = hasattr(
-            frame, "map_partitions"
-        )  # of which narwhals warns that it will know it no more
-        self.header = all_different(
-            list(
-                frame.columns if dask else nw.from_native(frame).lazy().collect_schema()
-            )
-        )
-        for name in names or ():
+        # Dask without narwhals, which warns that its support will end.
+        is_dask = hasattr(frame, "map_partitions")
+        if is_dask:
+            header = list(frame.columns)
+        else:
+            header = list(nw.from_native(frame).lazy().collect_schema())
+        self.header = all_different(header)
+        if names is None:
+            columns = self.header
+        else:
+            columns = list(dict.fromkeys(names))
+        for name in columns:
             require_column(name, self.header)
-        wanted = self.header if names is None else list(dict.fromkeys(names))
-        whole: Any = nw.from_native(frame[wanted].compute() if dask else frame)
-        self._table = whole.lazy().select(wanted).collect("pyarrow").to_native()
+        if is_dask:
+            frame = frame[columns].compute()
+        whole: Any = nw.from_native(frame)
+        self._table = whole.lazy().select(columns).collect("pyarrow").to_native()
 
     def batches(self, *, encode: Sequence[str], **_: Any) -> Iterator[ParquetBatch]:
         """All records."""

@@ -1,8 +1,9 @@
 """Hypothesis tests on uncertain variables, and privacy against them.
 
-Source: Farokhi 2020 (Non-stochastic hypothesis testing), Definitions 1 to 4, Theorems 1 to 3 and Proposition 1,
-corrected. Outputs are a finite set (a frozenset; counted, base 2, **bits**) or a region of real vectors with an exact
-`measure` and the operators of sets (Lebesgue measure, base e, **nats**).
+Source: Farokhi 2020 (Non-stochastic hypothesis testing), Definitions 1 to 4, Theorems 1 to 3 and
+Proposition 1, corrected (theory.md, section 9). Outputs are a finite set (a frozenset; counted,
+base 2, **bits**) or a region of real vectors with an exact `measure` and the operators of sets
+(Lebesgue measure, base e, **nats**).
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.ranges import log_ratio
 
 Region = TypeVar("Region", bound=Any)
+"""A frozenset of outputs, or a region: a type with `measure` and the operators |, & and ^."""
 
 
 @dataclass(frozen=True)
 class TestingProblem(Generic[Region]):
-    """What an observer of Y can tell about the hypothesis H in {p0, p1}.
+    """The outputs Y under a hypothesis H in {p0, p1}, as an observer sees them.
 
     Parameters
     ----------
@@ -35,11 +37,11 @@ class TestingProblem(Generic[Region]):
     __test__ = False  # its name starts as a test's does; pytest must not collect it
 
     def __post_init__(self) -> None:
+        if _is_measured(self.alternative) != _is_measured(self.null):
+            raise InputError(
+                "null and alternative must both be sets of outputs or both be regions"
+            )
         for name, region in (("null", self.null), ("alternative", self.alternative)):
-            if _is_measured(region) != _is_measured(self.null):
-                raise InputError(
-                    "null and alternative must both be sets of outputs or both be regions"
-                )
             if not size(region):
                 raise InputError(
                     f"no output is compatible with the {name} hypothesis: its range is empty"
@@ -48,7 +50,9 @@ class TestingProblem(Generic[Region]):
     @property
     def unit(self) -> str:
         """Bits for a finite set of outputs, nats for a region."""
-        return "nats" if _is_measured(self.null) else "bits"
+        if _is_measured(self.null):
+            return "nats"
+        return "bits"
 
     @property
     def outputs(self) -> Region:
@@ -57,7 +61,7 @@ class TestingProblem(Generic[Region]):
 
     @property
     def ambiguous(self) -> Region:
-        """Outputs compatible with both hypotheses: nothing can be told from them."""
+        """Outputs compatible with both hypotheses: they decide nothing."""
         return self.null & self.alternative
 
     @property
@@ -67,40 +71,52 @@ class TestingProblem(Generic[Region]):
 
     @property
     def performance_bound(self) -> float:
-        """Log of the size of the set where a test is correct, at most; consistent ones attain it (Theorem 2)."""
+        """The largest log size of the outputs at which a test is correct (Theorem 2, attained)."""
         return self._log(size(self.telling))
 
     @property
     def privacy(self) -> float:
-        """Priv = log |Y| - log |telling|, inf if no output tells anything (eq. (9) and (10))."""
+        """Priv = log |Y| - log |telling|, inf if no output settles the hypothesis (eq. (9),
+        (10)).
+        """
         telling = size(self.telling)
-        return self._log(size(self.outputs) / telling) if telling else math.inf
+        if not telling:
+            return math.inf
+        return self._log(size(self.outputs) / telling)
 
     @property
     def epsilon(self) -> Fraction | None:
         """The largest epsilon of epsilon-privacy, |ambiguous| / |telling|; None if unlimited.
 
-        Priv >= log(1 + epsilon) says |Y| >= (1 + epsilon) |telling| (Definition 3), in any base. At
-        0 the policy is private for no epsilon.
+        Definition 3, |Y| >= (1 + epsilon) |telling|, is Priv >= log(1 + epsilon) in any base,
+        because |Y| is the sum of both. At 0 the policy is private for no epsilon.
         """
         telling = size(self.telling)
-        return size(self.ambiguous) / telling if telling else None
+        if not telling:
+            return None
+        return size(self.ambiguous) / telling
 
     @property
     def leakage(self) -> float:
-        """L0(Y;H) = max over the hypotheses of log(|Y| / |Y|p|) (bits or nats)."""
-        return self._log(
-            size(self.outputs) / min(size(self.null), size(self.alternative))
-        )
+        """L0(Y;H) = max over the hypotheses of log(|Y| / |Y|p|) (bits or nats).
+
+        At most log((1 + epsilon) / epsilon) for an epsilon-private policy (Proposition 1,
+        corrected).
+        """
+        smaller = min(size(self.null), size(self.alternative))
+        return self._log(size(self.outputs) / smaller)
 
     def _log(self, ratio: Fraction) -> float:
         return log_ratio(ratio, self.unit)
 
 
 def _is_measured(region: Any) -> bool:
-    return hasattr(region, "measure")
+    # Any type with a measure and the operators of sets is a region; frozensets have none.
+    return not isinstance(region, frozenset | set)
 
 
 def size(region: Any) -> Fraction:
     """Number of outputs, or Lebesgue measure, exact."""
-    return region.measure if _is_measured(region) else Fraction(len(region))
+    if _is_measured(region):
+        return region.measure
+    return Fraction(len(region))

@@ -1,10 +1,13 @@
-"""Entropy, information and leakage of ranges, also against guessing, and the overlap partition (bits).
+"""Entropy, information and leakage of ranges, also against guessing, and the overlap partition
+(bits).
 
-Every function counts symbols (**bits**) and is about X unless it says otherwise; ask for
-``joint.reverse`` to swap X and Y.
+Every function counts symbols (**bits**) and measures X unless its docstring names another variable;
+``joint.reverse`` swaps X and Y.
 
-Sources: Farokhi 2020 (Non-stochastic hypothesis testing), eq. (1) to (5); Farokhi 2019 (Noiseless privacy), eq. (1) to
-(9); Nair 2013 for maximin information; Farokhi and Ding 2020 (brute-force guessing), whose Proposition 3(e) is false.
+Sources: Farokhi 2020 (Non-stochastic hypothesis testing), eq. (1) to (5); Farokhi 2019 (Noiseless
+privacy), eq. (1) to (9); Nair 2013 for maximin information; Farokhi and Ding 2020 (brute-force
+guessing), whose Proposition 3(e) is false: L* of unrelated pairs is superadditive (theory.md,
+section 9).
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.balls import log2_above
-from mechdesign.nonstochastic.levels import smallest_cell
+from mechdesign.nonstochastic.output_budgets import smallest_cell
 from mechdesign.nonstochastic.ranges import JointRange
 
 
@@ -34,29 +37,35 @@ def symmetric_leakage(joint: JointRange) -> float:
 
 
 def overlap_partition(joint: JointRange) -> tuple[int, NDArray[np.int64]]:
-    """The finest partition [[X|Y]]_* of [[X]] that no [[X|y]] crosses: the number of classes, and that of every x.
+    """The finest partition [[X|Y]]_* of [[X]] whose classes no [[X|y]] crosses.
 
-    The classes are the connected components of the bipartite graph of the pairs; their log is I*(X;Y).
+    The classes are the connected components of the bipartite graph of the pairs; the log of their
+    number is I*(X;Y).
+
+    Returns
+    -------
+    The number of classes, and the class of each x: (|X|,) integers.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
     n_x, n_y = joint.shape
     ones = np.ones(joint.n_pairs, dtype=np.int8)
-    graph = csr_array(
-        (ones, (joint.rows, joint.columns + n_x)), shape=(n_x + n_y, n_x + n_y)
-    )
+    nodes = n_x + n_y
+    graph = csr_array((ones, (joint.rows, joint.columns + n_x)), shape=(nodes, nodes))
     n_classes, labels = connected_components(graph, directed=False)
     return int(n_classes), np.asarray(labels[:n_x], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class RangeReport:
-    """All measures of a joint range, in one `unit` (bits): of X given Y, and `_reverse` of Y given X.
+    """All measures of a joint range, in one `unit` (bits): of X given Y, and `_reverse` of Y given
+    X.
 
-    H0(X) is the log of the number of values, H0(X|Y) that of the largest conditional range [[X|y]]; the information
-    I0(X;Y) = H0(X) - H0(X|Y) is the least gain over the outputs, and not symmetric. The chain
-    ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit.
+    H0(X) is the log of the number of values, H0(X|Y) that of the largest conditional range [[X|y]];
+    the information I0(X;Y) = H0(X) - H0(X|Y) is the least gain over the outputs, and not symmetric.
+    The chain ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit (theory.md,
+    section 6).
     """
 
     unit: str
@@ -75,19 +84,26 @@ class RangeReport:
 
 def range_report(joint: JointRange) -> RangeReport:
     """Every measure of this module for X given Y, and `_reverse` for Y given X."""
+    reverse = joint.reverse
+    x_total = Fraction(joint.x_total)
+    y_total = Fraction(reverse.x_total)
+    x_largest = Fraction(joint.largest_x)
+    y_largest = Fraction(reverse.largest_x)
     classes, _ = overlap_partition(joint)
-    measured: dict[str, float] = {}
-    for suffix, one in (("", joint), ("_reverse", joint.reverse)):
-        total, largest = Fraction(one.x_total), Fraction(one.largest_x)
-        measured[f"entropy{suffix}"] = one.log(total)
-        measured[f"conditional_entropy{suffix}"] = one.log(largest)
-        measured[f"information{suffix}"] = one.log(total / largest)
-        measured[f"leakage{suffix}"] = range_leakage(one)
-    known = {
-        "symmetric_leakage": symmetric_leakage(joint),
-        "maximin": joint.log(Fraction(classes)),
-    }
-    return RangeReport(unit=joint.unit, classes=classes, **measured, **known)
+    return RangeReport(
+        unit=joint.unit,
+        entropy=joint.log(x_total),
+        entropy_reverse=joint.log(y_total),
+        conditional_entropy=joint.log(x_largest),
+        conditional_entropy_reverse=joint.log(y_largest),
+        information=joint.log(x_total / x_largest),
+        information_reverse=joint.log(y_total / y_largest),
+        leakage=range_leakage(joint),
+        leakage_reverse=range_leakage(reverse),
+        symmetric_leakage=symmetric_leakage(joint),
+        classes=classes,
+        maximin=joint.log(Fraction(classes)),
+    )
 
 
 def brute_force_leakage(
@@ -97,12 +113,14 @@ def brute_force_leakage(
 
     The factor by which the output saves guesses in the worst case (Definition 1).
     """
-    return range_leakage(joint if feature is None else joint.map_x(feature))
+    if feature is not None:
+        joint = joint.map_x(feature)
+    return range_leakage(joint)
 
 
 @dataclass(frozen=True)
 class WorstAttribute:
-    """The feature of X that guessing profits from most (Remark 1): it merges the values that fit `output`."""
+    """The feature of X that `output` helps most to guess: it merges all values there (Remark 1)."""
 
     output: Hashable
     merged: frozenset[Hashable]
@@ -112,9 +130,8 @@ class WorstAttribute:
 def worst_attribute(joint: JointRange) -> WorstAttribute:
     """The attribute that attains the maximal leakage (eq. (8))."""
     output = joint.y_symbols[int(joint.x_sizes.argmin())]
-    return WorstAttribute(
-        output, joint.x_given(output), joint.x_total - joint.smallest_x + 1
-    )
+    n_values = joint.x_total - joint.smallest_x + 1
+    return WorstAttribute(output, joint.x_given(output), n_values)
 
 
 def maximal_leakage(joint: JointRange) -> float:
@@ -130,7 +147,7 @@ def is_identifiable(joint: JointRange, epsilon: object) -> bool:
 def identifiable_epsilon(joint: JointRange) -> float:
     """The smallest double epsilon (bits) at which the mapping is epsilon-identifiable.
 
-    It is L0(X;Y) rounded upwards, so that `is_identifiable` says yes at this very number.
+    It is L0(X;Y) rounded upwards, so `is_identifiable` is true at this very number.
     """
     return log2_above(Fraction(joint.x_total, joint.smallest_x))
 
@@ -139,13 +156,11 @@ def largest_stochastic_leakage(joint: JointRange) -> float:
     """The supremum of the stochastic maximal leakage over all channels with this range (bits).
 
     It is log2 of the largest matching between inputs and outputs, hence at most H0(Y) and at most
-    H0(X): an optimal channel lets as many inputs as possible announce an output of their own. With
+    H0(X): an optimal channel gives as many inputs as possible an output of their own. With
     H0(X|Y) added it bounds the maximal leakage (Proposition 8): an input whose output is not
     covered by its own vertex lies in a covered [[X|y]], so |X| <= matching * max |X|y| (Koenig).
     """
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    matched = np.asarray(
-        maximum_bipartite_matching(joint.incidence, perm_type="column")
-    )
-    return math.log2(int((matched >= 0).sum()))
+    matching = maximum_bipartite_matching(joint.incidence, perm_type="column")
+    return math.log2(int((np.asarray(matching) >= 0).sum()))

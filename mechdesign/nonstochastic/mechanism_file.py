@@ -1,9 +1,10 @@
-"""The mechanism file, version 1: a quantiser with its query, budget and certificate (JSON).
+"""The mechanism file, version 1: the quantisers of a query with its budget and certificates (JSON).
 
 Thresholds are exact fractions; evenly spaced ones are written as a first one, a step and a number.
 
-A hash shows that a file was damaged, not that it was written honestly: whoever edits a number can hash
-again. So the certificates are counted from the thresholds whenever a file is loaded; `claims` compares the rest.
+A hash shows that a file was damaged, not that it was written honestly: the editor of a number can
+hash the file again. So the certificates are counted from the thresholds whenever a file is loaded;
+`claims` compares the rest.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from mechdesign.nonstochastic.domains import (
     FiniteDomain,
     IntervalDomain,
 )
-from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
+from mechdesign.nonstochastic.output_budgets import outputs_allowed
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
 
 if TYPE_CHECKING:
@@ -49,24 +50,29 @@ VERSION = 1
 
 QUERY = Matching(
     r"identity|mean|sum|count|median|min|max|quantile:0?\.0{0,15}[1-9][0-9]{0,15}",
-    "identity, mean, sum, count, median, min, max or quantile:P with 0 < P < 1 (such as quantile:0.9)",
+    "identity, mean, sum, count, median, min, max or quantile:P with 0 < P < 1 (such as "
+    "quantile:0.9)",
 )
-"""What `mechdesign quantize` answers."""
+"""The queries of `mechdesign quantize`."""
 
 Outside: TypeAlias = Literal["refuse", "clip", "mark", "drop"]
 
 OUTSIDE: tuple[Outside, ...] = ("refuse", "clip", "mark", "drop")
-"""What becomes of a value outside the range: an error, the end of the range, an empty answer, or no record."""
+"""Treatments of a value outside the range: an error, the end of the range, an empty answer, or no
+record.
+"""
 
 TOLD: tuple[Outside, ...] = ("mark", "drop")
-"""Here that a value lies outside is one more output. Whatever the others are, one individual brings it about by one
-answer: an empty one, or the one of the others alone."""
+"""Treatments that release that a value lies outside, which is one more output on every fibre:
+whatever the others are, one individual brings about one further answer, an empty one or that of the
+others alone.
+"""
 
 DIVIDED = ("error", "lifted")
-"""Ways to split a total budget that give every size of group a number of outputs of its own."""
+"""Splits of a total budget in which every size of group has a number of outputs of its own."""
 
 SHORTEST_RUN = 4
-"""Thresholds from which on even spacing is written as a rule."""
+"""Fewer thresholds are written one by one, even if they are evenly spaced."""
 
 LARGEST_RULE = 1_000_000
 """Thresholds of a rule: ten times what a design makes; more would fill the memory of a reader."""
@@ -82,6 +88,7 @@ _FRACTION = r"-?[0-9]{1,2000}(/0*[1-9][0-9]{0,2000})?"
 
 
 def _fraction(value: Any) -> Fraction:
+    """The exact number of a text in a file."""
     if not isinstance(value, str) or not re.fullmatch(_FRACTION, value, re.ASCII):
         raise InputError("must be an exact fraction as text, such as 7 or -3/8")
     return Fraction(value)
@@ -100,19 +107,28 @@ _Ends = Annotated[
 
 
 class _Spacing(Record):
+    """Evenly spaced thresholds, as a rule."""
+
     first: Exact
     step: Exact
     number: Annotated[int, Field(ge=1, le=LARGEST_RULE)]
 
 
+def _thresholds_tag(value: Any) -> str:
+    """The kind of thresholds in a file: a rule, or a list."""
+    if isinstance(value, dict | _Spacing):
+        return "@rule"
+    return "@list"
+
+
 class _Mechanism(Record):
+    """The quantiser for one size of group, and its certificate."""
+
     individuals: Annotated[int, Field(ge=1, le=LARGEST_GROUP)]
     range: _Ends
     thresholds: Annotated[
         Annotated[tuple[Exact, ...], Tag("@list")] | Annotated[_Spacing, Tag("@rule")],
-        Discriminator(
-            lambda value: "@rule" if isinstance(value, (dict, _Spacing)) else "@list"
-        ),
+        Discriminator(_thresholds_tag),
     ]
     released: tuple[Exact, ...] = ()
     outputs: Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
@@ -120,7 +136,7 @@ class _Mechanism(Record):
 
 
 class MechanismDocument(FileDocument):
-    """A mechanism file: the quantisers of a query with what they promise, which a reader counts again."""
+    """A mechanism file: quantisers and their guarantee, which every reader recomputes."""
 
     FORMAT: ClassVar[str] = FORMAT
     WHAT: ClassVar[str] = "mechanism file"
@@ -156,22 +172,26 @@ class SizedQuantizer:
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismFile:
-    """What a mechanism file holds.
+    """The quantisers of a query with their budget and guarantee.
 
     Parameters
     ----------
     query
-        As `QUERY` says.
+        One of `QUERY`.
     column, group_by
-        Names of the columns it was made for.
+        Names of the columns that it was designed for.
     domain
-        What one individual's value can be; (0, 1) for counts.
+        The possible values of one individual; (0, 1) for counts.
     epsilon
         The budget of one answer, in bits.
     mechanisms
         One for each size of group.
+    outside
+        The treatment of a value outside the domain, one of `OUTSIDE`.
     guarantee, provenance
-        Records for readers, of JSON values; nothing is computed from them.
+        Records for readers, of JSON values. Of the provenance the layout, the split and the points
+        also place the thresholds of new sizes of groups (`sizes`); these are certified like all
+        others.
     """
 
     query: str
@@ -186,14 +206,18 @@ class MechanismFile:
 
     @property
     def outputs(self) -> int:
-        """The most outputs of an answer. Where records are dropped, a group may be of any size: as many as allowed."""
+        """The most outputs of an answer.
+
+        Where records are dropped, the size of a group depends on values, so every size may occur:
+        then it is the number of outputs that the budget allows.
+        """
         if self.outside == "drop" and self.query != "identity":
             return outputs_allowed(self.epsilon)
         return max(m.certificate.outputs for m in self.mechanisms)
 
     @property
     def divided(self) -> bool:
-        """Whether groups of other sizes have other numbers of outputs, which a total budget was divided into."""
+        """Whether a total budget was divided: then the outputs depend on the size of the group."""
         return self.provenance.get("split") in DIVIDED
 
     @property
@@ -205,14 +229,25 @@ class MechanismFile:
 
     def certified(self, individuals: int, quantizer: Quantizer) -> SizedQuantizer:
         """The quantiser for groups of `individuals` records, with all outputs counted."""
-        found = certify(build_query(self.query, individuals, self.domain), quantizer)
+        query = build_query(self.query, individuals, self.domain)
+        certificate = certify(query, quantizer)
         if self.outside in TOLD:
-            witness = f"{found.witness}; and one output outside the range"
-            found = FibreCertificate(found.outputs + 1, found.attained + 1, witness)
-        return SizedQuantizer(individuals, quantizer, found)
+            certificate = FibreCertificate(
+                certificate.outputs + 1,
+                certificate.attained + 1,
+                f"{certificate.witness}; and one output outside the range",
+            )
+        return SizedQuantizer(individuals, quantizer, certificate)
 
     def meeting(self, outside: Outside) -> MechanismFile:
-        """The same thresholds with another treatment of values outside the range, counted again."""
+        """The same thresholds with another treatment of values outside the range, counted again.
+
+        Raises
+        ------
+        InputError
+            If the treatment is unknown, is not for this query, or is one more output than the
+            budget allows.
+        """
         if outside not in OUTSIDE:
             raise InputError(
                 f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
@@ -221,28 +256,40 @@ class MechanismFile:
             raise InputError(
                 f"a record counts as 0 or 1: there is nothing outside to {outside}"
             )
-        made = replace(self, outside=outside)
-        again = tuple(
-            made.certified(m.individuals, m.quantizer) for m in self.mechanisms
-        )
-        if any(
-            m.certificate.outputs > outputs_allowed(self.epsilon) for m in again
-        ) or (self.divided and outside in TOLD and outside != self.outside):
+        changed = replace(self, outside=outside)
+        certified: list[SizedQuantizer] = []
+        for sized in self.mechanisms:
+            certified.append(changed.certified(sized.individuals, sized.quantizer))
+        allowed = outputs_allowed(self.epsilon)
+        too_many = any(m.certificate.outputs > allowed for m in certified)
+        # A divided budget is spent to the last output, by the product over all answers of an
+        # individual.
+        newly_told = outside in TOLD and outside != self.outside
+        if too_many or (self.divided and newly_told):
             raise InputError(
-                f"to {outside} what lies outside the range is one more output than this mechanism has room for; "
-                f"design one with --outside {outside}"
+                f"to {outside} what lies outside the range is one more output than this mechanism "
+                f"has room for; design one with --outside {outside}"
             )
-        return replace(made, mechanisms=again)
+        return replace(changed, mechanisms=tuple(certified))
 
     @property
     def document(self) -> MechanismDocument:
-        """What the file holds."""
+        """The file as a document."""
+        values: tuple[Fraction, ...] = ()
+        if isinstance(self.domain, FiniteDomain):
+            values = self.domain.values
         return MechanismDocument.model_construct(
-            **{name: getattr(self, name) for name in AS_IT_IS},
+            query=self.query,
+            column=self.column,
+            group_by=self.group_by,
             range=(self.domain.lo, self.domain.hi),
-            values=self.domain.values if isinstance(self.domain, FiniteDomain) else (),
+            values=values,
+            outside=self.outside,
+            epsilon=self.epsilon,
             outputs_allowed=outputs_allowed(self.epsilon),
-            mechanisms=tuple(map(_entry, self.mechanisms)),
+            mechanisms=tuple(_entry(sized) for sized in self.mechanisms),
+            guarantee=self.guarantee,
+            provenance=self.provenance,
         )
 
     def save(self, path: PathLike, *, overwrite: bool = False) -> None:
@@ -256,8 +303,8 @@ class MechanismFile:
         documents.write_document(path, self.document, overwrite=overwrite)
 
     def recipe(self, options: ReleaseOptions) -> NumbersRecipe:
-        """How a table of single records is released through the mechanism (for `sanitise` and `sanitise_file`)."""
-        # Only releases need the packages of jobs, and those need this module.
+        """The recipe of a release of single records (for `sanitise` and `sanitise_file`)."""
+        # Imported here: a recipe needs the packages of jobs and this module.
         from mechdesign.nonstochastic.number_cells import NumbersRecipe
 
         return NumbersRecipe.of(self, options)
@@ -269,123 +316,146 @@ class MechanismFile:
         Raises
         ------
         InputError
-            If the file is missing, damaged, edited, of another format or version, or its certificate
-            is not what the count gives.
+            If the file is missing, damaged, edited, of another format or version, or its
+            certificate is not what the count gives.
         """
-        found, _, wrong = loaded(path)
-        if wrong:
-            raise InputError(f"{path}: {wrong[0]}")
-        return found
-
-
-AS_IT_IS = (
-    "query",
-    "column",
-    "group_by",
-    "outside",
-    "epsilon",
-    "guarantee",
-    "provenance",
-)
-"""What a document says in the words of a `MechanismFile`."""
+        mechanism, _, disagreements = loaded(path)
+        if disagreements:
+            raise InputError(f"{path}: {disagreements[0]}")
+        return mechanism
 
 
 def loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
-    """The file, counted again, the mechanisms as they were written, and the numbers that are not what is counted."""
-    return documents.read_built(
-        path, MechanismDocument, lambda _, found: _counted_again(found)
-    )
+    """Read a file and count its outputs again.
+
+    Returns
+    ------- The mechanism with counted certificates, the entries of its quantisers as written, and a
+    sentence for each number of the file that differs from the count.
+    """
+
+    def recount(
+        _: Any, document: MechanismDocument
+    ) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
+        mechanism, disagreements = _recounted(document)
+        return mechanism, document.mechanisms, disagreements
+
+    return documents.read_built(path, MechanismDocument, recount)
 
 
 def build_query(query: str, individuals: int, domain: Domain) -> queries.Query:
     """The query of a mechanism file for a group of `individuals` records."""
-    if query == "identity":
-        return queries.identity_query(domain)
-    if query == "count":
-        return queries.count_query(individuals)
-    linear = {
-        "mean": queries.mean_query,
-        "sum": queries.sum_query,
-        "median": queries.median_query,
-    }
-    if query in linear:
-        return linear[query](individuals, domain)
-    return queries.OrderStatistic(ranks_of(query, individuals)[0], individuals, domain)
+    match query:
+        case "identity":
+            return queries.identity_query(domain)
+        case "count":
+            return queries.count_query(individuals)
+        case "mean":
+            return queries.mean_query(individuals, domain)
+        case "sum":
+            return queries.sum_query(individuals, domain)
+        case "median":
+            return queries.median_query(individuals, domain)
+        case _:
+            rank, _ = ranks_of(query, individuals)
+            return queries.OrderStatistic(rank, individuals, domain)
 
 
 def ranks_of(query: str, individuals: int) -> tuple[int, int]:
-    """The places, from 1, in a sorted group, of the two values whose mean is the answer; none (0, 0) for other queries.
+    """The places, from 1, in a sorted group, of the two values whose mean is the answer; (0, 0) for
+    other queries.
 
-    The P-quantile of n values is the smallest one that a share P of them does not exceed: of rank ceil(P n).
+    The P-quantile of n values is the smallest value that at least a share P of them does not
+    exceed: of rank ceil(P n).
     """
     if query == "median":
         return (individuals + 1) // 2, individuals // 2 + 1
-    share = {"min": Fraction(0), "max": Fraction(1)}.get(query)
-    if query.startswith("quantile:"):
+    if query == "min":
+        share = Fraction(0)
+    elif query == "max":
+        share = Fraction(1)
+    elif query.startswith("quantile:"):
         share = Fraction(query.partition(":")[2])
-    rank = 0 if share is None else max(1, math.ceil(share * individuals))
+    else:
+        return 0, 0
+    rank = max(1, math.ceil(share * individuals))
     return rank, rank
 
 
 def _entry(sized: SizedQuantizer) -> _Mechanism:
+    """A quantiser as it is written."""
     cuts = sized.quantizer.thresholds
-    short = isinstance(cuts, EvenThresholds) and len(cuts) >= SHORTEST_RUN
+    if isinstance(cuts, EvenThresholds) and len(cuts) >= SHORTEST_RUN:
+        thresholds = _Spacing.model_construct(
+            first=cuts.first, step=cuts.step, number=cuts.number
+        )
+    else:
+        thresholds = tuple(cuts)
     return _Mechanism.model_construct(
         individuals=sized.individuals,
         range=(sized.quantizer.lo, sized.quantizer.hi),
-        thresholds=_Spacing.model_construct(**vars(cuts)) if short else tuple(cuts),
+        thresholds=thresholds,
         released=sized.quantizer.released,
         outputs=sized.certificate.outputs,
         witness=sized.certificate.witness,
     )
 
 
-def _counted_again(
-    found: MechanismDocument,
-) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
-    domain: Domain = (
-        FiniteDomain(found.values) if found.values else IntervalDomain(*found.range)
-    )
-    if isinstance(domain, FiniteDomain) and (
-        found.values != tuple(Fraction(float(v)) for v in domain.values)
-        or found.range != (domain.lo, domain.hi)
-    ):
+def _domain(document: MechanismDocument) -> Domain:
+    """The domain of a document, whose values must be as a writer has them."""
+    if not document.values:
+        return IntervalDomain(*document.range)
+    domain = FiniteDomain(document.values)
+    as_doubles = tuple(Fraction(float(value)) for value in domain.values)
+    if document.values != as_doubles or document.range != (domain.lo, domain.hi):
         raise InputError(
             "values must be doubles that increase, from the lower end of the range to the upper one"
         )
-    allowed, wrong = outputs_allowed(found.epsilon), list[str]()
-    if found.outputs_allowed != allowed:
-        wrong.append(
-            f"outputs_allowed ('{found.outputs_allowed}') is not floor(2^epsilon) = {allowed}"
+    return domain
+
+
+def _quantizer(entry: _Mechanism) -> Quantizer:
+    """The quantiser of an entry; its constructor checks the thresholds."""
+    lo, hi = entry.range
+    cuts = entry.thresholds
+    if isinstance(cuts, _Spacing):
+        cuts = EvenThresholds(cuts.first, cuts.step, cuts.number)
+    return Quantizer(lo, hi, cuts, entry.released)
+
+
+def _recounted(document: MechanismDocument) -> tuple[MechanismFile, list[str]]:
+    """The mechanism of a document, and a sentence for each number that differs from the count."""
+    domain = _domain(document)
+    allowed = outputs_allowed(document.epsilon)
+    disagreements: list[str] = []
+    if document.outputs_allowed != allowed:
+        disagreements.append(
+            f"outputs_allowed ('{document.outputs_allowed}') is not floor(2^epsilon) = {allowed}"
         )
-    held = MechanismFile(
+    mechanism = MechanismFile(
+        query=document.query,
+        column=document.column,
+        group_by=document.group_by,
         domain=domain,
+        epsilon=document.epsilon,
         mechanisms=(),
-        **{name: getattr(found, name) for name in AS_IT_IS},
+        outside=document.outside,
+        guarantee=document.guarantee,
+        provenance=document.provenance,
     )
-    sized = list[SizedQuantizer]()
-    for entry in found.mechanisms:
-        cuts = entry.thresholds
-        cuts = (
-            EvenThresholds(cuts.first, cuts.step, cuts.number)
-            if isinstance(cuts, _Spacing)
-            else cuts
-        )
-        sized.append(
-            held.certified(
-                entry.individuals, Quantizer(*entry.range, cuts, entry.released)
-            )
-        )
-        outputs = sized[-1].certificate.outputs
+    certified: list[SizedQuantizer] = []
+    for entry in document.mechanisms:
+        sized = mechanism.certified(entry.individuals, _quantizer(entry))
+        certified.append(sized)
+        outputs = sized.certificate.outputs
         if outputs != entry.outputs or outputs > allowed:
-            wrong.append(
-                f"the mechanism for {entry.individuals} individuals has {outputs} outputs where the file says "
-                f"'{entry.outputs}' and {allowed} are allowed"
+            disagreements.append(
+                f"the mechanism for {entry.individuals} individuals has {outputs} outputs where "
+                f"the file says '{entry.outputs}' and {allowed} are allowed"
             )
-    held = replace(held, mechanisms=tuple(sized))
-    if found.guarantee.get("outputs", held.outputs) != held.outputs:
-        said = quoted(found.guarantee["outputs"])
-        wrong.append(
-            f"the guarantee speaks of {said} outputs, but there are {held.outputs}"
+    mechanism = replace(mechanism, mechanisms=tuple(certified))
+    stated = document.guarantee.get("outputs", mechanism.outputs)
+    if stated != mechanism.outputs:
+        disagreements.append(
+            f"the guarantee speaks of {quoted(stated)} outputs, but there are {mechanism.outputs}"
         )
-    return held, found.mechanisms, wrong
+    return mechanism, disagreements

@@ -1,10 +1,16 @@
-"""The epsilon-identifiable map of least squared error: contiguous cells of at least n 2^-epsilon sorted values.
+"""The epsilon-identifiable map of least squared error: contiguous cells of at least n 2^-epsilon
+sorted values.
 
-Farokhi and Ding 2020 (brute-force guessing) measure such maps; finding the best one is optimal univariate
-microaggregation (theory.md, section 7). A cell is a slice [a, b) of the sorted values, and its mean is released. Cells
-of 2k or more can be split without loss, so a cell has k to 2k - 1 values, and the best partition of the first j
-values ends with a cell that starts at i in (j - 2k, j - k]. The cell costs satisfy the quadrangle inequality, so the
-best i never falls as j grows.
+Farokhi and Ding 2020 (brute-force guessing) measure such maps; finding the best one is optimal
+univariate microaggregation (theory.md, section 7). A cell is a slice [a, b) of the sorted values,
+and its mean is released. Cells of 2k or more can be split without loss, so a cell has k to 2k - 1
+values, and the best partition of the first j values ends with a cell that starts at i in (j - 2k, j
+- k]:
+
+    best(j) = min over i of best(i) + cost(i, j).
+
+The cell costs satisfy the quadrangle inequality, so the best i never falls as j grows, and all j of
+a block are found together by row minima of a monotone matrix.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import doubles
-from mechdesign.nonstochastic.levels import smallest_cell
+from mechdesign.nonstochastic.output_budgets import smallest_cell
 from mechdesign.tables.bin_splits import least_cells, row_minima
 
 LARGEST_VALUE = 1e120
@@ -31,8 +37,9 @@ NEAR = 256
 """Further values whose sums are taken at once."""
 
 FINE = 64
-"""Costs of weighted cells are cut off this many bits below the least that is not zero: totals are off by less than
-2^-40 of themselves, however far apart the values are."""
+"""Costs of weighted cells are cut off this many bits below the least that is not zero: totals are
+off by less than 2^-40 of themselves, however far apart the values are.
+"""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -40,7 +47,17 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Partition:
-    """An epsilon-identifiable partition of n symbols, of least mean squared error `distortion`."""
+    """An epsilon-identifiable partition of n symbols, of least mean squared error `distortion`.
+
+    Parameters
+    ----------
+    cell_of : (n,) integers
+        The cell of each symbol.
+    sizes, representatives : (cells,) arrays
+        Symbols of each cell, and their mean.
+    smallest
+        The fewest symbols that a cell may have.
+    """
 
     cell_of: Indices
     sizes: Indices
@@ -85,52 +102,68 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
     sizes = np.diff(edges).astype(np.int64)
     cell_of = np.empty(values.size, dtype=np.int64)
     cell_of[order] = np.repeat(np.arange(sizes.size), sizes)
-    # From the first value on, which loses fewer digits.
-    centres = np.array(
-        [
-            ordered[a] + (ordered[a:b] - ordered[a]).mean()
-            for a, b in itertools.pairwise(edges)
-        ]
+    centres = np.empty(sizes.size)
+    for cell, (a, b) in enumerate(itertools.pairwise(edges)):
+        # Differences to the first value lose fewer digits than the values themselves.
+        centres[cell] = ordered[a] + (ordered[a:b] - ordered[a]).mean()
+    squared = (values - centres[cell_of]) ** 2
+    return Partition(
+        cell_of=cell_of,
+        sizes=sizes,
+        smallest=smallest,
+        representatives=centres,
+        distortion=math.fsum(squared.tolist()) / values.size,
     )
-    distortion = math.fsum(((values - centres[cell_of]) ** 2).tolist()) / values.size
-    made = {"cell_of": cell_of, "sizes": sizes, "representatives": centres}
-    return Partition(smallest=smallest, distortion=distortion, **made)
 
 
 def squared_errors(values: Floats) -> Callable[[Indices, Indices], Any]:
-    """The squared error of the cell values[start:end], by end and start, from sums of some more digits than doubles."""
+    """The squared error of the cell values[start:end], as a function of end and start.
+
+    It is the sum of squares less the squared sum over the size, from cumulative sums of some more
+    digits than doubles have, of differences to a value in the middle.
+    """
     away = (values - values[values.size // 2]).astype(np.longdouble)
-    moments, squares = (
-        np.append(np.longdouble(0), np.cumsum(part)) for part in (away, away**2)
-    )
+    moments = np.append(np.longdouble(0), np.cumsum(away))
+    squares = np.append(np.longdouble(0), np.cumsum(away**2))
 
     def cost(end: Indices, start: Indices) -> Any:
-        moment, square = (part[end] - part[start] for part in (moments, squares))
+        moment = moments[end] - moments[start]
+        square = squares[end] - squares[start]
         return np.maximum(square - moment**2 / np.maximum(end - start, 1), 0)
 
     return cost
 
 
 def best_edges(values: Floats, smallest: int) -> list[int]:
-    """Edges 0 = e_0 < e_1 < ... = n of the cells [e_i, e_i+1) of sorted values with least total squared error."""
+    """Edges 0 = e_0 < .. = n of the cells [e_i, e_i+1) of sorted values with least squared
+    error.
+    """
     size = values.size
-    if smallest == 1 or size < 2 * smallest:
-        return list(range(size + 1)) if smallest == 1 else [0, size]
-    best, before = np.full(size + 1, np.inf), np.zeros(size + 1, dtype=np.int64)
+    if smallest == 1:
+        return list(range(size + 1))
+    if size < 2 * smallest:
+        return [0, size]
+    best = np.full(size + 1, np.inf)
     best[0] = 0.0
-    window, beyond = 0, NEAR
+    # before[j]: the start of the last cell in the best partition of the first j values.
+    before = np.zeros(size + 1, dtype=np.int64)
+    window = 0
+    beyond = NEAR
     cost = squared_errors(values[:beyond])
 
     def total(end: Indices, start: Indices) -> Any:
         return best[start] + cost(end - window, start - window)
 
-    # Cells that end within the next `smallest` values all start before them, where the best is known.
-    for known in range(smallest, size + 1, smallest):
-        ends = np.arange(known, min(known + smallest, size + 1))
-        first, last = np.maximum(ends - 2 * smallest + 1, 0), ends - smallest
+    # Cells that end within the next `smallest` values all start before them, where the best is
+    # known.
+    for block in range(smallest, size + 1, smallest):
+        ends = np.arange(block, min(block + smallest, size + 1))
+        first = np.maximum(ends - 2 * smallest + 1, 0)
+        last = ends - smallest
         if ends[-1] > beyond:
             # Sums over near values alone: far ones would cost digits.
-            window, beyond = int(first[0]), int(ends[-1]) + NEAR
+            window = int(first[0])
+            beyond = int(ends[-1]) + NEAR
             cost = squared_errors(values[window:beyond])
         before[ends] = row_minima(total, ends, first, last)
         best[ends] = total(ends, before[ends])
@@ -140,19 +173,27 @@ def best_edges(values: Floats, smallest: int) -> list[int]:
     return edges[::-1]
 
 
+def _as_integers(numbers: Sequence[Fraction]) -> Any:
+    """Fractions times their common denominator, as an array of Python integers."""
+    unit = math.lcm(*(value.denominator for value in numbers))
+    return np.array(numbers, dtype=object) * unit // 1
+
+
 def best_cells(
     values: Sequence[Fraction], weights: Sequence[Fraction], cells: int
 ) -> list[int]:
-    """As `best_edges`, of at most so many cells of any size, for weighted values; in integers, see `FINE`."""
-    given = (np.array(part, dtype=object) for part in (values, weights))
-    x, mass = (
-        part * math.lcm(*(value.denominator for value in part)) // 1 for part in given
-    )
-    sums = [np.append(0, np.cumsum(part)) for part in (mass, mass * x, mass * x**2)]
-    shift = FINE + int(sums[0][-1]).bit_length()
+    """As `best_edges`, for weighted values and at most `cells` cells of any size, in integers."""
+    x = _as_integers(values)
+    weight = _as_integers(weights)
+    masses = np.append(0, np.cumsum(weight))
+    moments = np.append(0, np.cumsum(weight * x))
+    squares = np.append(0, np.cumsum(weight * x**2))
+    shift = FINE + int(masses[-1]).bit_length()
 
     def cost(end: Indices, start: Indices) -> Any:
-        total, moment, square = (part[end] - part[start] for part in sums)
-        return ((square * total - moment**2) << shift) // np.where(total > 0, total, 1)
+        mass = masses[end] - masses[start]
+        moment = moments[end] - moments[start]
+        square = squares[end] - squares[start]
+        return ((square * mass - moment**2) << shift) // np.where(mass > 0, mass, 1)
 
     return least_cells(cost, len(values), cells)[-1][0]

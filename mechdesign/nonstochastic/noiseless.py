@@ -1,12 +1,15 @@
-"""Noiseless privacy, certified exactly, of one release and of several, and quantisers for a budget (Farokhi 2020).
+"""Noiseless privacy, certified exactly, of one release and of several, and quantisers for a budget
+(Farokhi 2020).
 
-A mechanism is epsilon-noiselessly private if, whoever varies and whatever the others are, its
-output takes at most 2^epsilon values (Definitions 1 and 2). A certificate is that number of values:
-counted, attained by a witness where it is exact, and never taken from a theorem that only bounds it.
-The outputs of several mechanisms on one fibre are at most the product of their numbers (Theorem 6).
+A mechanism is epsilon-noiselessly private if its output takes at most 2^epsilon values as the data
+of any one individual vary, for all data of the others (Definitions 1 and 2). A certificate is that
+number of values: counted, attained by a witness where it is exact, and never taken from a theorem
+that only bounds it. The outputs of several mechanisms on one fibre are at most the product of their
+numbers (Theorem 6).
 
-Quantisers are designed from two numbers, the query's range R and its sensitivity S: every fibre lies in an interval
-of length at most S, which meets at most min(q, ceil(q S / R) + 1) of q equal cells (corrected: theory.md, section 9).
+Quantisers are designed from two numbers, the query's range R and its sensitivity S: every fibre
+lies in an interval of length at most S, which meets at most min(q, ceil(q S / R) + 1) of q equal
+cells (Theorem 8, corrected: theory.md, section 9).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from mechdesign.core.balls import log2_of_powers_above
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.fibres import most_outputs
-from mechdesign.nonstochastic.levels import (
+from mechdesign.nonstochastic.output_budgets import (
     Allowance,
     allowance,
     epsilon_for,
@@ -36,7 +39,7 @@ from mechdesign.nonstochastic.queries import LinearQuery, Query
 
 @dataclass(frozen=True)
 class FibreCertificate:
-    """How many outputs one individual can bring about, at most.
+    """The most outputs that one individual can bring about.
 
     Parameters
     ----------
@@ -64,10 +67,10 @@ class FibreCertificate:
 
 
 def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
-    """The most outputs that ``quantizer`` of ``query`` gives while one individual varies.
+    """Count the most outputs that ``quantizer`` of ``query`` gives while one individual varies.
 
-    Exact for linear queries (sums, means, counts, the identity), order statistics and medians, unless there
-    are too many sums to list: then a proven bound.
+    Exact for linear queries (sums, means, counts, the identity), order statistics and medians,
+    unless there are too many sums to list: then a proven bound.
 
     Raises
     ------
@@ -80,22 +83,29 @@ def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
             f"the answers range over {float(lo):g} to {float(hi):g}, beyond the quantiser's "
             f"{float(quantizer.lo):g} to {float(quantizer.hi):g}; widen it"
         )
-    linear, where = (
-        (query, "") if isinstance(query, LinearQuery) else query.largest_fibre
-    )
+    if isinstance(query, LinearQuery):
+        linear = query
+        position = ""
+    else:
+        linear, position = query.largest_fibre
     count = most_outputs(linear, quantizer.thresholds)
-    if isinstance(query, LinearQuery) or query.middle > 1:
-        weight = linear.blocks[count.block].weight
-        who = f"an individual of weight {weight}, the others contribute {count.base}"
-        where = f"{where}; {who}" if where else who
-    return FibreCertificate(count.outputs, count.attained, where)
+    weight = linear.blocks[count.block].weight
+    individual = f"an individual of weight {weight}, the others contribute {count.base}"
+    if isinstance(query, LinearQuery):
+        witness = individual
+    elif query.middle > 1:
+        witness = f"{position}; {individual}"
+    else:
+        # The answer is the individual's own value, so the places of the others say all.
+        witness = position
+    return FibreCertificate(count.outputs, count.attained, witness)
 
 
 Layout = Literal["uniform", "widest", "levels"]
 LAYOUTS: tuple[Layout, ...] = ("uniform", "widest", "levels")
 
 LARGEST_LEVELS = 100_000
-"""Cells of a design: finer than five digits, no release needs to be, and thresholds are kept one by one."""
+"""Cells of a design: no release needs more than five digits, and thresholds are kept one by one."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,7 @@ def uniform_levels(outputs: int, sensitivity: Fraction, span: Fraction) -> int:
     """The largest q with ``min(q, ceil(q S / R) + 1) <= outputs`` (1 for a constant query)."""
     if span == 0 or sensitivity == 0:
         return 1
+    # q <= K fits whatever the fibres are; else ceil(q S / R) <= K - 1, so q <= (K - 1) R / S.
     return max(outputs, math.floor((outputs - 1) * span / sensitivity))
 
 
@@ -121,23 +132,39 @@ def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Qu
     j + K - 1 cannot be closer than S, so the first of group ceil(R / S) + 1 would be above hi.
     """
     groups = math.ceil((hi - lo) / sensitivity)
+    # All groups lie inside the range if the first one fits into what the others leave of it.
     room = (hi - lo) - (groups - 1) * sensitivity
     within = [room * (2 * b + 1) / (2 * (outputs - 1)) for b in range(outputs - 1)]
-    return Quantizer(
-        lo, hi, tuple(lo + a * sensitivity + w for a in range(groups) for w in within)
-    )
+    cuts: list[Fraction] = []
+    for group in range(groups):
+        start = lo + group * sensitivity
+        cuts += [start + offset for offset in within]
+    return Quantizer(lo, hi, tuple(cuts))
 
 
 def lay_out(
     lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, layout: Layout
 ) -> Quantizer:
-    """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells."""
+    """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells.
+
+    Parameters
+    ----------
+    lo, hi
+        The range of the answers.
+    layout
+        - "uniform": the most equal cells (`uniform_levels`).
+        - "levels": the most cells of any widths.
+        - "widest": the smallest widest cell, so the smallest worst-case error: `outputs` equal
+          cells, or cells of width S / (K - 1), of which an interval of length S meets at most K.
+    """
     if layout not in LAYOUTS:
         raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
     span = hi - lo
     if outputs == 1 or span == 0 or sensitivity == 0:
         return Quantizer(lo, hi)
     outputs = min(outputs, LARGEST_LEVELS)
+    # A larger sensitivity is safe and makes fewer cells: all layouts stay within LARGEST_LEVELS of
+    # them.
     sensitivity = max(sensitivity, span * (outputs - 1) / LARGEST_LEVELS)
     if layout == "uniform":
         return uniform_quantizer(lo, hi, uniform_levels(outputs, sensitivity, span))
@@ -148,9 +175,8 @@ def lay_out(
     # As many thresholds at this spacing as fit inside (lo, hi), the end cells equal.
     spacing = sensitivity / (outputs - 1)
     count = math.ceil(span / spacing)
-    return Quantizer(
-        lo, hi, EvenThresholds(lo + (span - (count - 1) * spacing) / 2, spacing, count)
-    )
+    first = lo + (span - (count - 1) * spacing) / 2
+    return Quantizer(lo, hi, EvenThresholds(first, spacing, count))
 
 
 def design_quantizer(
@@ -176,20 +202,20 @@ def design_quantizer(
     """
     allowed = allowance(epsilon)
     lo, hi = query.range
-    quantizer = lay_out(
-        lo, hi, min(query.sensitivity, hi - lo), allowed.outputs, layout
-    )
+    sensitivity = min(query.sensitivity, hi - lo)
+    quantizer = lay_out(lo, hi, sensitivity, allowed.outputs, layout)
     certificate = certify(query, quantizer)
     if certificate.outputs > allowed.outputs:
         raise SolverFailure(
-            f"the quantiser gives up to {certificate.outputs} outputs where {allowed.outputs} are allowed; "
-            "please report it"
+            f"the quantiser gives up to {certificate.outputs} outputs where {allowed.outputs} are "
+            "allowed; please report it"
         )
     return QuantizerDesign(quantizer, allowed, certificate)
 
 
 def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
-    """Bits of several releases together, rounded upwards: log2 of the product of their outputs (Theorem 6).
+    """Bits of several releases together, rounded upwards: log2 of the product of their outputs
+    (Theorem 6).
 
     Post-processing adds nothing (Theorem 7).
 

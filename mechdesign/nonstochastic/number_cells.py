@@ -1,9 +1,7 @@
-"""A mechanism for single records as a recipe: the middle of a cell of numbers in the place of each
-number.
+"""A mechanism for single records as a recipe: each number is replaced by the middle of its cell.
 
-Nothing is drawn, so that no key and no identity is needed. That an answer tells little of one value
-supposes that the place of its record tells nothing of it: a file that is sorted by its numbers is
-refused.
+Nothing is drawn, so no key and no identity is needed. The promise of an answer assumes that the
+place of its record discloses nothing of the value: a file that is sorted by its numbers is refused.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -45,8 +43,9 @@ from mechdesign.release.policies import REFUSE
 
 @dataclass(frozen=True, kw_only=True)
 class NumbersRecipe(FileRecipe):
-    """A mechanism for single records with what a user asks for; `tally` adds up several releases
-    together.
+    """A mechanism for single records with the options of a release.
+
+    `tally` adds up the files of a folder; None for a single table.
     """
 
     draws: ClassVar[bool] = False
@@ -232,7 +231,7 @@ class NumbersRecipe(FileRecipe):
 
 
 ENOUGH = 1 << 12
-"""Different numbers from which on more do not matter: if these are sorted, it is not by chance."""
+"""Distinct numbers that are counted: if so many are sorted, it is not by chance."""
 
 
 class Sorted:
@@ -245,22 +244,26 @@ class Sorted:
 
     def add(self, values: NDArray[np.float64]) -> None:
         """The next records."""
+        if not len(values):
+            return
+        # From the last number of the batch before.
         steps = np.diff(np.concatenate([self._last, values]))
-        self._up, self._down = (
-            self._up and not (steps < 0).any(),
-            self._down and not (steps > 0).any(),
-        )
-        self._last = values[-1:] if len(values) else self._last
+        self._up = self._up and not (steps < 0).any()
+        self._down = self._down and not (steps > 0).any()
+        self._last = values[-1:]
         if (self._up or self._down) and len(self._counts) <= ENOUGH:
             self._counts.update(values.tolist())
 
     def evidence(self) -> float:
-        """The logarithm of an e-value against a random order: of all arrangements two at most are
+        """The logarithm of an e-value against a random order.
+
+        Of the n! / (t_1! t_2! ..) arrangements of n numbers, t_k of them equal, at most two are
         sorted.
         """
+        if not self._up and not self._down:
+            return -math.inf
         ties = sum(math.lgamma(times + 1) for times in self._counts.values())
-        found = math.lgamma(self._counts.total() + 1) - ties - math.log(2)
-        return found if self._up or self._down else -math.inf
+        return math.lgamma(self._counts.total() + 1) - ties - math.log(2)
 
 
 class NumbersDrawer(Drawer):
@@ -310,13 +313,9 @@ class NumbersDrawer(Drawer):
         return pa.float64()
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
-        """The columns that are wanted as codes, and those that are read only: numbers that are
-        stored as such.
-        """
-        people, column = (
-            [self.header[at] for at in self.plan.identity],
-            self.tally.column,
-        )
+        """The columns to read as codes, and those to read as they are stored: numbers."""
+        people = [self.header[place] for place in self.plan.identity]
+        column = self.tally.column
         if schema is not None and _is_number(schema.field(column).type):
             return people, [column]
         return [*people, column], []
@@ -325,53 +324,71 @@ class NumbersDrawer(Drawer):
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
     ) -> dict[tuple[int, int], DrawnColumn]:
         """As `Drawer.draw`; the records in `dropped` have no code."""
-        tally, at = self.tally, np.arange(count)
-        names = [
-            self.header[place] for place in (*self.plan.inputs[0], *self.plan.identity)
-        ]
-        people = [
-            empty_as_missing(encode(column(place), self.header[place]))
-            for place in self.plan.identity
-        ]
-        cells = [_stored(column(self.plan.inputs[0][0]), names[0]), *people]
+        tally = self.tally
+        rows = np.arange(count)
+        cells, names = self._cells(column)
         try:
             kept = usable(cells, names, self._missing, advise=self._advise)
             if kept is not None:
-                at, cells = at[kept], [some_of(each, kept) for each in cells]
-            found = numbers_of(cells[0], names[0])
-            values, told = tally.inside(found)
+                rows = rows[kept]
+                cells = [some_of(part, kept) for part in cells]
+            numbers = numbers_of(cells[0], names[0])
+            values, outside = tally.inside(numbers)
         except BadCell as error:
-            place = int(at[error.position])
+            row = int(rows[error.position])
             raise BadRecord(
-                place, error.what, f"row number {first_row + place} (counted from 0)"
+                row, error.what, f"row number {first_row + row} (counted from 0)"
             ) from None
-        own = self._quantizer.cells(values).astype(np.int32)
-        codes, errors = own[found.codes], np.abs(self._middles[own] - found.values)
+        cell_of_value = self._quantizer.cells(values).astype(np.int32)
+        codes = cell_of_value[numbers.codes]
         tally.records += len(codes)
-        for each in (tally, self._folder_tally) if people else ():
-            if each is not None:
-                each.people.add([], np.zeros(len(codes)), cells[1])
-        counted = found.codes if told is None else found.codes[~told]
-        tally.tell(found.values, errors, np.bincount(counted, minlength=own.size))
+        if self.plan.identity:
+            self._add_people(cells[1], len(codes))
+        # A value that is disclosed to lie outside has an empty answer, or none, and no error.
+        answered = numbers.codes
+        if outside is not None:
+            answered = answered[~outside]
+        errors = np.abs(self._middles[cell_of_value] - numbers.values)
+        times = np.bincount(answered, minlength=cell_of_value.size)
+        tally.tell(numbers.values, errors, times)
         for order in self.checks.orders.values():
-            order.add(found.values[found.codes])
-        if told is not None and tally.mechanism.outside == "drop":
-            at, codes = at[~told], codes[~told]
-        elif told is not None:
-            codes[told] = self._middles.size
-        self.dropped = (
-            None if len(at) == count else np.isin(np.arange(count), at, invert=True)
-        )
+            order.add(numbers.values[numbers.codes])
+        if outside is not None and tally.mechanism.outside == "drop":
+            rows = rows[~outside]
+            codes = codes[~outside]
+        elif outside is not None:
+            codes[outside] = self._middles.size
+        self.dropped = None
+        if len(rows) < count:
+            self.dropped = np.isin(np.arange(count), rows, invert=True)
         tally.answers += len(codes)
         self._counts[0] += np.bincount(codes, minlength=len(self._labels))
         return {(0, 0): DrawnColumn(codes, self._labels)}
 
+    def _cells(self, column: Callable[[int], Any]) -> tuple[list[Any], list[Any]]:
+        """The column of numbers and those that identify individuals, with their names."""
+        number_place = self.plan.inputs[0][0]
+        names = [self.header[number_place]]
+        cells = [_stored(column(number_place), names[0])]
+        for place in self.plan.identity:
+            name = self.header[place]
+            names.append(name)
+            cells.append(empty_as_missing(encode(column(place), name)))
+        return cells, names
+
+    def _add_people(self, person: Any, count: int) -> None:
+        """Add the individuals of `count` records, to the tally of the folder as well."""
+        values = np.zeros(count)
+        self.tally.people.add([], values, person)
+        if self._folder_tally is not None:
+            self._folder_tally.people.add([], values, person)
+
     def count(self, column: Callable[[int], Any], times: NDArray[np.int64]) -> None:
-        """As `Drawer.count`, of which the answers come for nothing; each record comes once."""
+        """As `Drawer.count`: a draw counts its answers; each record comes once."""
         self.draw(column, len(times))
 
     def result(self, sha256: str | None) -> Quantised:
-        """What was released."""
+        """The result of the release."""
         if not self.tally.records and self._advise:
             raise InputError("no records; an answer needs at least one")
         if self._folder_tally is not None:
@@ -384,11 +401,13 @@ class NumbersDrawer(Drawer):
 
         values = np.append(self._middles, np.nan)[drawn.codes]
         if isinstance(like, (pa.Array, pa.ChunkedArray)):
-            made = pa.array(values, mask=drawn.codes == self._middles.size)
-            return made if isinstance(like, pa.Array) else pa.chunked_array([made])
+            array = pa.array(values, mask=drawn.codes == self._middles.size)
+            if isinstance(like, pa.Array):
+                return array
+            return pa.chunked_array([array])
         if isinstance(like, np.ndarray):
             return values
-        if hasattr(like, "to_arrow"):  # of polars
+        if hasattr(like, "to_arrow"):  # a polars Series, without an import of polars
             return type(like)(name, values, nan_to_null=True)
         return type(like)(values, index=like.index, name=like.name)
 
@@ -397,14 +416,18 @@ def _stored(column: Any, name: str) -> Any:
     """A column as an array of numbers, where it holds numbers, else as codes into texts."""
     import pyarrow as pa
 
-    array = column.to_arrow() if hasattr(column, "to_arrow") else column
+    array = column
+    if hasattr(column, "to_arrow"):  # a polars Series, without an import of polars
+        array = column.to_arrow()
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
         try:
             array = pa.Array.from_pandas(column)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             return empty_as_missing(encode(column, name))
     if _is_number(array.type):
-        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        if isinstance(array, pa.ChunkedArray):
+            return array.combine_chunks()
+        return array
     return empty_as_missing(encode(array, name))
 
 

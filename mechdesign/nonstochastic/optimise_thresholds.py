@@ -1,8 +1,11 @@
-"""Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean squared error.
+"""Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean
+squared error.
 
-Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs. The most levels are
-found from left to right or by integer programming, the least distortion by integer programming, or by dynamic
-programming where all answers are on one fibre. Every answer is counted again on the query before it is returned.
+Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs.
+The most levels are computed from left to right or by integer programming, the least distortion by
+integer programming, or by dynamic programming where all answers are on one fibre. The outputs are
+counted again on the query before a quantiser is returned, by code that shares nothing with the
+programs.
 """
 
 from __future__ import annotations
@@ -14,20 +17,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from operator import mul
 from typing import Any, Literal
 
 import numpy as np
 
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.fibres import contributions
-from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem, solved
-from mechdesign.nonstochastic.levels import Allowance, allowance
 from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
+from mechdesign.nonstochastic.output_budgets import Allowance, allowance
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import LinearQuery, Query
+from mechdesign.nonstochastic.solver_failures import solver_failures
+from mechdesign.nonstochastic.threshold_program import Separation, budget_model
 from solvers.programs.highs import solve_program
 
 LevelsMethod = Literal["auto", "milp", "earliest"]
@@ -36,7 +40,7 @@ LARGEST_LINE = 20_000
 """Answers on one fibre, which are cut by dynamic programming."""
 
 TIME_LIMIT = 60.0
-"""Seconds for a MILP unless told otherwise."""
+"""Seconds for an integer program by default."""
 
 PROVEN_BY_SEARCH = "the branch and bound of HiGHS"
 PROVEN_ON_A_LINE = "dynamic programming over all cells"
@@ -46,10 +50,27 @@ SUFFICIENT = "sufficient only: some fibre skips answers, and method 'milp' is ex
 BOUND_SLACK = 1e-6
 """A number of levels is an integer, so a bound within this of one is that integer."""
 
+LINE_ERROR = 2.0**-40
+"""Relative: the costs of the dynamic program are cut off, and its total is off by less
+(`microaggregation.FINE`).
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class OptimalQuantizer:
-    """A quantiser with most levels, or with least distortion, and what is proven of it."""
+    """A quantiser with most levels, or with least distortion, and its proof.
+
+    Parameters
+    ----------
+    gaps
+        The gaps between answers that have a threshold.
+    method, because
+        The algorithm, and the reason why its result is optimal (or is not known to be).
+    bound
+        No quantiser has more levels, or less distortion.
+    distortion, representatives
+        The mean squared error of releasing these numbers, one for each cell.
+    """
 
     quantizer: Quantizer
     gaps: tuple[int, ...]
@@ -75,15 +96,18 @@ def most_levels(
     method: LevelsMethod = "auto",
     time_limit: float = TIME_LIMIT,
 ) -> OptimalQuantizer:
-    """The quantiser of a finite query with the most levels that makes it epsilon-noiselessly private.
+    """The quantiser of a finite query with the most levels that makes it epsilon-noiselessly
+    private.
 
     Parameters
     ----------
     query
         A query on finite domains, or the `gap_problem` of one.
+    epsilon
+        In bits.
     method
-        - "earliest": every threshold inside a fibre counts, and each is as low as it can be; exact if each fibre
-          is a run of consecutive answers, else only sufficient.
+        - "earliest": every threshold inside a fibre counts, and each is as low as it can be; exact
+          if each fibre is a run of consecutive answers, else only sufficient.
         - "milp": only pairs of consecutive fibre members that are separated count; exact.
         - "auto": "earliest" if that is exact, else "milp".
     time_limit
@@ -96,43 +120,54 @@ def most_levels(
     SolverFailure
         If HiGHS fails, or its answer does not survive the exact count.
     """
-    problem = query if isinstance(query, GapProblem) else gap_problem(query)
+    problem = query
+    if not isinstance(problem, GapProblem):
+        problem = gap_problem(problem)
     allowed = allowance(epsilon)
     if method not in ("auto", "milp", "earliest"):
         raise InputError(f"method ({method!r}) must be auto, milp or earliest")
-    if method == "auto":
-        method = "earliest" if problem.runs else "milp"
+    if method == "auto" and problem.runs:
+        method = "earliest"
+    elif method == "auto":
+        method = "milp"
     if method == "milp":
         gaps, bound, because = _levels_by_milp(problem, allowed.outputs, time_limit)
         optimal = because != STOPPED
     else:
-        gaps, optimal = earliest(problem, allowed.outputs), problem.runs
-        bound = len(gaps) + 1 if optimal else len(problem.values)
-        because = "no threshold can be lower" if optimal else SUFFICIENT
-    return _counted(
-        problem,
-        gaps,
-        allowed,
+        gaps = earliest(problem, allowed.outputs)
+        optimal = problem.runs
+        if optimal:
+            bound = len(gaps) + 1
+            because = "no threshold can be lower"
+        else:
+            bound = len(problem.values)
+            because = SUFFICIENT
+    quantizer, certificate = _counted(problem, gaps, allowed)
+    return OptimalQuantizer(
+        quantizer=quantizer,
+        gaps=tuple(gaps),
+        outputs_allowed=allowed.outputs,
         method=method,
         optimal=optimal,
         because=because,
         bound=float(bound),
+        certificate=certificate,
     )
 
 
 def _counted(
-    problem: GapProblem, gaps: list[int], allowed: Allowance, **facts: Any
-) -> OptimalQuantizer:
-    """The quantiser with these thresholds, counted again on the query by code that knows nothing of the program."""
+    problem: GapProblem, gaps: list[int], allowed: Allowance
+) -> tuple[Quantizer, FibreCertificate]:
+    """The quantiser with thresholds in these gaps, counted without any use of the program."""
     quantizer = quantizer_between(problem.values, gaps)
     certificate = certify(problem.query, quantizer)
     if certificate.outputs > allowed.outputs:
         raise SolverFailure(
-            f"the thresholds found give {certificate.outputs} outputs on a fibre where {allowed.outputs} are allowed; "
-            "nothing is returned; try another method, and please report it"
+            f"the thresholds found give {certificate.outputs} outputs on a fibre where "
+            f"{allowed.outputs} are allowed; nothing is returned; try another method, and please "
+            "report it"
         )
-    facts |= {"outputs_allowed": allowed.outputs, "certificate": certificate}
-    return OptimalQuantizer(quantizer=quantizer, gaps=tuple(gaps), **facts)
+    return quantizer, certificate
 
 
 def earliest(problem: GapProblem, outputs: int) -> list[int]:
@@ -142,41 +177,45 @@ def earliest(problem: GapProblem, outputs: int) -> list[int]:
     with the gap; so by induction the k-th threshold here is not above that of any other choice.
     """
     if outputs == 1:
+        # No fibre may contain a threshold at all: the gaps that no fibre covers.
         cover = np.zeros(problem.gaps + 1, dtype=np.int64)
         np.add.at(cover, problem.intervals[:, 0], 1)
         np.subtract.at(cover, problem.intervals[:, 1], 1)
         return np.flatnonzero(np.cumsum(cover)[: problem.gaps] == 0).tolist()
-    reach, chosen, place = problem.reach().tolist(), list[int](), 0
+    reach = problem.reach().tolist()
+    gaps: list[int] = []
+    place = 0
     while place < problem.gaps:
-        chosen.append(place)
+        gaps.append(place)
         place += 1
-        if len(chosen) >= outputs - 1:
-            place = max(place, reach[chosen[1 - outputs]])
-    return chosen
+        if len(gaps) >= outputs - 1:
+            # With the last K - 1 thresholds, the next one must not be in a fibre that contains them
+            # all.
+            place = max(place, reach[gaps[1 - outputs]])
+    return gaps
 
 
 def _levels_by_milp(
     problem: GapProblem, outputs: int, time_limit: float
 ) -> tuple[list[int], int, str]:
-    """Binary thresholds; a pair of consecutive fibre members is separated if a threshold is between."""
+    """The gaps of most levels, a bound on the levels, and its proof, by integer programming."""
     gaps = problem.gaps
     if gaps == 0 or not problem.binding(outputs):
-        return (
-            list(range(gaps)),
-            gaps + 1,
-            "no fibre has more answers than the budget allows",
-        )
+        every_gap = list(range(gaps))
+        return every_gap, gaps + 1, "no fibre has more answers than the budget allows"
     model = budget_model(problem, outputs)
     start = model.start(earliest(problem, outputs))
-    found = solved(
-        solve_program, model.program(-np.ones(gaps)), time_limit=time_limit, start=start
-    )
-    bound = (
-        gaps + 1
-        if math.isinf(found.bound)
-        else math.floor(-found.bound + BOUND_SLACK) + 1
-    )
-    return model.gaps_of(found), bound, PROVEN_BY_SEARCH if found.optimal else STOPPED
+    program = model.program(-np.ones(gaps))
+    with solver_failures():
+        solution = solve_program(program, time_limit=time_limit, start=start)
+    if math.isinf(solution.bound):
+        bound = gaps + 1
+    else:
+        bound = math.floor(-solution.bound + BOUND_SLACK) + 1
+    because = STOPPED
+    if solution.optimal:
+        because = PROVEN_BY_SEARCH
+    return model.gaps_of(solution), bound, because
 
 
 LARGEST_COSTS = 400
@@ -206,29 +245,46 @@ class CellLoss:
     weights: Sequence[Fraction]
 
     @cached_property
-    def _sums(self) -> list[list[Fraction]]:
-        """Weights, weighted values and weighted squares, each summed up to every place."""
-        powers = [self.weights]
-        for _ in range(2):
-            powers.append(list(map(mul, powers[-1], self.values)))
-        return [
-            list(itertools.accumulate(each, initial=Fraction(0))) for each in powers
-        ]
+    def _masses(self) -> list[Fraction]:
+        """The weight of the values before every place."""
+        return list(itertools.accumulate(self.weights, initial=Fraction(0)))
+
+    @cached_property
+    def _moments(self) -> list[Fraction]:
+        """The weighted sum of the values before every place."""
+        terms = [w * v for w, v in zip(self.weights, self.values, strict=True)]
+        return list(itertools.accumulate(terms, initial=Fraction(0)))
+
+    @cached_property
+    def _squares(self) -> list[Fraction]:
+        """The weighted sum of the squared values before every place."""
+        terms = [w * v * v for w, v in zip(self.weights, self.values, strict=True)]
+        return list(itertools.accumulate(terms, initial=Fraction(0)))
 
     def representative(self, a: int, b: int) -> Fraction:
-        """What is released for the cell [a, b): the weighted mean."""
-        mass, moment, _ = (sums[b] - sums[a] for sums in self._sums)
-        return moment / mass if mass else sum(self.values[a:b], Fraction(0)) / (b - a)
+        """The weighted mean of the cell [a, b), of least loss; the plain mean if all weights are
+        0.
+        """
+        mass = self._masses[b] - self._masses[a]
+        if not mass:
+            return sum(self.values[a:b], Fraction(0)) / (b - a)
+        return (self._moments[b] - self._moments[a]) / mass
 
     def cost(self, a: int, b: int) -> Fraction:
         """The loss of the cell [a, b), not divided by the total weight."""
-        mass, moment, square = (sums[b] - sums[a] for sums in self._sums)
-        return square - moment**2 / mass if mass else Fraction(0)
+        mass = self._masses[b] - self._masses[a]
+        if not mass:
+            return Fraction(0)
+        moment = self._moments[b] - self._moments[a]
+        square = self._squares[b] - self._squares[a]
+        return square - moment**2 / mass
 
     def total(self, edges: Sequence[int]) -> Fraction:
         """The mean squared error of the cells between consecutive edges."""
-        costs = (self.cost(a, b) for a, b in itertools.pairwise(edges))
-        return sum(costs, Fraction(0)) / sum(self.weights, Fraction(0))
+        loss = Fraction(0)
+        for a, b in itertools.pairwise(edges):
+            loss += self.cost(a, b)
+        return loss / sum(self.weights, Fraction(0))
 
 
 def least_distortion(
@@ -259,66 +315,96 @@ def least_distortion(
     InputError
         If an argument is not usable, or there are more than `LARGEST_COSTS` answers.
     """
-    problem = query if isinstance(query, GapProblem) else gap_problem(query)
-    allowed, size = allowance(epsilon), len(problem.values)
-    exact = CellLoss(problem.values, exact_weights(weights, size))
-    line = problem.intervals.tolist() == [[0, problem.gaps]]
-    if size > (most := LARGEST_LINE if line else LARGEST_COSTS):
+    problem = query
+    if not isinstance(problem, GapProblem):
+        problem = gap_problem(problem)
+    allowed = allowance(epsilon)
+    size = len(problem.values)
+    loss = CellLoss(problem.values, exact_weights(weights, size))
+    on_one_fibre = problem.intervals.tolist() == [[0, problem.gaps]]
+    most = LARGEST_COSTS
+    if on_one_fibre:
+        most = LARGEST_LINE
+    if size > most:
         raise InputError(
-            f"{size:,} answers are too many to price all cells ({most:,} at most); use coarser values, or most levels"
+            f"{size:,} answers are too many to price all cells ({most:,} at most); use coarser "
+            "values, or most levels"
         )
-    if line:
-        # One individual can bring about every answer, so any cells will do if they are few enough.
-        edges = best_cells(problem.values, exact.weights, allowed.outputs)
-        gaps, optimal = [e - 1 for e in edges[1:-1]], True
-        bound = float(exact.total(edges)) * (1.0 - 2.0**-40)
+    if on_one_fibre:
+        # One individual can bring about every answer, so the budget limits the number of cells and
+        # nothing else.
+        method = "line"
+        edges = best_cells(problem.values, loss.weights, allowed.outputs)
+        gaps = [edge - 1 for edge in edges[1:-1]]
+        bound = float(loss.total(edges)) * (1.0 - LINE_ERROR)
+        optimal = True
+        because = PROVEN_ON_A_LINE
     else:
-        gaps, bound, optimal = _distortion_by_milp(
-            problem, allowed.outputs, exact, time_limit
+        method = "milp"
+        gaps, total, optimal = _distortion_by_milp(
+            problem, allowed.outputs, loss, time_limit
         )
-        edges, bound = edges_of(gaps, size), bound / float(sum(exact.weights))
-    return _counted(
-        problem,
-        gaps,
-        allowed,
-        method="line" if line else "milp",
+        edges = edges_of(gaps, size)
+        bound = total / float(sum(loss.weights))
+        because = STOPPED
+        if optimal:
+            because = PROVEN_BY_SEARCH
+    quantizer, certificate = _counted(problem, gaps, allowed)
+    means = [loss.representative(a, b) for a, b in itertools.pairwise(edges)]
+    return OptimalQuantizer(
+        quantizer=quantizer,
+        gaps=tuple(gaps),
+        outputs_allowed=allowed.outputs,
+        method=method,
         optimal=optimal,
-        because=PROVEN_ON_A_LINE if line else PROVEN_BY_SEARCH if optimal else STOPPED,
+        because=because,
         bound=bound,
-        distortion=float(exact.total(edges)),
-        representatives=tuple(
-            exact.representative(a, b) for a, b in itertools.pairwise(edges)
-        ),
+        certificate=certificate,
+        distortion=float(loss.total(edges)),
+        representatives=tuple(means),
     )
 
 
 def thresholds_for(
     query: Query, epsilon: object, weights: Sequence[object] | None
 ) -> OptimalQuantizer:
-    """As `least_distortion` for individuals of one block, whose values have these weights, independently."""
+    """As `least_distortion` for individuals of one block, whose values have these weights,
+    independently.
+
+    The released numbers are the representatives, as doubles.
+    """
     if not isinstance(query, LinearQuery):
         raise InputError(
             "the likelihood of its answers is known for linear queries alone"
         )
-    problem, block = gap_problem(query), query.blocks[0]
+    problem = gap_problem(query)
+    block = query.blocks[0]
     values = contributions(block)
-    each = list(zip(values, exact_weights(weights, len(values)), strict=True))
-    mass, listed = (
-        {Fraction(0): Fraction(1)},
-        block.count == 1 or len(problem.values) <= LARGEST_COSTS,
-    )
-    for _ in range(block.count if listed else 0):
-        grown: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
-        for (total, before), (value, weight) in itertools.product(mass.items(), each):
-            grown[total + value] += before * weight
-        mass = grown
-    # What is too long to list is refused.
-    found = least_distortion(
-        problem, epsilon, weights=[mass[v] for v in problem.values] if listed else None
-    )
+    value_weights = exact_weights(weights, len(values))
+    answer_weights: list[Fraction] | None = None
+    # Answers that are too many to price are refused below, and their weights are not worth the
+    # time.
+    if block.count == 1 or len(problem.values) <= LARGEST_COSTS:
+        likelihood = _sum_weights(values, value_weights, block.count)
+        answer_weights = [likelihood[v] for v in problem.values]
+    best = least_distortion(problem, epsilon, weights=answer_weights)
     # Single doubles, which a file can hold: rounding keeps them in order.
-    shown = tuple(Fraction(float(value)) for value in found.representatives)
-    return replace(found, quantizer=replace(found.quantizer, released=shown))
+    released = tuple(Fraction(float(value)) for value in best.representatives)
+    return replace(best, quantizer=replace(best.quantizer, released=released))
+
+
+def _sum_weights(
+    values: Sequence[Fraction], weights: Sequence[Fraction], count: int
+) -> dict[Fraction, Fraction]:
+    """The weight of each sum of `count` independent values: the convolution of their weights."""
+    likelihood = {Fraction(0): Fraction(1)}
+    for _ in range(count):
+        grown: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
+        for total, before in likelihood.items():
+            for value, weight in zip(values, weights, strict=True):
+                grown[total + value] += before * weight
+        likelihood = dict(grown)
+    return likelihood
 
 
 def edges_of(gaps: Sequence[int], size: int) -> list[int]:
@@ -327,30 +413,50 @@ def edges_of(gaps: Sequence[int], size: int) -> list[int]:
 
 
 def _distortion_by_milp(
-    problem: GapProblem, outputs: int, exact: CellLoss, time_limit: float
+    problem: GapProblem, outputs: int, loss: CellLoss, time_limit: float
 ) -> tuple[list[int], float, bool]:
-    """A path of cells from 0 to m; an inner node on the path is a threshold."""
-    size, gaps = len(problem.values), problem.gaps
+    """The gaps of least loss, a lower bound on the loss, and whether it is proven to be the least.
+
+    A quantiser is a path from 0 to `size` whose arcs (a, b) are cells; an inner node on the path is
+    a threshold.
+    """
+    size = len(problem.values)
+    gaps = problem.gaps
     if gaps == 0:
         return [], 0.0, True
     model = budget_model(problem, outputs)
     cells = list(itertools.combinations(range(size + 1), 2))
-    price = np.array([float(exact.cost(a, b)) for a, b in cells])
-    (tails, heads), first, rows = np.array(cells).T, model.columns, model.rows
-    worst = float(price.max()) or 1.0
+    tails, heads = np.array(cells).T
+    _add_path(model, tails, heads, size)
+    prices = np.array([float(loss.cost(a, b)) for a, b in cells])
+    worst = float(prices.max()) or 1.0
+    # The solver starts from the thresholds of most levels and the path through them.
+    thresholds = earliest(problem, outputs)
+    edges = np.array(edges_of(thresholds, size))
+    start_arcs = edges[:-1] * (size + 1) + edges[1:]
+    on_path = np.isin(tails * (size + 1) + heads, start_arcs)
+    start = np.concatenate((model.start(thresholds), on_path.astype(np.float64)))
+    # The path columns are continuous: between binary thresholds a path is integral.
+    program = model.program(np.zeros(gaps), prices / worst)
+    with solver_failures():
+        solution = solve_program(program, time_limit=time_limit, start=start)
+    bound = max(0.0, solution.bound) * worst
+    return model.gaps_of(solution), bound, solution.optimal
+
+
+def _add_path(model: Separation, tails: Any, heads: Any, size: int) -> None:
+    """Add rows of one path from 0 to `size`, through the inner nodes that have a threshold."""
+    first = model.columns
     for node in range(size + 1):
-        for ends, exists in ((tails, node < size), (heads, node > 0)):
-            if exists:
-                here = (first + np.flatnonzero(ends == node)).tolist()
-                if 0 < node < size:
-                    rows.add([*here, node - 1], [1.0] * len(here) + [-1.0], 0.0, 0.0)
-                else:
-                    rows.add(here, [1.0] * len(here), 1.0, 1.0)
-    extra = price / worst
-    known = earliest(problem, outputs)
-    edges = np.array(edges_of(known, size))
-    path = np.isin(tails * (size + 1) + heads, edges[:-1] * (size + 1) + edges[1:])
-    start = np.concatenate((model.start(known), path.astype(np.float64)))
-    program = model.program(np.zeros(gaps), extra)
-    found = solved(solve_program, program, time_limit=time_limit, start=start)
-    return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal
+        leaving = (first + np.flatnonzero(tails == node)).tolist()
+        entering = (first + np.flatnonzero(heads == node)).tolist()
+        for arcs in (leaving, entering):
+            if not arcs:
+                # Nothing leaves the last node, and nothing enters the first.
+                continue
+            ones = [1.0] * len(arcs)
+            if 0 < node < size:
+                # The threshold of inner node j is in gap j - 1.
+                model.rows.add([*arcs, node - 1], [*ones, -1.0], 0.0, 0.0)
+            else:
+                model.rows.add(arcs, ones, 1.0, 1.0)

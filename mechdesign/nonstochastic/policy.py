@@ -1,32 +1,37 @@
-"""The reporting policy against a test of a hypothesis that moves values least, by an integer program.
+"""The reporting policy against a test of a hypothesis that moves values least, by an integer
+program.
 
-A policy reports every value as one of the values (Farokhi 2020, non-stochastic hypothesis testing, Definitions 3 and
-4; its Theorem 4 has one policy, and not the best). A report that both hypotheses can bring about tells nothing; it is
-epsilon-private if so many reports tell nothing that they are at least epsilon times those that tell (theory.md, section
-6), which is linear. `TestingProblem` counts again what the program found.
+A policy reports every value as one of the values (Farokhi 2020, non-stochastic hypothesis testing,
+Definitions 3 and 4; its Theorem 4 constructs one policy, which is not the best). A report is
+ambiguous if both hypotheses can bring it about, and telling if only one can. The policy is
+epsilon-private if |ambiguous| >= epsilon |telling| (theory.md, section 6), which is linear in
+binaries. `TestingProblem` counts the reports of the solution again.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.nonstochastic.gaps import solved
 from mechdesign.nonstochastic.hypothesis import TestingProblem
+from mechdesign.nonstochastic.solver_failures import solver_failures
 from solvers.programs.highs import Program, SparseRows, solve_program
 
 TIME_LIMIT = 60.0
-"""Seconds; then the best policy found is taken."""
+"""Seconds; then the best policy so far is taken."""
 
 LARGEST_POLICY = 20_000
 """Pairs of a value and a report that the program has: some seconds to a minute."""
 
 LARGEST_RATIO = 10_000
 """Numerator and denominator of epsilon, which are coefficients of the program."""
+
+Indices = NDArray[np.int64]
 
 
 def reporting_policy(
@@ -36,8 +41,8 @@ def reporting_policy(
     within: float = math.inf,
     *,
     time_limit: float = TIME_LIMIT,
-) -> tuple[NDArray[np.int64], bool]:
-    """The epsilon-private policy of least mean squared distance: reports, as places of points, and if it is optimal.
+) -> tuple[Indices, bool]:
+    """The epsilon-private policy of least mean squared distance.
 
     Parameters
     ----------
@@ -46,6 +51,13 @@ def reporting_policy(
         Whether the value can occur where the hypothesis does not hold, and where it does.
     within
         No report is farther from its value (1/rho of rho-accuracy).
+
+    Returns
+    -------
+    reports : (n,) integers
+        The report of each value, as a place in `points`.
+    optimal
+        Whether the search was finished.
 
     Raises
     ------
@@ -56,61 +68,115 @@ def reporting_policy(
     SolverFailure
         If none was found in time.
     """
-    p, q = epsilon.as_integer_ratio()
-    if not 0 <= p <= LARGEST_RATIO or q > LARGEST_RATIO:
+    numerator, denominator = epsilon.as_integer_ratio()
+    if not 0 <= numerator <= LARGEST_RATIO or denominator > LARGEST_RATIO:
         raise InputError(
             f"epsilon must be 0 or more, and a ratio of whole numbers up to {LARGEST_RATIO:,}"
         )
     if within < 0:
         raise InputError(f"a distance (--within {within:g}) must not be negative")
-    squared, size = ((points[:, None] - points[None]) ** 2).sum(axis=2), len(points)
+    size = len(points)
+    squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     source, report = np.nonzero(np.sqrt(squared) <= within)
-    arcs = source.size
-    if arcs > LARGEST_POLICY:
+    if source.size > LARGEST_POLICY:
         raise InputError(
-            f"{arcs:,} pairs of a value and a report are too many ({LARGEST_POLICY:,} at most); use coarser values, or "
-            "a smaller distance (--within)"
+            f"{source.size:,} pairs of a value and a report are too many ({LARGEST_POLICY:,} at "
+            "most); use coarser values, or a smaller distance (--within)"
         )
-    # Columns: what is reported as what; for each report whether either side can bring it about; whether both can;
-    # and by how much the promise is missed, which costs more than any policy.
-    rows, both, missed = SparseRows(), arcs + 2 * size, arcs + 3 * size
-    for k in range(size):
-        mine = np.flatnonzero(source == k).tolist()
-        rows.add(mine, [1.0] * len(mine), 1.0, 1.0)
-        for side in (0, 1):
-            used = arcs + side * size + k
-            into = np.flatnonzero((report == k) & holds[source, side]).tolist()
-            rows.add([used, *into], [1.0, *[-1.0] * len(into)], -math.inf, 0.0)
-            rows.add([used, both + k], [1.0, -1.0], 0.0, math.inf)
-            for arc in into:
-                rows.add([used, arc], [1.0, -1.0], 0.0, math.inf)
-    weights = np.repeat([-float(p), float(q + 2 * p), 1.0], [2 * size, size, 1])
-    rows.add(range(arcs, missed + 1), weights.tolist(), 0.0, math.inf)
-    costs, most, ones = (
-        np.zeros(missed + 1),
-        np.ones(missed + 1),
-        np.ones(missed + 1, dtype=np.bool_),
-    )
-    costs[:arcs] = squared[source, report] / (squared[source, report].max() or 1.0)
-    costs[missed], most[missed], ones[arcs:] = size + 1.0, math.inf, False
-    found = solved(
-        solve_program,
-        Program(costs, 0 * costs, most, rows, ones),
-        time_limit=time_limit,
-    )
-    chosen = np.zeros(size, dtype=np.int64)
-    taken = found.x[:arcs] > 0.5
-    chosen[source[taken]] = report[taken]
-    no, yes = (frozenset(chosen[holds[:, side]].tolist()) for side in (0, 1))
-    problem = TestingProblem(yes, no)
-    if np.unique(source[taken]).size < size or (
-        problem.epsilon is not None and problem.epsilon < epsilon
-    ):
-        if found.optimal:
-            raise NotPrivate(
-                f"no policy within {within:g} is {float(epsilon):g}-private; lower epsilon, or allow more"
-            )
-        raise SolverFailure(
-            f"no private policy was found within {time_limit:g} s; use coarser values"
+    arcs = _Arcs(source, report, size)
+    program = arcs.program(squared[source, report], holds, epsilon)
+    with solver_failures():
+        solution = solve_program(program, time_limit=time_limit)
+    taken = solution.x[: source.size] > 0.5
+    reports = np.zeros(size, dtype=np.int64)
+    reports[source[taken]] = report[taken]
+    all_reported = np.unique(source[taken]).size == size
+    if all_reported and _is_private(reports, holds, epsilon):
+        return reports, solution.optimal
+    if solution.optimal:
+        raise NotPrivate(
+            f"no policy within {within:g} is {float(epsilon):g}-private; lower epsilon, or allow "
+            "more"
         )
-    return chosen, found.optimal
+    raise SolverFailure(
+        f"no private policy was found within {time_limit:g} s; use coarser values"
+    )
+
+
+def _is_private(reports: Indices, holds: NDArray[np.bool_], epsilon: Fraction) -> bool:
+    """Whether the policy is epsilon-private, counted on its reports."""
+    opposing = frozenset(reports[holds[:, 0]].tolist())
+    supporting = frozenset(reports[holds[:, 1]].tolist())
+    largest = TestingProblem(supporting, opposing).epsilon
+    return largest is None or largest >= epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class _Arcs:
+    """The pairs (value, report) that a policy chooses from, and the columns of its program.
+
+    Columns, in order: for each pair, whether it is taken; for each report, whether the values
+    without the hypothesis bring it about, then whether those with it do; for each report, whether
+    it is ambiguous; and the slack by which the promise is missed, which costs more than any policy,
+    so that the program always has a solution.
+    """
+
+    source: Indices
+    report: Indices
+    size: int
+
+    @property
+    def _used(self) -> int:
+        """The first column of reports in use, side by side for the two hypotheses."""
+        return self.source.size
+
+    @property
+    def _ambiguous(self) -> int:
+        return self._used + 2 * self.size
+
+    @property
+    def _slack(self) -> int:
+        return self._ambiguous + self.size
+
+    def program(
+        self, squared: NDArray[np.float64], holds: NDArray[np.bool_], epsilon: Fraction
+    ) -> Program:
+        """Least squared distance (scaled to at most 1 a pair) subject to epsilon-privacy."""
+        rows = SparseRows()
+        for k in range(self.size):
+            reports = np.flatnonzero(self.source == k).tolist()
+            rows.add(reports, [1.0] * len(reports), 1.0, 1.0)
+            for side in (0, 1):
+                self._add_use(rows, k, side, holds)
+        numerator, denominator = epsilon.as_integer_ratio()
+        # |ambiguous| >= p/q |telling|, where |telling| = |used by either| - |ambiguous| and a
+        # report that both sides use counts twice: q A - p (U - 2 A) + slack >= 0.
+        weights = np.repeat(
+            [-float(numerator), float(denominator + 2 * numerator), 1.0],
+            [2 * self.size, self.size, 1],
+        )
+        privacy = range(self._used, self._slack + 1)
+        rows.add(privacy, weights.tolist(), 0.0, math.inf)
+        columns = self._slack + 1
+        costs = np.zeros(columns)
+        costs[: self._used] = squared / (squared.max() or 1.0)
+        costs[self._slack] = self.size + 1.0
+        most = np.ones(columns)
+        most[self._slack] = math.inf
+        # Once the pairs are integers, the other columns are as well.
+        integer = np.ones(columns, dtype=np.bool_)
+        integer[self._used :] = False
+        return Program(costs, 0 * costs, most, rows, integer)
+
+    def _add_use(
+        self, rows: SparseRows, k: int, side: int, holds: NDArray[np.bool_]
+    ) -> None:
+        """Report k is used by a side iff a pair of it is taken, and ambiguous only if both use
+        it.
+        """
+        used = self._used + side * self.size + k
+        into = np.flatnonzero((self.report == k) & holds[self.source, side]).tolist()
+        rows.add([used, *into], [1.0, *[-1.0] * len(into)], -math.inf, 0.0)
+        rows.add([used, self._ambiguous + k], [1.0, -1.0], 0.0, math.inf)
+        for arc in into:
+            rows.add([used, arc], [1.0, -1.0], 0.0, math.inf)

@@ -1,7 +1,8 @@
-"""A first release by quantisation, designed as the table asks: budgets for one answer, or for all of them.
+"""A first release by quantisation: the mechanism is designed for a table, then applied to it.
 
-What is designed depends on what is public of the table alone: the sizes of its groups, and in how many answers
-one individual takes part.
+The design depends only on what is public of the table: the sizes of its groups, and the number of
+answers that one individual takes part in. With a budget for one answer, nothing of the table is
+needed; a budget for all answers of one individual takes a pass over the table of its own.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -27,12 +28,6 @@ from mechdesign.formats.urls import STANDARD
 from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.dividing import divided
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, interval
-from mechdesign.nonstochastic.levels import (
-    allowance,
-    epsilon_for,
-    outputs_allowed,
-    share_of,
-)
 from mechdesign.nonstochastic.mechanism_file import (
     DIVIDED,
     OUTSIDE,
@@ -48,12 +43,38 @@ from mechdesign.nonstochastic.mechanism_jobs import (
     release_table,
 )
 from mechdesign.nonstochastic.noiseless import LAYOUTS
+from mechdesign.nonstochastic.output_budgets import (
+    allowance,
+    epsilon_for,
+    outputs_allowed,
+    share_of,
+)
 from mechdesign.nonstochastic.release_answers import Quantised
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizeOptions:
-    """What to release; the names are those of the command line."""
+    """The query of a release, its range and its budget; the names are those of the command line.
+
+    Parameters
+    ----------
+    column, query, group_by
+        The column of numbers, a query of `QUERY`, and the columns that name the group.
+    epsilon
+        Bits of one answer; not used with a total budget.
+    range_text
+        ``lo,hi``, the smallest and largest value that a cell could have.
+    domain
+        All values that a cell can have, or their probabilities by value.
+    equals
+        The value that a count counts.
+    individual
+        The column that identifies individuals.
+    thresholds
+        "optimal" or "most", or a list; otherwise they follow from the layout.
+    split
+        The division of a total budget among answers.
+    """
 
     column: str
     epsilon: object
@@ -71,55 +92,93 @@ class QuantizeOptions:
 
 
 def check_options(options: QuantizeOptions) -> None:
-    """Raise InputError if options contradict each other."""
+    """Raise InputError if options are unknown or contradict each other."""
     if re.fullmatch(QUERY.pattern, options.query, re.ASCII) is None:
         raise InputError(f"query ({quoted(options.query)}) must be {QUERY.requirement}")
-    query, column, counts = (
-        options.query,
-        quoted(options.column),
-        options.query == "count",
-    )
-    outside, layout, split = options.outside, options.layout, options.split
-    names = [*options.group_by, *((options.individual,) if options.individual else ())]
-    made = (RECORDS, f"{query.replace(':', '_')}_{options.column}")
-    clash = [name for name in options.group_by if name in made and query != "identity"]
-    wrong = {
-        f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}": outside
-        not in OUTSIDE,
-        f"a record counts as 0 or 1: there is nothing outside to {outside}": counts
-        and outside in TOLD,
-        f"layout ({quoted(layout)}) must be one of {', '.join(LAYOUTS)}": layout
-        not in LAYOUTS,
-        f"split ({quoted(split)}) must be one of levels, {', '.join(DIVIDED)}": split
-        not in (None, "levels", *DIVIDED),
-        f"--split {split} weighs the errors of --layout widest: leave out --thresholds and other layouts": (
-            split in DIVIDED and (layout != "widest" or options.thresholds is not None)
-        ),
-        f"--split {split} goes by the sizes of groups, which would depend on values: --outside drop is not for it": (
-            split in DIVIDED and outside == "drop"
-        ),
-        "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by "
-        "record": query == "identity" and options.group_by,
-        "--domain is not for --query count: a record counts as 0 or 1": counts
-        and options.domain is not None,
-        f"--equals is for --query count, not for {query}": options.equals is not None
-        and not counts,
-        "--range is not for --query count: a record counts as 0 or 1": counts
-        and options.range_text is not None,
-        f"the column {column} cannot be released and be a group or individual too": options.column
-        in names,
-        f"the group column {', '.join(map(quoted, clash))} has the name of a column of the output; rename it": clash,
-    }
-    for message in (said for said, is_so in wrong.items() if is_so):
-        raise InputError(message)
+    _check_outside(options)
+    if options.layout not in LAYOUTS:
+        raise InputError(
+            f"layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}"
+        )
+    _check_split(options)
+    if options.query == "identity" and options.group_by:
+        raise InputError(
+            "--group-by needs a --query of groups (mean, sum, count, median ..): the identity "
+            "releases record by record"
+        )
+    counts = options.query == "count"
+    if counts and options.domain is not None:
+        raise InputError("--domain is not for --query count: a record counts as 0 or 1")
+    if options.equals is not None and not counts:
+        raise InputError(f"--equals is for --query count, not for {options.query}")
+    if counts and options.range_text is not None:
+        raise InputError("--range is not for --query count: a record counts as 0 or 1")
+    _check_columns(options)
+
+
+def _check_outside(options: QuantizeOptions) -> None:
+    """Raise InputError if values outside the range cannot be treated so."""
+    outside = options.outside
+    if outside not in OUTSIDE:
+        raise InputError(
+            f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
+        )
+    if options.query == "count" and outside in TOLD:
+        raise InputError(
+            f"a record counts as 0 or 1: there is nothing outside to {outside}"
+        )
+
+
+def _check_split(options: QuantizeOptions) -> None:
+    """Raise InputError if a total budget cannot be divided so."""
+    split = options.split
+    if split not in (None, "levels", *DIVIDED):
+        raise InputError(
+            f"split ({quoted(split)}) must be one of levels, {', '.join(DIVIDED)}"
+        )
+    if split not in DIVIDED:
+        return
+    # The errors that are weighed are those of the widest layout (`dividing.worst_errors`).
+    if options.layout != "widest" or options.thresholds is not None:
+        raise InputError(
+            f"--split {split} weighs the errors of --layout widest: leave out --thresholds and "
+            "other layouts"
+        )
+    if options.outside == "drop":
+        raise InputError(
+            f"--split {split} goes by the sizes of groups, which would depend on values: "
+            "--outside drop is not for it"
+        )
+
+
+def _check_columns(options: QuantizeOptions) -> None:
+    """Raise InputError if a column has two roles, or the name of a column of the output."""
+    other_columns = list(options.group_by)
+    if options.individual:
+        other_columns.append(options.individual)
+    if options.column in other_columns:
+        raise InputError(
+            f"the column {quoted(options.column)} cannot be released and be a group or "
+            "individual too"
+        )
+    if options.query == "identity":
+        return
+    output_columns = (RECORDS, f"{options.query.replace(':', '_')}_{options.column}")
+    clash = [name for name in options.group_by if name in output_columns]
+    if clash:
+        raise InputError(
+            f"the group column {', '.join(map(quoted, clash))} has the name of a column of the "
+            "output; rename it"
+        )
 
 
 def parse_range(text: str | None, query: str) -> IntervalDomain:
     """``lo,hi`` as the doubles nearest to what was typed."""
     if text is None:
         raise InputError(
-            f"the sensitivity of {query} cannot be bounded: --range lo,hi is missing, the smallest and largest "
-            "value that anybody's cell could have (not those of this file, which would disclose them)"
+            f"the sensitivity of {query} cannot be bounded: --range lo,hi is missing, the "
+            "smallest and largest value that anybody's cell could have (not those of this file, "
+            "which would disclose them)"
         )
     parts = text.split(",")
     if len(parts) != 2:
@@ -139,11 +198,11 @@ def parse_range(text: str | None, query: str) -> IntervalDomain:
         raise InputError(
             f"--range {quoted(text)} is wider than any double; use a larger unit"
         )
-    return IntervalDomain(*ends)  # pyright: ignore[reportArgumentType]
+    return interval(ends[0], ends[1])
 
 
 def nearest_double(epsilon: object) -> object:
-    """Budgets are the nearest doubles of what was typed; anything but text stays as it is."""
+    """The nearest double of a budget that was typed; anything but text stays as it is."""
     if not isinstance(epsilon, str):
         return epsilon
     try:
@@ -162,38 +221,48 @@ def compare_budgets(
     text: TextOptions | None = None,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """For each budget what a release would promise, and its errors, which depend on the data; nothing is released."""
+    """The promises of a release for each budget, and its errors, which depend on the data.
+
+    The releases are written into a folder of their own and forgotten.
+    """
     if source == STANDARD:
         raise InputError(
             "the data are read once for each budget: name a file, not standard input"
         )
+    records: dict[str, Any] = {}
+    if options.query == "identity":
+        # As a further column: then neither a telling order nor a telling column is refused.
+        records["into"] = "in cells"
     rows: list[dict[str, Any]] = []
-    # Beside the column, as which nothing is a release: no order is refused, and no other column.
-    how: dict[str, Any] = {
-        "records": {"into": "in cells"} if options.query == "identity" else {}
-    }
-    how |= {"text": text, "progress": progress, "force": True}
     with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
         target = Path(folder, Path(source).name)
         for epsilon in epsilons:
-            done = quantise_table(
-                source, target, replace(options, epsilon=epsilon), **how
+            release = quantise_table(
+                source,
+                target,
+                replace(options, epsilon=epsilon),
+                records=records,
+                text=text,
+                progress=progress,
+                force=True,
             )
-            sizes = [m.quantizer for m in done.mechanism.mechanisms]
-            row = {"epsilon": epsilon, "outputs": done.mechanism.guarantee["outputs"]}
-            row |= {
-                "total_epsilon": done.total_epsilon,
-                "levels": max(q.levels for q in sizes),
-            }
-            row |= {"possible_error": float(max(q.worst_error for q in sizes))}
-            rows.append(
-                row
-                | {
-                    n: getattr(done, n)
-                    for n in ("worst_error", "mean_error", "relative_error")
-                }
-            )
+            rows.append(_curve_row(epsilon, release))
     return rows
+
+
+def _curve_row(epsilon: float, release: Quantised) -> dict[str, Any]:
+    """Promises and errors of a release with a budget."""
+    quantizers = [sized.quantizer for sized in release.mechanism.mechanisms]
+    return {
+        "epsilon": epsilon,
+        "outputs": release.mechanism.guarantee["outputs"],
+        "total_epsilon": release.total_epsilon,
+        "levels": max(quantizer.levels for quantizer in quantizers),
+        "possible_error": float(max(q.worst_error for q in quantizers)),
+        "worst_error": release.worst_error,
+        "mean_error": release.mean_error,
+        "relative_error": release.relative_error,
+    }
 
 
 def quantise_table(
@@ -204,104 +273,139 @@ def quantise_table(
     total_epsilon: object = None,
     **writing: Unpack[Asked],
 ) -> Quantised:
-    """Release a quantised column (identity), or a quantised answer for each group, in bounded memory.
+    """Release a quantised column (identity), or a quantised answer for each group.
 
-    The release is written as the source is: Parquet, or a CSV with its delimiter, quotes, encoding and line ends,
-    whose other cells stay to the byte; compressed if the name of the target says so. The mechanism file is written
-    beside the target (``TARGET.mechanism.json``) unless a path is given; all is written whole or not at all.
+    The release is written as the source is: Parquet, or a CSV with its delimiter, quotes, encoding
+    and line ends, whose other cells stay to the byte; compressed if the name of the target says so.
+    The mechanism file is written beside the target (``TARGET.mechanism.json``) unless a path is
+    given; all is written whole or not at all.
+
+    Parameters
+    ----------
+    total_epsilon
+        Bits of all answers of one individual together, in the place of `options.epsilon`.
     """
     check_options(options)
     if total_epsilon is not None and options.individual is None:
         raise InputError(
-            "a total budget is one of an individual: name the column that identifies individuals (--individual)"
+            "a total budget is one of an individual: name the column that identifies individuals "
+            "(--individual)"
         )
     if options.split is not None and total_epsilon is None:
         raise InputError(
             "--split says how --total-epsilon is shared by the answers: give it too"
         )
-    of = f"the {options.query} of {quoted(options.column)}"
-    placed: dict[str, Any] = {"layout": options.layout}
-    domain: Domain
-    points = None if options.domain is None else finite(map(float, options.domain))
-    if points is not None and options.range_text is None:
-        domain = points
-    else:
-        domain = (
-            interval(0, 1)
-            if options.query == "count"
-            else parse_range(options.range_text, of)
-        )
-        placed |= (
-            {"points": [float(value) for value in points.values]} if points else {}
-        )
-    if isinstance(options.domain, Mapping):
-        shares = sorted(
-            (value, float(fraction_of(share)))
-            for value, share in options.domain.items()
-        )
-        placed["weights"] = [share for _, share in shares]
-    if isinstance(options.thresholds, str):
-        placed["layout"] = options.thresholds
-    elif options.thresholds is not None:
-        placed |= {
-            "layout": "given",
-            "thresholds": sorted(map(float, options.thresholds)),
-        }
-    provenance = {"tool": "mechdesign", **placed, "missing": options.missing}
-    same = {
-        name: getattr(options, name)
-        for name in ("query", "column", "group_by", "outside")
-    }
-    made = MechanismFile(
-        domain=domain, epsilon=0.0, mechanisms=(), provenance=provenance, **same
-    )
-    notices: list[str] = []
+    mechanism = _undesigned(options)
+    writing["individual"] = options.individual
+    writing["equals"] = options.equals
     if total_epsilon is None:
-        allowed = allowance(nearest_double(options.epsilon))
-        made, notices = replace(made, epsilon=float(allowed.epsilon)), [allowed.notice]
-        if allowed.outputs == 1:
-            notices.append(
-                "epsilon allows one output: every answer is the same, and nothing is released"
-            )
+        mechanism, notices = _with_budget(mechanism, options.epsilon)
+        release = release_table(
+            mechanism, source, target, query=options.query, **writing
+        )
+    else:
+        design = _TotalBudget(mechanism, options, total_epsilon)
+        release = release_table(
+            design.designed, source, target, query=options.query, **writing
+        )
+        notices = design.notices
+    return replace(release, notices=(*notices, *release.notices))
 
-    def designed(table: Source) -> MechanismFile:
-        asked = Answering(made, table)
-        groups = asked.who(options.individual or "")
-        answers = asked.most(groups) or 1
-        share = share_of(nearest_double(total_epsilon), answers)
-        # The records of an identity are groups of one, which all get the same.
-        if (
-            options.split in DIVIDED
-            and made.query != "identity"
-            and share > (made.outside in TOLD)
-        ):
-            total = outputs_allowed(nearest_double(total_epsilon))
-            given, notice = divided(made, groups, total, share, options.split)
-            notices.append(notice)
-            share = max(m.certificate.outputs for m in given.mechanisms)
+
+def _undesigned(options: QuantizeOptions) -> MechanismFile:
+    """The mechanism without budget and thresholds; its provenance has the rule to place them."""
+    provenance: dict[str, Any] = {"tool": "mechdesign", "layout": options.layout}
+    domain: Domain
+    if options.domain is not None and options.range_text is None:
+        domain = finite(map(float, options.domain))
+    elif options.query == "count":
+        domain = interval(0, 1)
+    else:
+        query = f"the {options.query} of {quoted(options.column)}"
+        domain = parse_range(options.range_text, query)
+        if options.domain is not None:
+            # Thresholds are placed for these values, and counted for all of the range.
+            points = finite(map(float, options.domain))
+            provenance["points"] = [float(value) for value in points.values]
+    if isinstance(options.domain, Mapping):
+        provenance["weights"] = []
+        for value in sorted(options.domain):
+            share = fraction_of(options.domain[value])
+            provenance["weights"].append(float(share))
+    if isinstance(options.thresholds, str):
+        provenance["layout"] = options.thresholds
+    elif options.thresholds is not None:
+        provenance["layout"] = "given"
+        provenance["thresholds"] = sorted(map(float, options.thresholds))
+    provenance["missing"] = options.missing
+    return MechanismFile(
+        query=options.query,
+        column=options.column,
+        group_by=options.group_by,
+        domain=domain,
+        epsilon=0.0,
+        mechanisms=(),
+        outside=options.outside,
+        provenance=provenance,
+    )
+
+
+def _with_budget(
+    mechanism: MechanismFile, epsilon: object
+) -> tuple[MechanismFile, list[str]]:
+    """The mechanism with a budget for each answer, and notices of that budget."""
+    allowed = allowance(nearest_double(epsilon))
+    notices: list[str] = []
+    if allowed.notice:
+        notices.append(allowed.notice)
+    if allowed.outputs == 1:
+        notices.append(
+            "epsilon allows one output: every answer is the same, and nothing is released"
+        )
+    return replace(mechanism, epsilon=float(allowed.epsilon)), notices
+
+
+class _TotalBudget:
+    """The design for a budget of all answers of one individual, which depends on the groups of a
+    table.
+    """
+
+    def __init__(
+        self, mechanism: MechanismFile, options: QuantizeOptions, total_epsilon: object
+    ) -> None:
+        self._mechanism = mechanism
+        self._options = options
+        self._total_epsilon = total_epsilon
+        self.notices: list[str] = []
+
+    def designed(self, table: Source) -> MechanismFile:
+        """The mechanism for the groups of a table."""
+        mechanism = self._mechanism
+        answering = Answering(mechanism, table)
+        groups = answering.who(self._options.individual or "")
+        answers = answering.most(groups) or 1
+        total = nearest_double(self._total_epsilon)
+        share = share_of(total, answers)
+        # The records of an identity are groups of one, so equal shares are the only division.
+        # Where only the output outside the range fits into a share, there is nothing to divide.
+        split = self._options.split
+        fits = share > int(mechanism.outside in TOLD)
+        if split in DIVIDED and mechanism.query != "identity" and fits:
+            by_size, notice = divided(
+                mechanism, groups, outputs_allowed(total), share, str(split)
+            )
+            self.notices.append(notice)
+            share = max(sized.certificate.outputs for sized in by_size.mechanisms)
             if share > 1:
-                return given
+                return by_size
         if share == 1:
             raise InputError(
-                f"{total_epsilon} bits for {answers} answers are less than one bit for each: all would be the same, "
-                "and nothing be released; make fewer answers (coarser groups), or raise the total"
+                f"{self._total_epsilon} bits for {answers} answers are less than one bit for each: "
+                "all would be the same, and nothing be released; make fewer answers (coarser "
+                "groups), or raise the total"
             )
-        notices.append(
-            f"each of the {answers} answers that one individual takes part in may have {share} outputs: "
-            f"{share}^{answers} in all"
+        self.notices.append(
+            f"each of the {answers} answers that one individual takes part in may have {share} "
+            f"outputs: {share}^{answers} in all"
         )
-        return replace(made, epsilon=epsilon_for(share))
-
-    asked: dict[str, Any] = {
-        "individual": options.individual,
-        "equals": options.equals,
-        **writing,
-    }
-    done = release_table(
-        made if total_epsilon is None else designed,
-        source,
-        target,
-        query=options.query,
-        **asked,
-    )
-    return replace(done, notices=(*filter(None, notices), *done.notices))
+        return replace(mechanism, epsilon=epsilon_for(share))

@@ -34,7 +34,7 @@ MOST_LEVELS = 1_000_000
 
 @dataclass(frozen=True)
 class EvenThresholds(Sequence[Fraction]):
-    """Evenly spaced thresholds, computed when they are asked for: a million of them take no memory."""
+    """Evenly spaced thresholds, each computed on access: a million of them take no memory."""
 
     first: Fraction
     step: Fraction
@@ -54,9 +54,37 @@ SHORTEST_EVEN = 3
 """Fewer thresholds are always evenly spaced, and are kept as they are."""
 
 
+def _increases(numbers: Sequence[Fraction]) -> bool:
+    """Whether numbers increase strictly."""
+    return all(a < b for a, b in itertools.pairwise(numbers))
+
+
+def _normalised(
+    thresholds: tuple[Fraction, ...] | EvenThresholds,
+) -> tuple[Fraction, ...] | EvenThresholds:
+    """Exact thresholds, as a rule if evenly spaced: then equal quantisers compare equal."""
+    if isinstance(thresholds, EvenThresholds):
+        if thresholds.number >= SHORTEST_EVEN and thresholds.step > 0:
+            return thresholds
+        # A step of zero or less is refused below, as numbers that do not increase.
+        thresholds = tuple(thresholds)
+    cuts = tuple(
+        exact_number(f"threshold {k + 1}", t) for k, t in enumerate(thresholds)
+    )
+    if not _increases(cuts):
+        raise InputError("thresholds must increase strictly")
+    if len(cuts) < SHORTEST_EVEN:
+        return cuts
+    step = cuts[1] - cuts[0]
+    if all(b - a == step for a, b in itertools.pairwise(cuts)):
+        return EvenThresholds(cuts[0], step, len(cuts))
+    return cuts
+
+
 @dataclass(frozen=True)
 class Quantizer:
-    """Cells of [lo, hi] cut at `thresholds`; all cells are closed below, the last one on both sides.
+    """Cells of [lo, hi] cut at `thresholds`; all cells are closed below, the last one on both
+    sides.
 
     Parameters
     ----------
@@ -65,7 +93,7 @@ class Quantizer:
     thresholds
         Strictly increasing, in (lo, hi]; kept as `EvenThresholds` where they are evenly spaced.
     released
-        What is released for each cell, increasing, if it is not the middle.
+        The released number of each cell, increasing, if it is not the middle.
     """
 
     lo: Fraction
@@ -75,38 +103,21 @@ class Quantizer:
 
     def __post_init__(self) -> None:
         ends = interval(self.lo, self.hi)
-        cuts = self.thresholds
-        if isinstance(cuts, EvenThresholds):
-            # The rule is kept only where it says more than the numbers, and increases.
-            cuts = (
-                cuts if cuts.number >= SHORTEST_EVEN and cuts.step > 0 else tuple(cuts)
-            )
-        if not isinstance(cuts, EvenThresholds):
-            cuts = tuple(
-                exact_number(f"threshold {k + 1}", t) for k, t in enumerate(cuts)
-            )
-            if any(b <= a for a, b in itertools.pairwise(cuts)):
-                raise InputError("thresholds must increase strictly")
-            step = cuts[1] - cuts[0] if len(cuts) >= SHORTEST_EVEN else None
-            if step is not None and all(
-                b - a == step for a, b in itertools.pairwise(cuts)
-            ):
-                cuts = EvenThresholds(cuts[0], step, len(cuts))
+        cuts = _normalised(self.thresholds)
         if cuts and not (ends.lo < cuts[0] and cuts[-1] <= ends.hi):
             raise InputError(
-                f"thresholds must lie above {float(ends.lo):g} and not above {float(ends.hi):g}, the range"
-            )
-        shown = self.released
-        if shown and (
-            len(shown) != self.levels
-            or any(b <= a for a, b in itertools.pairwise(shown))
-        ):
-            raise InputError(
-                f"{len(cuts) + 1} cells need as many released numbers, increasing strictly"
+                f"thresholds must lie above {float(ends.lo):g} and not above {float(ends.hi):g}, "
+                "the range"
             )
         object.__setattr__(self, "lo", ends.lo)
         object.__setattr__(self, "hi", ends.hi)
         object.__setattr__(self, "thresholds", cuts)
+        if self.released and (
+            len(self.released) != self.levels or not _increases(self.released)
+        ):
+            raise InputError(
+                f"{self.levels} cells need as many released numbers, increasing strictly"
+            )
 
     @property
     def levels(self) -> int:
@@ -122,19 +133,19 @@ class Quantizer:
         """The lower end of cell `place`; that of the cell after the last is hi."""
         if place == 0:
             return self.lo
-        return self.hi if place == self.levels else self.thresholds[place - 1]
+        if place == self.levels:
+            return self.hi
+        return self.thresholds[place - 1]
 
     def midpoint(self, cell: int) -> Fraction:
-        """What is released for a cell: its middle, unless told otherwise. It does not depend on the data."""
-        return (
-            self.released[cell]
-            if self.released
-            else (self.edge(cell) + self.edge(cell + 1)) / 2
-        )
+        """The released number of a cell, which is its middle unless `released` has another one."""
+        if self.released:
+            return self.released[cell]
+        return (self.edge(cell) + self.edge(cell + 1)) / 2
 
     @cached_property
     def midpoints(self) -> tuple[Fraction, ...]:
-        """What is released for every cell."""
+        """The released numbers of all cells."""
         return tuple(self.midpoint(cell) for cell in range(self.levels))
 
     @cached_property
@@ -153,11 +164,14 @@ class Quantizer:
 
     @property
     def worst_error(self) -> Fraction:
-        """The largest distance of an answer from what is released for it."""
+        """The largest distance of an answer from its released number."""
         if not self.released:
             return self.widest_cell / 2
-        cells = zip(self.released, itertools.pairwise(self.edges), strict=True)
-        return max(max(shown - low, high - shown) for shown, (low, high) in cells)
+        worst = Fraction(0)
+        cells = itertools.pairwise(self.edges)
+        for number, (low, high) in zip(self.released, cells, strict=True):
+            worst = max(worst, number - low, high - number)
+        return worst
 
     def cell(self, answer: object) -> int:
         """Index of the cell of one exact answer (0 for the lowest).
@@ -173,17 +187,29 @@ class Quantizer:
         return self.placing(Fraction(1, value.denominator))(value.numerator)
 
     def placing(self, unit: Fraction) -> Callable[[int], int]:
-        """The function that gives the cell of so many units, in whole numbers alone."""
+        """A function from a number of units to its cell, in whole numbers alone.
+
+        An answer m * unit is at or above a threshold t iff m >= ceil(t / unit). For thresholds
+        first + k * step their number is floor((m * unit - first) / step) + 1, between 0 and all of
+        them.
+        """
         cuts = self.thresholds
         if not isinstance(cuts, EvenThresholds):
             least = [math.ceil(t / unit) for t in cuts]
-            return lambda many: bisect_right(least, many)
-        (u, v), (a, b), (s, t) = (
-            each.as_integer_ratio() for each in (unit, cuts.first, cuts.step)
-        )
-        # floor((many * unit - first) / step) + 1
-        slope, base, whole = u * b * t, a * v * t, v * b * s
-        return lambda many: min(max((many * slope - base) // whole + 1, 0), cuts.number)
+            return lambda multiple: bisect_right(least, multiple)
+        # (m u/v - a/b) / (s/t) = (m u b t - a v t) / (v b s)
+        u, v = unit.as_integer_ratio()
+        a, b = cuts.first.as_integer_ratio()
+        s, t = cuts.step.as_integer_ratio()
+        slope = u * b * t
+        base = a * v * t
+        divisor = v * b * s
+
+        def cell(multiple: int) -> int:
+            at_or_below = (multiple * slope - base) // divisor + 1
+            return min(max(at_or_below, 0), cuts.number)
+
+        return cell
 
     def cells(self, answers: Any) -> NDArray[np.int64]:
         """Indices of the cells of an array of doubles, exact for each double.
@@ -198,9 +224,11 @@ class Quantizer:
             raise InputError(
                 "the data contain NaN, which lies in no cell; drop it first"
             )
-        beyond = (values < quotient_above(*self.lo.as_integer_ratio())) | (
-            values > -quotient_above(*(-self.hi).as_integer_ratio())
-        )
+        # The ends, rounded inwards: a double is at or above lo iff it is at or above the first
+        # double that is.
+        lowest = quotient_above(*self.lo.as_integer_ratio())
+        highest = -quotient_above(*(-self.hi).as_integer_ratio())
+        beyond = (values < lowest) | (values > highest)
         if bool(beyond.any()):
             raise InputError(self._outside_message(int(np.count_nonzero(beyond))))
         return np.searchsorted(self._cuts, values, side="right").astype(np.int64)
@@ -210,11 +238,11 @@ class Quantizer:
         return np.array([float(m) for m in self.midpoints])[self.cells(answers)]
 
     def _outside_message(self, count: int) -> str:
-        # Which value it is stays untold: messages end up in logs, and it is somebody's.
+        # Without the value, which is an individual's: messages end up in logs.
         verb = "lies" if count == 1 else "lie"
         return (
-            f"{count} of the values {verb} outside the range {float(self.lo):g} to {float(self.hi):g}; "
-            "widen the range, or clip them"
+            f"{count} of the values {verb} outside the range {float(self.lo):g} to "
+            f"{float(self.hi):g}; widen the range, or clip them"
         )
 
 

@@ -1,9 +1,11 @@
 """Queries on a private dataset, described so that their fibres are known exactly.
 
 A fibre is the set of answers {f(x_i, x_-i) : x_i in its domain} that one individual can bring about
-while all the others stay as they are (Farokhi 2020, Definition 1). Its structure is what makes an
-exact certificate possible without enumerating all datasets. Sums of independent members of finite
-sets are kept as runs of consecutive values, of which they are made of few.
+while all the others stay as they are (Farokhi 2020, Definition 1). Its structure makes an
+exact certificate possible without enumerating all datasets.
+
+The sums of independent members of finite sets (`sumset`) are kept as runs of consecutive integers:
+even many sums consist of few runs.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ class Stratum:
     @property
     def ends(self) -> tuple[Fraction, Fraction]:
         """Smallest and largest contribution of one individual of the block."""
-        a, b = self.weight * self.domain.lo, self.weight * self.domain.hi
-        return (a, b) if a <= b else (b, a)
+        at_lower = self.weight * self.domain.lo
+        at_upper = self.weight * self.domain.hi
+        return min(at_lower, at_upper), max(at_lower, at_upper)
 
     @property
     def width(self) -> Fraction:
@@ -42,21 +45,21 @@ class Stratum:
 
 
 def reach(blocks: Iterable[Stratum]) -> tuple[Fraction, Fraction]:
-    """Smallest and largest sum of everyone's contribution."""
-    low, high = Fraction(0), Fraction(0)
+    """Smallest and largest sum of all contributions."""
+    lowest = Fraction(0)
+    highest = Fraction(0)
     for block in blocks:
-        low, high = (
-            low + block.ends[0] * block.count,
-            high + block.ends[1] * block.count,
-        )
-    return low, high
+        low, high = block.ends
+        lowest += low * block.count
+        highest += high * block.count
+    return lowest, highest
 
 
 @dataclass(frozen=True)
 class LinearQuery:
-    """The weighted sum of everyone's data: sums, means, counts, the identity.
+    """The weighted sum of all data: sums, means, counts, the identity.
 
-    Blocks with the same weight and domain are merged, and blocks of nobody are dropped.
+    Blocks with the same weight and domain are merged, and empty blocks are dropped.
     """
 
     blocks: tuple[Stratum, ...]
@@ -66,12 +69,13 @@ class LinearQuery:
         for block in self.blocks:
             key = (block.weight, block.domain)
             merged[key] = merged.get(key, 0) + block.count
-        blocks = tuple(
-            Stratum(w, d, count) for (w, d), count in merged.items() if count
-        )
+        blocks: list[Stratum] = []
+        for (weight, domain), count in merged.items():
+            if count:
+                blocks.append(Stratum(weight, domain, count))
         if not blocks:
             raise InputError("a query needs at least one individual")
-        object.__setattr__(self, "blocks", blocks)
+        object.__setattr__(self, "blocks", tuple(blocks))
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
@@ -97,9 +101,9 @@ class OrderStatistic:
     middle: int = 1
 
     def __post_init__(self) -> None:
-        if check_whole("rank", self.rank) > check_whole(
-            "individuals", self.individuals
-        ):
+        rank = check_whole("rank", self.rank)
+        individuals = check_whole("individuals", self.individuals)
+        if rank > individuals:
             raise InputError(
                 f"rank ({self.rank}) must be at most {self.individuals}, the individuals"
             )
@@ -110,15 +114,17 @@ class OrderStatistic:
 
     @property
     def largest_fibre(self) -> tuple[LinearQuery, str]:
-        """A linear query with the same largest fibre, and where the others are: whatever else they are, it is less.
+        """A linear query with the same largest fibre, and where the others lie on it.
 
-        They can lie so that the answer is x_i itself; or, with one at z, (x_i + z) / 2.
+        With all others at the ends of the domain the answer is x_i itself; for the mean of two
+        middle values, with one of the others at z between, it is (x_i + z) / 2. All other fibres
+        have fewer answers.
         """
-        where = (
-            "the others at the ends of the domain",
-            "two in the middle, the others at the ends",
-        )
-        return mean_query(self.middle, self.domain), where[self.middle - 1]
+        if self.middle == 1:
+            position = "the others at the ends of the domain"
+        else:
+            position = "two in the middle, the others at the ends"
+        return mean_query(self.middle, self.domain), position
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
@@ -145,14 +151,16 @@ def linear_query(
         If there are no weights, one is no number, or the number of domains differs.
     """
     exact = [exact_number(f"weight {i + 1}", w) for i, w in enumerate(weights)]
-    each = [domains] * len(exact) if isinstance(domains, Domain) else list(domains)
-    if len(each) != len(exact):
+    if isinstance(domains, Domain):
+        domain_of = [domains] * len(exact)
+    else:
+        domain_of = list(domains)
+    if len(domain_of) != len(exact):
         raise InputError(
-            f"{len(exact)} weights need {len(exact)} domains, not {len(each)}"
+            f"{len(exact)} weights need {len(exact)} domains, not {len(domain_of)}"
         )
-    return LinearQuery(
-        tuple(Stratum(w, d, 1) for w, d in zip(exact, each, strict=True))
-    )
+    blocks = [Stratum(w, d, 1) for w, d in zip(exact, domain_of, strict=True)]
+    return LinearQuery(tuple(blocks))
 
 
 def mean_query(individuals: int, domain: Domain) -> LinearQuery:
@@ -163,9 +171,8 @@ def mean_query(individuals: int, domain: Domain) -> LinearQuery:
 
 def sum_query(individuals: int, domain: Domain) -> LinearQuery:
     """The sum of the data of `individuals` people."""
-    return LinearQuery(
-        (Stratum(Fraction(1), domain, check_whole("individuals", individuals)),)
-    )
+    n = check_whole("individuals", individuals)
+    return LinearQuery((Stratum(Fraction(1), domain, n),))
 
 
 def count_query(individuals: int) -> LinearQuery:
@@ -174,7 +181,7 @@ def count_query(individuals: int) -> LinearQuery:
 
 
 def identity_query(domain: Domain) -> LinearQuery:
-    """f_i(x) = x_i: what the local version of noiseless privacy releases (Farokhi 2020, Definition 2)."""
+    """f_i(x) = x_i, the query of local noiseless privacy (Farokhi 2020, Definition 2)."""
     return sum_query(1, domain)
 
 
@@ -194,7 +201,7 @@ MOST_ADDITIONS = 50_000_000
 """Pairs of runs added in all, where the span is too wide for convolutions: some seconds."""
 
 MOST_PAIRS = 300_000
-"""More pairs of runs than this are added faster by one convolution, where the span is not too wide."""
+"""Pairs of runs above which one convolution is faster, where the span is not too wide."""
 
 LARGEST_INTEGER = 1 << 61
 """Sums stay below this, so that adding two of them cannot overflow 64 bits."""
@@ -202,11 +209,11 @@ LARGEST_INTEGER = 1 << 61
 Integers = NDArray[np.int64]
 
 Runs: TypeAlias = tuple[Integers, Integers]
-"""First and last members of the runs of consecutive integers that make up a set, in order; sums have few of them."""
+"""A set as the first and last members of its runs of consecutive integers, in order."""
 
 
 def _merged(first: Integers, last: Integers) -> Runs:
-    """Runs that may overlap or touch, as they are in the union."""
+    """The runs of the union of runs that may overlap or touch."""
     order = np.argsort(first, kind="stable")
     first, last = first[order], np.maximum.accumulate(last[order])
     starts = np.flatnonzero(first[1:] > last[:-1] + 1) + 1
@@ -230,62 +237,99 @@ def _convolved(a: Runs, b: Runs) -> Runs:
 
 
 def _members(runs: Runs) -> Integers:
+    """All members of a set, in order."""
     first, last = runs
     lengths = last - first + 1
-    return np.arange(lengths.sum()) + np.repeat(
-        first - np.cumsum(lengths) + lengths, lengths
-    )
+    # A member is its place in the whole, moved from the start of its run there to the run's first
+    # member.
+    starts = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum()) + np.repeat(first - starts, lengths)
+
+
+class _Sums:
+    """Sums of sets of integers that start at 0, within limits of memory and time.
+
+    Parameters
+    ----------
+    narrow
+        Whether all sums together fit into an array (`LARGEST_SPAN`), so that convolutions can be
+        used.
+    """
+
+    def __init__(self, *, narrow: bool) -> None:
+        self._narrow = narrow
+        self._room = MOST_ADDITIONS
+
+    def added(self, a: Runs, b: Runs) -> Runs | None:
+        """The sums of a member of each, or None if they are too many to compute."""
+        pairs = a[0].size * b[0].size
+        if self._narrow and pairs > MOST_PAIRS:
+            return _convolved(a, b)
+        # Without the second limit a million people, each adding little, would take for ever.
+        if pairs > min(LARGEST_SUMSET, self._room):
+            return None
+        if not self._narrow:
+            self._room -= pairs
+        first = np.add.outer(a[0], b[0]).ravel()
+        last = np.add.outer(a[1], b[1]).ravel()
+        return _merged(first, last)
+
+    def doublings(self, values: Integers, count: int) -> list[Runs]:
+        """The sums of 1, 2, 4, .. members of a set, up to `count`, as far as they can be
+        computed.
+        """
+        doubled = [_merged(values, values)]
+        while 1 << len(doubled) <= count:
+            twice = self.added(doubled[-1], doubled[-1])
+            if twice is None:
+                break
+            doubled.append(twice)
+        return doubled
+
+    def with_members(self, total: Runs, values: Integers, count: int) -> Runs | None:
+        """The sums of a member of `total` and `count` members of a set; None if too many."""
+        doubled = self.doublings(values, count)
+        left = count
+        while left:
+            # The largest power of two of members that is not too much at once.
+            sums: Runs | None = None
+            for k in range(min(len(doubled), left.bit_length()) - 1, -1, -1):
+                sums = self.added(total, doubled[k])
+                if sums is not None:
+                    left -= 1 << k
+                    break
+            if sums is None:
+                return None
+            total = sums
+        return total
 
 
 def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
-    """The sorted distinct sums of `count` independent members of each set `values`; None if they are too many."""
-    base = sum(min(values) * count for values, count in parts)
-    offsets = [
-        ([v - min(values) for v in sorted(set(values))], count)
-        for values, count in parts
-    ]
-    offsets = [
-        (values, count) for values, count in offsets if count and len(values) > 1
-    ]
+    """The sorted distinct sums of `count` members of each set `values`; None if too many."""
+    # Every set is moved to start at 0, and divided by the common unit of all: both keep the numbers
+    # small.
+    base = 0
+    offsets: list[tuple[list[int], int]] = []
+    for values, count in parts:
+        lowest = min(values)
+        base += lowest * count
+        moved = [v - lowest for v in sorted(set(values))]
+        if count and len(moved) > 1:
+            offsets.append((moved, count))
     unit = math.gcd(*(v for values, _ in offsets for v in values))
     span = sum(values[-1] * count for values, count in offsets)
     if abs(base) + span > LARGEST_INTEGER:
         return None
-    narrow, room = span <= LARGEST_SPAN * unit, MOST_ADDITIONS
-
-    def added(a: Runs, b: Runs) -> Runs | None:
-        nonlocal room
-        pairs = a[0].size * b[0].size
-        if narrow and pairs > MOST_PAIRS:
-            return _convolved(a, b)
-        # Without the second limit a million people, each adding little, would take for ever.
-        if pairs > min(LARGEST_SUMSET, room):
-            return None
-        room -= 0 if narrow else pairs
-        return _merged(
-            np.add.outer(a[0], b[0]).ravel(), np.add.outer(a[1], b[1]).ravel()
-        )
-
-    total = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    narrow = span <= LARGEST_SPAN * unit
+    sums = _Sums(narrow=narrow)
+    total: Runs = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     for values, count in offsets:
-        one = np.array(values, dtype=np.int64) // unit
-        doubled = [_merged(one, one)]
-        while (
-            1 << len(doubled) <= count
-            and (twice := added(doubled[-1], doubled[-1])) is not None
-        ):
-            doubled.append(twice)
-        left = count
-        while left:
-            # The largest multiple that is not too much at once.
-            for k in range(min(len(doubled), left.bit_length()) - 1, -1, -1):
-                found = added(total, doubled[k])
-                if found is not None:
-                    break
-            else:
-                return None
-            total, left = found, left - (1 << k)
-    many = int((total[1] - total[0] + 1).sum())
-    return (
-        None if not narrow and many > LARGEST_SUMSET else base + _members(total) * unit
-    )
+        units = np.array(values, dtype=np.int64) // unit
+        grown = sums.with_members(total, units, count)
+        if grown is None:
+            return None
+        total = grown
+    members = int((total[1] - total[0] + 1).sum())
+    if not narrow and members > LARGEST_SUMSET:
+        return None
+    return base + _members(total) * unit

@@ -1,11 +1,13 @@
 """Discrete uncertain variables: their marginal, joint and conditional ranges.
 
-An uncertain variable is a mapping without any probability (Farokhi and Ding 2020, section II, after Nair 2013). All
-that matters of a discrete pair (X, Y) is its joint range [[X, Y]]: the pairs (x, y) that can occur together.
+An uncertain variable is a mapping without any probability (Farokhi and Ding 2020, section II, after
+Nair 2013). A discrete pair (X, Y) is described by its joint range [[X, Y]]: the pairs (x, y) that
+can occur together.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +28,7 @@ Indices = NDArray[np.int64]
 
 
 def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
-    """Return the distinct values in order of first appearance, and the index of each value; they must be hashable."""
+    """The distinct hashable values in order of first appearance, and the index of each value."""
     if isinstance(values, np.ndarray):
         array = cast("NDArray[Any]", values)
         if array.ndim != 1:
@@ -44,29 +46,31 @@ def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
             raise InputError(
                 f"{name} holds {quoted(value)}, which cannot be hashed; use a tuple"
             ) from None
-    # NaN equals nothing, so no range can contain it.
-    if any(
-        isinstance(symbol, float | np.floating) and math.isnan(symbol)
-        for symbol in place
-    ):
-        raise InputError(
-            f"{name} contains NaN, which is no value of a range; drop it or give it a symbol"
-        )
+    for symbol in place:
+        # NaN equals nothing, so no range can contain it.
+        if isinstance(symbol, float | np.floating) and math.isnan(symbol):
+            raise InputError(
+                f"{name} contains NaN, which is no value of a range; drop it or give it a symbol"
+            )
     return tuple(place), codes
 
 
 def log_ratio(ratio: Fraction, unit: str) -> float:
     """Log of a ratio of integers of any size: base 2 for "bits", base e for "nats"; -inf at zero.
 
-    Between 1/2 and 2 the difference of two logarithms would lose digits, so the excess over one is used.
+    Between 1/2 and 2 the difference of two logarithms would lose digits, so the excess over one is
+    used.
     """
     if ratio == 0:
         return -math.inf
     if Fraction(1, 2) < ratio < 2:
         nats = math.log1p((ratio.numerator - ratio.denominator) / ratio.denominator)
-        return nats / math.log(2) if unit == "bits" else nats
-    log = math.log2 if unit == "bits" else math.log
-    return log(ratio.numerator) - log(ratio.denominator)
+        if unit == "bits":
+            return nats / math.log(2)
+        return nats
+    if unit == "bits":
+        return math.log2(ratio.numerator) - math.log2(ratio.denominator)
+    return math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,23 +116,20 @@ class JointRange:
             )
         if i.size == 0:
             raise InputError("the joint range is empty: give at least one pair")
-        if (
-            i.min() < 0
-            or i.max() >= len(x_symbols)
-            or j.min() < 0
-            or j.max() >= len(y_symbols)
-        ):
+        x_outside = i.min() < 0 or i.max() >= len(x_symbols)
+        y_outside = j.min() < 0 or j.max() >= len(y_symbols)
+        if x_outside or y_outside:
             raise InputError("a pair has an index outside its range of symbols")
         # Sorting beats numpy.unique, which hashes integers, several times over on a million pairs.
         keys = np.sort(i * np.int64(len(y_symbols)) + j)
-        keys = keys[np.concatenate(([True], keys[1:] != keys[:-1]))]
-        i, j = np.divmod(keys, np.int64(len(y_symbols)))
+        is_new = np.concatenate(([True], keys[1:] != keys[:-1]))
+        i, j = np.divmod(keys[is_new], np.int64(len(y_symbols)))
         for name, symbols, codes in (("x", x_symbols, i), ("y", y_symbols, j)):
             absent = np.flatnonzero(np.bincount(codes, minlength=len(symbols)) == 0)
             if absent.size:
                 raise InputError(
-                    f"{name} symbol {quoted(symbols[int(absent[0])])} has an empty conditional range "
-                    "(it occurs in no pair); drop it"
+                    f"{name} symbol {quoted(symbols[int(absent[0])])} has an empty conditional "
+                    "range (it occurs in no pair); drop it"
                 )
         i.setflags(write=False)
         j.setflags(write=False)
@@ -169,7 +170,7 @@ class JointRange:
     @cached_property
     def x_index(self) -> dict[Hashable, int]:
         """Place of every x in `x_symbols`."""
-        return {x: k for k, x in enumerate(self.x_symbols)}
+        return dict(zip(self.x_symbols, range(self.x_total), strict=True))
 
     @cached_property
     def x_sizes(self) -> Indices:
@@ -217,8 +218,9 @@ class JointRange:
 
     def pairs(self) -> list[tuple[Hashable, Hashable]]:
         """All pairs (x, y)."""
-        listed = zip(self.rows.tolist(), self.columns.tolist(), strict=True)
-        return [(self.x_symbols[i], self.y_symbols[j]) for i, j in listed]
+        x_symbols = [self.x_symbols[i] for i in self.rows.tolist()]
+        y_symbols = [self.y_symbols[j] for j in self.columns.tolist()]
+        return list(zip(x_symbols, y_symbols, strict=True))
 
     def y_given(self, *x: Hashable) -> frozenset[Hashable]:
         """The conditional range of Y when X is one of the given values.
@@ -235,8 +237,9 @@ class JointRange:
                 raise InputError(
                     f"value {quoted(value)} is not in the range of the variable conditioned on"
                 )
-        picked = self.columns[np.isin(self.rows, [self.x_index[value] for value in x])]
-        return frozenset(self.y_symbols[j] for j in picked.tolist())
+        condition = [self.x_index[value] for value in x]
+        compatible = self.columns[np.isin(self.rows, condition)]
+        return frozenset(self.y_symbols[j] for j in compatible.tolist())
 
     def x_given(self, *y: Hashable) -> frozenset[Hashable]:
         """The conditional range of X when Y is one of the given values (see `y_given`)."""
@@ -255,13 +258,17 @@ def product(joint: JointRange, other: JointRange) -> JointRange:
     n_pairs = joint.n_pairs * other.n_pairs
     if n_pairs > LARGEST_ENUMERATION:
         raise InputError(
-            f"the product has {n_pairs:,} pairs, over {LARGEST_ENUMERATION:,}; leakages of a product "
-            "need no enumeration: L* is log2(prod |X_i| - prod m_i + 1), m_i the smallest conditional range of part i"
+            f"the product has {n_pairs:,} pairs, over {LARGEST_ENUMERATION:,}; leakages of a "
+            "product need no enumeration: L* is log2(prod |X_i| - prod m_i + 1), m_i the "
+            "smallest conditional range of part i"
         )
-    rows = (joint.rows[:, None] * other.shape[0] + other.rows[None, :]).reshape(-1)
-    columns = (
-        joint.columns[:, None] * other.shape[1] + other.columns[None, :]
-    ).reshape(-1)
-    xs = [(a, b) for a in joint.x_symbols for b in other.x_symbols]
-    ys = [(a, b) for a in joint.y_symbols for b in other.y_symbols]
-    return JointRange.from_codes(xs, ys, rows, columns)
+    # The pair (a, b) of symbols has the index a * |second range| + b, the order of
+    # itertools.product.
+    rows = joint.rows[:, None] * other.shape[0] + other.rows[None, :]
+    columns = joint.columns[:, None] * other.shape[1] + other.columns[None, :]
+    return JointRange.from_codes(
+        list(itertools.product(joint.x_symbols, other.x_symbols)),
+        list(itertools.product(joint.y_symbols, other.y_symbols)),
+        rows.reshape(-1),
+        columns.reshape(-1),
+    )

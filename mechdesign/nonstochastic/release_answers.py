@@ -1,4 +1,8 @@
-"""What a mechanism released: numbers in cells, and what is counted of them on the way."""
+"""The result of a release through a mechanism, and the sums that it is made of.
+
+`Tally` moves values into the range, has the thresholds for every size of group, and adds up errors
+batch by batch; `Quantised` is the result, with the mechanism and its guarantee.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.documents import versions
-from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers
+from mechdesign.nonstochastic.answering import BadCell, Numbers
 from mechdesign.nonstochastic.claims import guarantee_record
 from mechdesign.nonstochastic.domains import FiniteDomain
+from mechdesign.nonstochastic.groups import Groups
 from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.sizes import sized_quantizer
 
-_SUMS = ("records", "answers", "beyond", "moved", "errors", "amount")
+LISTED_SIZES = 5
+"""Sizes of groups that a notice lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quantised:
-    """What a mechanism released.
+    """The result of a release.
 
-    The ledger knows so many `releases` of the column of these records, of `releases_epsilon` bits
-    in all.
+    Parameters
+    ----------
+    records, answers
+        Records in the table, and answers written.
+    column
+        The column of numbers, by its name in the table.
+    outside
+        Values outside the range.
+    moved
+        Answers that differ from the exact ones.
+    mean_error, worst_error, relative_error
+        Distances of answers from the exact ones; the last over the sum of all amounts.
+    answers_each
+        The most answers that one individual takes part in; None if unknown.
+    total_epsilon
+        Bits of these answers together.
+    new_sizes
+        Sizes of groups that the mechanism file had no thresholds for.
+    mechanism
+        The mechanism with the thresholds in use and its guarantee.
+    sha256
+        Of the output; None for a table in memory.
+    releases, releases_epsilon
+        Releases of the column of these records in the ledger, and their bits in all.
     """
 
     records: int
@@ -52,146 +80,202 @@ class Quantised:
 
     @property
     def already(self) -> bool:
-        """Whether an earlier run had written all of it: nothing is drawn, and every run writes
-        anew.
-        """
+        """Whether an earlier run wrote all of it; never, because nothing is drawn to repeat."""
         return False
 
 
 class Tally:
-    """The values of a release moved into the range of its mechanism, its thresholds, and its
-    errors, added up.
+    """The thresholds in use, and the sums over records and answers of a release.
+
+    Parameters
+    ----------
+    column
+        The column of numbers, by its name in the table.
+
+    Attributes
+    ----------
+    records, answers, beyond, moved
+        Records, answers, values outside the range, and answers that differ from the exact ones.
+    errors, amount, worst_error
+        The sums of errors and of exact amounts, and the largest error.
+    people
+        The individuals and their records, where each record is an answer.
+    sized
+        The quantisers by size of group.
+    largest
+        The answers by size of group of the individual with the largest product of outputs; None
+        where the outputs of all answers are the same.
+    fresh
+        Whether the mechanism is a new design, without thresholds of its own.
     """
 
     def __init__(self, mechanism: MechanismFile, column: str) -> None:
-        self.mechanism, self.column = mechanism, column
+        self.mechanism = mechanism
+        self.column = column
         domain = mechanism.domain
-        self._lo, self._hi = float(domain.lo), float(domain.hi)
-        self._members = (
-            np.array([*map(float, domain.values)])
-            if isinstance(domain, FiniteDomain)
-            else None
-        )
-        self.records = self.answers = self.beyond = self.moved = 0
-        self.errors, self.amount, self.worst_error = 0.0, 0.0, 0.0
+        self._lo = float(domain.lo)
+        self._hi = float(domain.hi)
+        self._members: NDArray[np.float64] | None = None
+        if isinstance(domain, FiniteDomain):
+            self._members = np.array([float(value) for value in domain.values])
+        self.records = 0
+        self.answers = 0
+        self.beyond = 0
+        self.moved = 0
+        self.errors = 0.0
+        self.amount = 0.0
+        self.worst_error = 0.0
         self.people = Groups()
-        """Who has which records, where each of them is an answer."""
         self.sized = {m.individuals: m for m in mechanism.mechanisms}
         self.largest: dict[int, int] | None = None
-        """The answers by size of group of whoever spends most, where sizes have budgets of their
-        own.
-        """
         self.fresh = not mechanism.mechanisms
         self._used: set[int] = set()
         self._new: list[int] = []
-        self._told: list[str] = []
+        self._layout_notices: list[str] = []
 
     def inside(
         self, numbers: Numbers
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-        """The distinct values, moved into the range, and which records lie outside where that is
-        told apart.
+        """Move the values of a batch into the range.
 
-        Raises BadCell where none may.
+        Returns
+        -------
+        values : (m,) array
+            The distinct values, moved.
+        outside : (n,) truth values or None
+            The records with a value outside the range, where the release discloses them.
+
+        Raises
+        ------
+        BadCell
+            If a value lies outside and the mechanism refuses it.
         """
-        found = np.clip(np.nan_to_num(numbers.values, nan=self._lo), self._lo, self._hi)
+        values = np.nan_to_num(numbers.values, nan=self._lo)
+        values = np.clip(values, self._lo, self._hi)
         if self._members is not None:
-            # The nearest one of the values that there are.
-            found = self._members[
-                np.searchsorted((self._members[1:] + self._members[:-1]) / 2, found)
-            ]
-        # What is no number belongs to no record of the batch.
-        beyond, outside, told = (
-            (found != numbers.values) & ~np.isnan(numbers.values),
-            None,
-            None,
+            # The nearest member of the domain: midpoints separate them.
+            midpoints = (self._members[1:] + self._members[:-1]) / 2
+            values = self._members[np.searchsorted(midpoints, values)]
+        # NaN is the value of no record of the batch: it was refused or dropped before.
+        is_moved = (values != numbers.values) & ~np.isnan(numbers.values)
+        outside = is_moved[numbers.codes]
+        if not outside.any():
+            return values, None
+        if self.mechanism.outside == "refuse":
+            raise self._outside_error(int(outside.argmax()))
+        self.beyond += int(np.count_nonzero(outside))
+        if self.mechanism.outside in TOLD:
+            return values, outside
+        return values, None
+
+    def _outside_error(self, position: int) -> BadCell:
+        """The error for a value outside the range, which it does not print."""
+        where = f"lies outside the range {self._lo:g} to {self._hi:g}"
+        if self._members is not None:
+            where = f"is none of the {self._members.size:,} of the domain"
+        return BadCell(
+            position,
+            f"the value {where}; clip, mark or drop such values (--outside), or design "
+            "with a wider range",
         )
-        if beyond.any() and (outside := beyond[numbers.codes]).any():
-            if self.mechanism.outside == "refuse":
-                where = f"lies outside the range {self._lo:g} to {self._hi:g}"
-                if self._members is not None:
-                    where = f"is none of the {self._members.size:,} of the domain"
-                raise BadCell(
-                    int(outside.argmax()),
-                    f"the value {where}; clip, mark or drop such values (--outside), or design "
-                    "with a wider range",
-                )
-            self.beyond += int(np.count_nonzero(outside))
-            told = outside if self.mechanism.outside in TOLD else None
-        return found, told
 
     def tell(
         self, answers: NDArray[np.float64], errors: NDArray[np.float64], times: Any
     ) -> None:
-        """Add up how far answers, each so many times, are from what is released for them."""
-        some = times > 0
-        answers, errors, times = np.abs(answers[some]), errors[some], times[some]
+        """Add the errors of answers, each of which occurs so many times."""
+        occurring = times > 0
+        amounts = np.abs(answers[occurring])
+        errors = errors[occurring]
+        times = times[occurring]
         self.moved += int(times[errors > 0].sum())
-        self.errors, self.amount = (
-            self.errors + float(errors @ times),
-            self.amount + float(answers @ times),
-        )
+        self.errors += float(errors @ times)
+        self.amount += float(amounts @ times)
         self.worst_error = max(self.worst_error, float(errors.max(initial=0.0)))
 
     def quantizer(self, size: int) -> Quantizer:
-        """The thresholds for groups of this size, laid out by the rule of the file where it has
-        none.
-        """
+        """The thresholds for groups of a size, laid out by the rule of the file if it has none."""
         self._used.add(size)
         if size not in self.sized:
-            self.sized[size] = sized_quantizer(self.mechanism, size, self._told)
+            sized = sized_quantizer(self.mechanism, size, self._layout_notices)
+            self.sized[size] = sized
             self._new.append(size)
         return self.sized[size].quantizer
 
     def add(self, other: Tally) -> None:
-        """Add another release through the same thresholds; `people` are added up record by
-        record.
-        """
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        """Add another release through the same thresholds; `people` are added record by record."""
+        self.records += other.records
+        self.answers += other.answers
+        self.beyond += other.beyond
+        self.moved += other.moved
+        self.errors += other.errors
+        self.amount += other.amount
         self.worst_error = max(self.worst_error, other.worst_error)
         self._used |= other._used
         self.sized |= other.sized
 
     def result(self, sha256: str | None, answers_each: int | None = None) -> Quantised:
-        """What was released, with the mechanism that tells of it; by default every record is an
-        answer.
+        """The result, with the mechanism and its guarantee.
+
+        Parameters
+        ----------
+        sha256
+            Of the output.
+        answers_each
+            The most answers of one individual; by default each record is an answer.
         """
         answers_each = answers_each or self.people.most_answers(single=True)
-        counted = {
+        provenance = {
+            **self.mechanism.provenance,
+            "versions": versions(),
             "records": self.records,
             "answers": self.answers,
             "output_sha256": sha256,
         }
-        provenance = self.mechanism.provenance | {"versions": versions()} | counted
-        kept = tuple(self.sized[size] for size in sorted(self._used))
-        made = replace(self.mechanism, mechanisms=kept, provenance=provenance)
-        guarantee, total, _ = guarantee_record(made, answers_each, self.largest)
-        same = ("records", "answers", "column", "moved", "worst_error")
+        used = tuple(self.sized[size] for size in sorted(self._used))
+        mechanism = replace(self.mechanism, mechanisms=used, provenance=provenance)
+        guarantee, total_epsilon, _ = guarantee_record(
+            mechanism, answers_each, self.largest
+        )
+        relative_error = 0.0
+        if self.amount:
+            relative_error = self.errors / self.amount
+        new_sizes: tuple[int, ...] = ()
+        if not self.fresh:
+            new_sizes = tuple(sorted(self._new))
         return Quantised(
-            **{name: getattr(self, name) for name in same},
-            answers_each=answers_each,
+            records=self.records,
+            answers=self.answers,
+            column=self.column,
             outside=self.beyond,
+            moved=self.moved,
             mean_error=self.errors / max(self.answers, 1),
-            relative_error=self.errors / self.amount if self.amount else 0.0,
-            total_epsilon=total,
-            new_sizes=() if self.fresh else tuple(sorted(self._new)),
-            mechanism=replace(made, guarantee=guarantee),
+            worst_error=self.worst_error,
+            relative_error=relative_error,
+            answers_each=answers_each,
+            total_epsilon=total_epsilon,
+            new_sizes=new_sizes,
+            mechanism=replace(mechanism, guarantee=guarantee),
             sha256=sha256,
-            notices=self._notices(answers_each, sorted(self._new)),
+            notices=self._notices(answers_each, new_sizes),
         )
 
-    def _notices(self, answers_each: int | None, new: Sequence[int]) -> tuple[str, ...]:
-        notices = list(self._told)
+    def _notices(
+        self, answers_each: int | None, new_sizes: Sequence[int]
+    ) -> tuple[str, ...]:
+        """Notices of the layout, of unnamed individuals and of new sizes of groups."""
+        notices = list(self._layout_notices)
         if answers_each is None:
+            option = " with --individual" if self.fresh else ""
             notices.append(
                 "each record is taken as one individual's; if some have several, budgets add: "
-                f"name the column that identifies them{' with --individual' if self.fresh else ''}"
+                f"name the column that identifies them{option}"
             )
-        if new and not self.fresh:
+        if new_sizes:
+            listed = ", ".join(map(str, new_sizes[:LISTED_SIZES]))
+            if len(new_sizes) > LISTED_SIZES:
+                listed += " and others"
             notices.append(
-                "the mechanism had no thresholds for groups of "
-                f"{', '.join(map(str, new[:5]))}{' and others' if len(new) > 5 else ''}; they were "
+                f"the mechanism had no thresholds for groups of {listed}; they were "
                 "laid out and certified by the same rule"
             )
         return tuple(notices)

@@ -1,13 +1,18 @@
-"""A released file against the mechanism that it is said to come from."""
+"""A released file compared with the mechanism of its release.
+
+Every answer must be the released number of a cell, and no group may have two. With the data, the
+release is repeated and compared.
+"""
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +27,23 @@ from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.mechanism_jobs import RECORDS, apply_mechanism
 from mechdesign.nonstochastic.sizes import released_number
 
+LONGEST_SIZE = 15
+"""Digits of the size of a group: more would be more records than any file has."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedRelease:
-    """Whether a file can be what a mechanism released."""
+    """Whether a file can be a release of a mechanism.
+
+    Parameters
+    ----------
+    answers
+        Answers in the file.
+    wrong
+        A sentence for each kind of fault.
+    same
+        Whether the data released again give the same answers; None without data.
+    """
 
     answers: int
     wrong: tuple[str, ...]
@@ -33,7 +51,7 @@ class CheckedRelease:
 
     @property
     def satisfied(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether no fault was found."""
         return not self.wrong and self.same is not False
 
 
@@ -46,105 +64,163 @@ def check_quantised(
     equals: str | None = None,
     text: TextOptions | None = None,
 ) -> CheckedRelease:
-    """Check a released file against its mechanism: every answer is one that a cell gives, no group comes twice."""
-    held = read_verified(mechanism).mechanism
-    name = column or held.column
+    """Check a released file against its mechanism.
+
+    Parameters
+    ----------
+    data
+        The data that were released: then they are released again, and the answers compared.
+    column
+        The name of the column of numbers, if the mechanism has another one.
+    equals
+        For a count: the value that was counted.
+    """
+    verified = read_verified(mechanism).mechanism
+    name = column or verified.column
     with open_source(released, text) as table:
-        wrong, answers = _wrong_answers(held, table, name)
-    same = None
-    if data is not None:
-        with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
-            if held.query == "identity":
-                again = Path(folder) / "again.csv"
-                # Beside the values: whatever else is in the files, and the order of the records, do not matter.
-                beside: dict[str, Any] = {
-                    "into": _AGAIN,
-                    "format": "csv",
-                    "keep_sensitive": True,
-                }
-                apply_mechanism(
-                    mechanism, data, again, column=column, text=text, records=beside
-                )
-                same = np.array_equal(
-                    _sorted(again, _AGAIN, text),
-                    _sorted(released, name, text),
-                    equal_nan=True,
-                )
-            else:
-                again = Path(folder) / Path(released).name
-                apply_mechanism(
-                    mechanism, data, again, column=column, equals=equals, text=text
-                )
-                same = again.read_bytes() == Path(released).read_bytes()
-    return CheckedRelease(answers=answers, wrong=tuple(wrong), same=same)
+        faults, answers = _faults(verified, table, name)
+    same: bool | None = None
+    if data is not None and verified.query == "identity":
+        same = _same_records(mechanism, released, data, name, column, text)
+    elif data is not None:
+        same = _same_groups(mechanism, released, data, column, equals, text)
+    return CheckedRelease(answers=answers, wrong=tuple(faults), same=same)
 
 
-_AGAIN = "released again"
+RELEASED_AGAIN = "released again"
 """A column that no file has."""
 
 
-def _sorted(
+def _same_records(
+    mechanism: PathLike,
+    released: PathLike,
+    data: PathLike,
+    name: str,
+    column: str | None,
+    text: TextOptions | None,
+) -> bool:
+    """Whether single records released again have the same numbers, in any order.
+
+    They are released beside the values, so that the other columns and the order do not matter.
+    """
+    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+        again = Path(folder) / "again.csv"
+        apply_mechanism(
+            mechanism,
+            data,
+            again,
+            column=column,
+            text=text,
+            records={"into": RELEASED_AGAIN, "format": "csv", "keep_sensitive": True},
+        )
+        numbers_again = _sorted_numbers(again, RELEASED_AGAIN, text)
+    numbers = _sorted_numbers(released, name, text)
+    return np.array_equal(numbers_again, numbers, equal_nan=True)
+
+
+def _same_groups(
+    mechanism: PathLike,
+    released: PathLike,
+    data: PathLike,
+    column: str | None,
+    equals: str | None,
+    text: TextOptions | None,
+) -> bool:
+    """Whether the answers of groups released again are the same file."""
+    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+        again = Path(folder) / Path(released).name
+        apply_mechanism(mechanism, data, again, column=column, equals=equals, text=text)
+        return again.read_bytes() == Path(released).read_bytes()
+
+
+def _sorted_numbers(
     path: PathLike, column: str, text: TextOptions | None
 ) -> NDArray[np.float64]:
-    """The answers in a released file, in order; the empty ones last."""
+    """The answers in a released file, in order; the empty ones (NaN) last."""
     parts = [np.zeros(0)]
     with open_source(path, text) as table:
         for batch in table.batches(encode=[column], whole=False):
             cells = encode(batch.column(column), column)
-            parts.append(
-                np.array([*(float(text or "nan") for text in cells.texts), np.nan])[
-                    cells.codes
-                ]
-            )
+            numbers = [float(text or "nan") for text in cells.texts]
+            # A missing cell has the code -1.
+            parts.append(np.array([*numbers, np.nan])[cells.codes])
     return np.sort(np.concatenate(parts))
 
 
-def _wrong_answers(
+def _allowed_answers(mechanism: MechanismFile) -> dict[int, set[str]]:
+    """The texts of all answers that the cells give, by size of group."""
+    allowed: dict[int, set[str]] = {}
+    for sized in mechanism.mechanisms:
+        answers: set[str] = set()
+        for cell in range(sized.quantizer.levels):
+            number = released_number(mechanism.query, sized.quantizer, cell)
+            answers.add(repr(float(number)))
+        if mechanism.outside == "mark":
+            answers.add("")
+        allowed[sized.individuals] = answers
+    return allowed
+
+
+def _faults(
     mechanism: MechanismFile, table: Source, column: str
 ) -> tuple[list[str], int]:
+    """A sentence for each kind of fault of the answers, and the number of answers."""
     identity = mechanism.query == "identity"
-    answer = column if identity else mechanism.answer
-    read = [answer, *(() if identity else (*mechanism.group_by, RECORDS))]
-    for name in read:
+    if identity:
+        names = [column]
+    else:
+        names = [mechanism.answer, *mechanism.group_by, RECORDS]
+    for name in names:
         require_column(name, table.header)
-    allowed = {
-        m.individuals: {
-            repr(float(released_number(mechanism.query, m.quantizer, cell)))
-            for cell in range(m.quantizer.levels)
-        }
-        | ({""} if mechanism.outside == "mark" else set())
-        for m in mechanism.mechanisms
-    }
-    wrong: dict[str, int] = {}
-    seen: set[tuple[str, ...]] = set()
+    allowed = _allowed_answers(mechanism)
+    faults: Counter[str] = Counter()
+    groups: set[tuple[str, ...]] = set()
     answers = 0
-    for batch in table.batches(encode=read):
+    for batch in table.batches(encode=names):
         answers += batch.num_rows
-        columns = [encode(batch.column(name), name) for name in read]
-        rows, counts = np.unique(
-            np.stack([c.codes for c in columns]), axis=1, return_counts=True
-        )
-        for codes, times in zip(rows.T.tolist(), counts.tolist(), strict=True):
+        columns = [encode(batch.column(name), name) for name in names]
+        codes = np.stack([cells.codes for cells in columns])
+        distinct, counts = np.unique(codes, axis=1, return_counts=True)
+        for row, times in zip(distinct.T.tolist(), counts.tolist(), strict=True):
             cells = [
-                "" if k < 0 else c.texts[k] for k, c in zip(codes, columns, strict=True)
+                encoded.texts[code] if code >= 0 else ""
+                for code, encoded in zip(row, columns, strict=True)
             ]
-            size = 1 if identity else _whole(cells[-1])
-            key = tuple(cells[1:-1])
-            if size not in allowed:
-                fault = "is said to be of a group of a size for which there are no thresholds"
-            elif cells[0] not in allowed[size]:
-                fault = "is not what any cell gives"
-            elif not identity and (times > 1 or key in seen):
-                fault = "is a second answer for its group"
+            if identity:
+                fault = _answer_fault(cells[0], 1, allowed)
             else:
-                seen.add(key)
-                continue
-            wrong[fault] = wrong.get(fault, 0) + times
-    return [
-        f"{times:,} of {answers:,} answers: each {fault}"
-        for fault, times in wrong.items()
-    ], answers
+                fault = _answer_fault(cells[0], _size(cells[-1]), allowed)
+                fault = fault or _repetition_fault(cells[1:-1], times, groups)
+            if fault:
+                faults[fault] += times
+    sentences: list[str] = []
+    for fault, times in faults.items():
+        sentences.append(f"{times:,} of {answers:,} answers: each {fault}")
+    return sentences, answers
 
 
-def _whole(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else -1
+def _answer_fault(answer: str, size: int, allowed: dict[int, set[str]]) -> str:
+    """What is wrong with an answer of a group of some size; empty if nothing is."""
+    if size not in allowed:
+        return "is said to be of a group of a size for which there are no thresholds"
+    if answer not in allowed[size]:
+        return "is not what any cell gives"
+    return ""
+
+
+def _repetition_fault(
+    group: Sequence[str], times: int, groups: set[tuple[str, ...]]
+) -> str:
+    """The fault of a second answer for a group; a group without a fault joins `groups`."""
+    key = tuple(group)
+    if times > 1 or key in groups:
+        return "is a second answer for its group"
+    groups.add(key)
+    return ""
+
+
+def _size(text: str) -> int:
+    """The size of a group; -1 for a text that is none."""
+    if text.isascii() and text.isdigit() and len(text) <= LONGEST_SIZE:
+        return int(text)
+    return -1

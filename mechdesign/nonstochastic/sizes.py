@@ -1,16 +1,21 @@
-"""Thresholds for groups of any size, placed by the rule of a mechanism, and what is released for their cells."""
+"""Thresholds for groups of any size, by the rule of a mechanism, and the released numbers of their
+cells.
+
+The rule is in the provenance of the mechanism: a layout of cells, listed thresholds, or optimal
+ones. The result is certified whatever the rule is.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import cast
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, exact_number, finite
-from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import (
     TOLD,
     MechanismFile,
@@ -19,91 +24,142 @@ from mechdesign.nonstochastic.mechanism_file import (
 )
 from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.optimise_thresholds import most_levels, thresholds_for
+from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.queries import LinearQuery
+from mechdesign.nonstochastic.queries import LinearQuery, Query
 
 THRESHOLDS = ("optimal", "most", "given")
-"""Ways to place thresholds that are no layout of equal cells: of least squared error, the most, or listed ones."""
+"""Ways to place thresholds other than a layout of equal cells: of least squared error, the most, or
+listed ones.
+"""
 
 LARGEST_DOUBLE = Fraction(sys.float_info.max)
 """Released numbers are doubles."""
 
 
 def sized_quantizer(
-    mechanism: MechanismFile, size: int, told: list[str] | None = None
+    mechanism: MechanismFile, size: int, notices: list[str] | None = None
 ) -> SizedQuantizer:
-    """Thresholds for another size of group, by the layout and within the budget of a mechanism; `told` gets notices."""
-    named = mechanism.provenance.get("layout")
-    if named not in (*LAYOUTS, *THRESHOLDS):
+    """Thresholds for another size of group, by the layout and within the budget of a mechanism.
+
+    Parameters
+    ----------
+    size
+        Records of the group.
+    notices
+        A list that gets a sentence if the thresholds may not be the best ones.
+
+    Raises
+    ------
+    InputError
+        If the mechanism has no rule, the answers leave the doubles, or the thresholds break the
+        budget.
+    """
+    layout = mechanism.provenance.get("layout")
+    if layout not in (*LAYOUTS, *THRESHOLDS):
         raise InputError(
-            f"the mechanism has no thresholds for groups of {size} and does not say its layout; design anew"
+            f"the mechanism has no thresholds for groups of {size} and does not say its layout; "
+            "design anew"
         )
     query = build_query(mechanism.query, size, mechanism.domain)
     lo, hi = query.range
     if max(abs(lo), abs(hi)) > LARGEST_DOUBLE:
         raise InputError(
-            f"the {mechanism.query} of {size:,} values up to {float(mechanism.domain.hi):g} can be beyond all doubles "
-            f"({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
+            f"the {mechanism.query} of {size:,} values up to {float(mechanism.domain.hi):g} can "
+            f"be beyond all doubles ({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
         )
-    allowed = outputs_allowed(mechanism.epsilon)
-    if mechanism.divided and mechanism.mechanisms:
-        # Whoever is in a group of an unknown size may be in all the others, too.
-        allowed = min(m.certificate.outputs for m in mechanism.mechanisms)
-    outputs = allowed - (mechanism.outside in TOLD)
-    if not outputs:
-        raise InputError(
-            f"to {mechanism.outside} what lies outside the range is one output, and epsilon allows no other: "
-            "raise it to 1 bit or more"
-        )
-    # A record that counts as 0 or 1 has two outputs at most, and finer cells would tell nothing more.
-    outputs = min(outputs, 2) if mechanism.query == "count" else outputs
-    epsilon = epsilon_for(outputs)
-    # Thresholds may be placed for some values of a range, and are counted for all of it.
-    points = mechanism.provenance.get("points")
-    space = finite(points) if points else mechanism.domain
-    if named in LAYOUTS:
-        quantizer = lay_out(
-            lo, hi, min(query.sensitivity, hi - lo), outputs, cast("Layout", named)
-        )
-    elif named == "given":
-        cuts = [
-            exact_number("a threshold", t)
-            for t in mechanism.provenance.get("thresholds", ())
-        ]
-        quantizer = Quantizer(lo, hi, tuple(t for t in cuts if lo < t <= hi))
-    elif not isinstance(query, LinearQuery) or not isinstance(space, FiniteDomain):
-        raise InputError(
-            f"{named} thresholds are for the identity, mean or sum of a finite domain (--domain); another query gets "
-            "its thresholds by --layout"
-        )
+    allowed = _allowed(mechanism)
+    outputs = _cells_allowed(mechanism, allowed)
+    if layout in LAYOUTS:
+        sensitivity = min(query.sensitivity, hi - lo)
+        quantizer = lay_out(lo, hi, sensitivity, outputs, cast("Layout", layout))
+    elif layout == "given":
+        listed = mechanism.provenance.get("thresholds", ())
+        quantizer = _listed(query, listed)
     else:
-        weights, found = (
-            mechanism.provenance.get("weights"),
-            build_query(mechanism.query, size, space),
-        )
-        best = (
-            most_levels(found, epsilon)
-            if named == "most"
-            else thresholds_for(found, epsilon, weights)
-        )
-        quantizer = replace(best.quantizer, lo=lo, hi=hi)
-        if not best.optimal and told is not None:
-            told.append(
-                f"the thresholds for groups of {size} may not be the best ones: {best.because}"
-            )
-    made = mechanism.certified(size, quantizer)
-    if made.certificate.outputs > allowed:
+        optimal, notice = _optimal(mechanism, query, size, outputs)
+        # Thresholds may be placed for some values of a range, and are certified for all of it.
+        quantizer = replace(optimal, lo=lo, hi=hi)
+        if notice and notices is not None:
+            notices.append(notice)
+    sized = mechanism.certified(size, quantizer)
+    if sized.certificate.outputs > allowed:
         raise InputError(
-            f"with these thresholds one individual can bring about {made.certificate.outputs} outputs, and "
-            f"{allowed} are allowed; leave some out, or raise the budget"
+            f"with these thresholds one individual can bring about {sized.certificate.outputs} "
+            f"outputs, and {allowed} are allowed; leave some out, or raise the budget"
         )
-    return made
+    return sized
+
+
+def _allowed(mechanism: MechanismFile) -> int:
+    """The outputs that an answer of a group of a further size may have."""
+    if mechanism.divided and mechanism.mechanisms:
+        # An individual in a group of a further size may be in all the others, too.
+        return min(m.certificate.outputs for m in mechanism.mechanisms)
+    return outputs_allowed(mechanism.epsilon)
+
+
+def _cells_allowed(mechanism: MechanismFile, allowed: int) -> int:
+    """The cells that a fibre may meet, so that the answer has at most `allowed` outputs."""
+    cells = allowed
+    if mechanism.outside in TOLD:
+        # One output is that a value lies outside.
+        cells -= 1
+    if not cells:
+        raise InputError(
+            f"to {mechanism.outside} what lies outside the range is one output, and epsilon "
+            "allows no other: raise it to 1 bit or more"
+        )
+    if mechanism.query == "count":
+        # An individual that counts as 0 or 1 has two answers, and finer cells cannot separate more.
+        return min(cells, 2)
+    return cells
+
+
+def _listed(query: Query, thresholds: Sequence[object]) -> Quantizer:
+    """The listed thresholds that lie in the range of the answers."""
+    lo, hi = query.range
+    exact = [exact_number("a threshold", t) for t in thresholds]
+    return Quantizer(lo, hi, tuple(t for t in exact if lo < t <= hi))
+
+
+def _optimal(
+    mechanism: MechanismFile, query: Query, size: int, outputs: int
+) -> tuple[Quantizer, str]:
+    """The optimal thresholds, and a notice if they are not proven to be."""
+    layout = mechanism.provenance["layout"]
+    points = mechanism.provenance.get("points")
+    domain = mechanism.domain
+    if points:
+        domain = finite(points)
+    if not isinstance(query, LinearQuery) or not isinstance(domain, FiniteDomain):
+        raise InputError(
+            f"{layout} thresholds are for the identity, mean or sum of a finite domain "
+            "(--domain); another query gets its thresholds by --layout"
+        )
+    finite_query = build_query(mechanism.query, size, domain)
+    epsilon = epsilon_for(outputs)
+    if layout == "most":
+        best = most_levels(finite_query, epsilon)
+    else:
+        weights = mechanism.provenance.get("weights")
+        best = thresholds_for(finite_query, epsilon, weights)
+    notice = ""
+    if not best.optimal:
+        notice = f"the thresholds for groups of {size} may not be the best ones: {best.because}"
+    return best.quantizer, notice
 
 
 def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:
-    """What is released for a cell: its middle, or the middle of the whole numbers in it for a count."""
+    """The middle of a cell, which is released; for a count that of the whole numbers in it."""
     if query != "count":
         return quantizer.midpoint(cell)
-    below, above = quantizer.edge(cell), quantizer.edge(cell + 1)
-    last = math.floor(above) if cell == quantizer.levels - 1 else math.ceil(above) - 1
-    return Fraction(math.ceil(below) + last, 2)
+    below = quantizer.edge(cell)
+    above = quantizer.edge(cell + 1)
+    first = math.ceil(below)
+    if cell == quantizer.levels - 1:
+        # The last cell is closed above.
+        last = math.floor(above)
+    else:
+        last = math.ceil(above) - 1
+    return Fraction(first + last, 2)

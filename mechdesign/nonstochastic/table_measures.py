@@ -1,4 +1,8 @@
-"""Everything this package measures of the pairs (x, y) that occur in two columns of a file (bits)."""
+"""The measures of this package on the columns of a file: ranges, hypotheses, policies and
+partitions (bits).
+
+The ranges are those of the file: the pairs (x, y) that occur in its records.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +34,11 @@ from mechdesign.nonstochastic.ranges import Indices, JointRange
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
 
-CELL = ("from", "to", "values", "released")
-"""What is said of a cell: its smallest and its largest value, how many there are, and their mean."""
-
 LISTED = 6
 """Values of the worst attribute that are named."""
+
+Columns = Mapping[str, Sequence[str]]
+"""Columns by name, one text per record."""
 
 
 def read_text_columns(
@@ -44,42 +48,55 @@ def read_text_columns(
     *,
     text: TextOptions | None = None,
 ) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
-    """The columns that some roles ask for, one text per record, and which of them each role asked for."""
+    """Read the columns of some roles.
+
+    Parameters
+    ----------
+    roles
+        The columns of each role, as they were named.
+    missing
+        The treatment of a record with an empty cell: refuse, symbol or drop.
+
+    Returns
+    -------
+    The columns by name, one text per record, and the names of the columns of each role.
+    """
     with open_source(path, text) as source:
         with naming(source.name):
-            resolved = {
-                role: columns_named(names, source.header)
-                for role, names in roles.items()
-            }
-        wanted = list(
-            dict.fromkeys(name for names in resolved.values() for name in names)
-        )
-        numberings = {name: Numbering() for name in wanted}
-        parts: dict[str, list[Indices]] = {name: [] for name in wanted}
-        for _, _, columns in usable_records(source, wanted, missing):
-            for name, column in zip(wanted, columns, strict=True):
+            resolved: dict[str, tuple[str, ...]] = {}
+            for role, names in roles.items():
+                resolved[role] = columns_named(names, source.header)
+        # Each column once, though several roles may have it; a dictionary keeps their order.
+        distinct: dict[str, None] = {}
+        for names in resolved.values():
+            distinct.update(dict.fromkeys(names))
+        columns_read = list(distinct)
+        numberings = {name: Numbering() for name in columns_read}
+        parts: dict[str, list[Indices]] = {name: [] for name in columns_read}
+        for _, _, columns in usable_records(source, columns_read, missing):
+            for name, column in zip(columns_read, columns, strict=True):
                 parts[name].append(numberings[name].number([column]))
-    if not parts[wanted[0]]:
+    if not parts[columns_read[0]]:
         raise InputError(
             f"{source.name}: no records are left; a range needs at least one value"
         )
     cells: dict[str, list[str]] = {}
     for name, numbering in numberings.items():
-        texts = [text for (text,) in numbering.texts]
-        cells[name] = [texts[k] for part in parts[name] for k in part.tolist()]
+        texts = [combination[0] for combination in numbering.texts]
+        codes = np.concatenate(parts[name]).tolist()
+        cells[name] = [texts[code] for code in codes]
     return cells, resolved
 
 
-def _cross(table: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[Hashable]:
-    return (
-        list(table[names[0]])
-        if len(names) == 1
-        else list(zip(*(table[n] for n in names), strict=True))
-    )
+def _cross(table: Columns, names: Sequence[str]) -> list[Hashable]:
+    """The values of a column, or the tuples of several."""
+    if len(names) == 1:
+        return list(table[names[0]])
+    return list(zip(*(table[name] for name in names), strict=True))
 
 
 def measure_table(
-    table: Mapping[str, Sequence[str]],
+    table: Columns,
     x: Sequence[str],
     y: Sequence[str],
     *,
@@ -88,10 +105,24 @@ def measure_table(
     epsilon: object = None,
     zero_error: bool = False,
 ) -> dict[str, Any]:
-    """Measure the pairs that occur in a table; all logarithms in bits."""
+    """Measure the pairs that occur in a table; all logarithms in bits.
+
+    Parameters
+    ----------
+    x, y
+        Private and released columns; several are crossed.
+    feature
+        Columns that are a function of x, to guess.
+    hypothesis
+        A column and the value that it has under the hypothesis.
+    epsilon
+        Bits: whether the release is epsilon-identifiable.
+    zero_error
+        Whether the zero-error capacity is bounded, too.
+    """
     joint = JointRange.from_columns(_cross(table, x), _cross(table, y))
     worst = information.worst_attribute(joint)
-    return {
+    record: dict[str, Any] = {
         "x": tuple(x),
         "y": tuple(y),
         "records": len(table[x[0]]),
@@ -101,9 +132,7 @@ def measure_table(
         **asdict(information.range_report(joint)),
         "maximal_leakage": information.maximal_leakage(joint),
         "identifiability": information.identifiable_epsilon(joint),
-        "identifiable": None
-        if epsilon is None
-        else information.is_identifiable(joint, epsilon),
+        "identifiable": None,
         "stochastic_bound": information.largest_stochastic_leakage(joint),
         "worst_attribute": {
             "output": _text(worst.output),
@@ -111,91 +140,119 @@ def measure_table(
             "some": sorted(map(_text, worst.merged))[:LISTED],
             "values": worst.n_values,
         },
-        "feature": _feature(table, joint, x, feature) if feature else None,
-        "hypothesis": tested_hypothesis(table, y, *hypothesis) if hypothesis else None,
-        "zero_error": _zero_error(joint) if zero_error else None,
+        "feature": None,
+        "hypothesis": None,
+        "zero_error": None,
     }
+    if epsilon is not None:
+        record["identifiable"] = information.is_identifiable(joint, epsilon)
+    if feature:
+        record["feature"] = _feature(table, joint, x, feature)
+    if hypothesis is not None:
+        record["hypothesis"] = tested_hypothesis(table, y, *hypothesis)
+    if zero_error:
+        record["zero_error"] = _zero_error(joint)
+    return record
 
 
 def _text(value: Any) -> str:
-    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
+    """A symbol as text; that of crossed columns as a tuple."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(str, value))})"
+    return str(value)
 
 
 def _zero_error(joint: JointRange) -> dict[str, Any]:
+    """The bounds of the zero-error capacity, and the best code, as a record."""
     bounds = capacity_bounds(joint)
-    names, code = ("codewords", "codewords_upper_bound", "proof"), bounds.code
-    known = (
-        (None, None, None)
-        if code is None
-        else (code.size, code.upper_bound, code.proof)
-    )
-    ends = {name: getattr(bounds, name) for name in ("lower", "upper", "uses", "theta")}
-    return ends | dict(zip(names, known, strict=True))
+    record: dict[str, Any] = {
+        "lower": bounds.lower,
+        "upper": bounds.upper,
+        "uses": bounds.uses,
+        "theta": bounds.theta,
+        "codewords": None,
+        "codewords_upper_bound": None,
+        "proof": None,
+    }
+    if bounds.code is not None:
+        record["codewords"] = bounds.code.size
+        record["codewords_upper_bound"] = bounds.code.upper_bound
+        record["proof"] = bounds.code.proof
+    return record
 
 
 def _feature(
-    table: Mapping[str, Sequence[str]],
-    joint: JointRange,
-    x: Sequence[str],
-    names: Sequence[str],
+    table: Columns, joint: JointRange, x: Sequence[str], names: Sequence[str]
 ) -> dict[str, Any]:
-    values: dict[Hashable, Hashable] = {}
+    """The leakage of a feature of X, which must be a function of it."""
+    feature_of: dict[Hashable, Hashable] = {}
     for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
-        if values.setdefault(private, value) != value:
+        if feature_of.setdefault(private, value) != value:
             raise InputError(
-                f"the feature {', '.join(names)} is no function of {', '.join(x)}: {quoted(private)} occurs with "
-                f"{quoted(values[private])} and {quoted(value)}; put its columns into x"
+                f"the feature {', '.join(names)} is no function of {', '.join(x)}: "
+                f"{quoted(private)} occurs with {quoted(feature_of[private])} and "
+                f"{quoted(value)}; put its columns into x"
             )
-    mapped = joint.map_x(values.__getitem__)
-    told = {
+    mapped = joint.map_x(feature_of.__getitem__)
+    return {
+        "columns": tuple(names),
+        "values": mapped.x_total,
         "leakage": information.range_leakage(mapped),
         "one_shot": mapped.largest_x == 1,
     }
-    return {"columns": tuple(names), "values": mapped.x_total, **told}
 
 
-def _holding(table: Mapping[str, Sequence[str]], column: str, value: str) -> list[int]:
-    """For each record 1 if the hypothesis holds, else 0."""
+def _holding(table: Columns, column: str, value: str) -> list[int]:
+    """For each record 1 if the hypothesis holds, else 0; both must occur."""
     holds = [int(text == value) for text in table[column]]
     if len(set(holds)) == 1:
         often = "always" if holds[0] else "never"
         raise InputError(
-            f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be tested"
+            f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be "
+            "tested"
         )
     return holds
 
 
 def tested_hypothesis(
-    table: Mapping[str, Sequence[str]], y: Sequence[str], column: str, value: str
+    table: Columns, y: Sequence[str], column: str, value: str
 ) -> dict[str, Any]:
-    """What the outputs tell of the hypothesis that a column has a value, and the best test, which is consistent."""
+    """The privacy of outputs against the hypothesis that a column has a value, and the best test, a
+    consistent one.
+
+    `yes` and `no` are the outputs at which the best test accepts and rejects the hypothesis.
+    """
+    compatible: tuple[set[str], set[str]] = (set(), set())
     holds = _holding(table, column, value)
-    pairs = set(zip(map(_text, _cross(table, y)), holds, strict=True))
-    problem = TestingProblem(
-        *(frozenset(out for out, held in pairs if held == side) for side in (1, 0))
-    )
+    for output, held in zip(_cross(table, y), holds, strict=True):
+        compatible[held].add(_text(output))
+    without, under = compatible
+    problem = TestingProblem(frozenset(under), frozenset(without))
+    epsilon: float | str = "inf"
+    if problem.epsilon is not None:
+        epsilon = float(problem.epsilon)
     return {
         "column": column,
         "value": value,
         "outputs": len(problem.outputs),
         "telling": len(problem.telling),
-        "epsilon": "inf" if problem.epsilon is None else float(problem.epsilon),
-        **{
-            name: getattr(problem, name)
-            for name in ("privacy", "performance_bound", "leakage")
-        },
+        "epsilon": epsilon,
+        "privacy": problem.privacy,
+        "performance_bound": problem.performance_bound,
+        "leakage": problem.leakage,
         "yes": sorted(problem.null - problem.alternative),
         "no": sorted(problem.alternative - problem.null),
     }
 
 
 def _numbers(path: PathLike, texts: Sequence[str], name: str) -> NDArray[np.float64]:
+    """The numbers of a column."""
     try:
         numbers = numbers_of(encode(texts, name), name)
     except BadCell:
         raise InputError(
-            f"{os.fspath(path)}: the column {quoted(name)} must hold a finite number in every record; correct the "
-            "others, or name another column"
+            f"{os.fspath(path)}: the column {quoted(name)} must hold a finite number in every "
+            "record; correct the others, or name another column"
         ) from None
     return numbers.values[numbers.codes]
 
@@ -206,36 +263,50 @@ def policy_table(
     hypothesis: tuple[str, str],
     epsilon: object,
     within: object = None,
-    **read: Any,
+    *,
+    missing: str = "refuse",
+    text: TextOptions | None = None,
 ) -> dict[str, Any]:
-    """The policy that reports the numbers of some columns privately against a test, and moves them least."""
+    """The policy that reports the numbers of some columns privately against a test, and moves them
+    least.
+
+    Parameters
+    ----------
+    hypothesis
+        A column and the value that it has under the hypothesis.
+    epsilon
+        Ambiguous reports are at least epsilon times as many as telling ones.
+    within
+        The largest distance of a report from its value.
+    """
     ratio = exact_number("epsilon", epsilon)
-    reach = math.inf if within is None else float(exact_number("within", within))
-    cells, found = read_text_columns(
-        path, {"x": x, "hypothesis": hypothesis[:1]}, **read
-    )
-    columns = [_numbers(path, cells[name], name) for name in found["x"]]
+    reach = math.inf
+    if within is not None:
+        reach = float(exact_number("within", within))
+    roles = {"x": x, "hypothesis": hypothesis[:1]}
+    cells, resolved = read_text_columns(path, roles, missing, text=text)
+    columns = [_numbers(path, cells[name], name) for name in resolved["x"]]
     points, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     holds = np.zeros((len(points), 2), dtype=np.bool_)
     holds[place, _holding(cells, *hypothesis)] = True
     report, optimal = reporting_policy(points, holds, ratio, reach)
-    away = np.sqrt(((points - points[report]) ** 2).sum(axis=1))
-    shown = [", ".join(map(repr, point)) for point in points.tolist()]
+    distance = np.sqrt(((points - points[report]) ** 2).sum(axis=1))
+    names = [", ".join(map(repr, point)) for point in points.tolist()]
     released = {
-        "report": [shown[k] for k in report[place].tolist()],
+        "report": [names[k] for k in report[place].tolist()],
         hypothesis[0]: cells[hypothesis[0]],
     }
+    policy: list[dict[str, Any]] = []
+    for value, reported in zip(points.tolist(), points[report].tolist(), strict=True):
+        policy.append({"from": value, "to": reported})
     return {
-        "x": found["x"],
+        "x": resolved["x"],
         "values": len(points),
-        "moved": int(np.count_nonzero(away)),
-        "largest_distance": float(away.max()),
-        "distortion": float((away**2).mean()),
+        "moved": int(np.count_nonzero(distance)),
+        "largest_distance": float(distance.max()),
+        "distortion": float((distance**2).mean()),
         "optimal": optimal,
-        "policy": [
-            {"from": a, "to": b}
-            for a, b in zip(points.tolist(), points[report].tolist(), strict=True)
-        ],
+        "policy": policy,
         "test": tested_hypothesis(released, ("report",), *hypothesis),
     }
 
@@ -248,25 +319,32 @@ def partition_column(
     *,
     text: TextOptions | None = None,
 ) -> dict[str, Any]:
-    """The epsilon-identifiable partition, of least mean squared error, of the numbers that occur in a column."""
-    texts = read_text_columns(path, {"x": (column,)}, missing, text=text)[0][column]
-    values = np.unique(_numbers(path, texts, column))
-    found = identifiable_partition(values, epsilon)
-    last = np.cumsum(found.sizes) - 1
-    cells = (
-        values[last - found.sizes + 1],
-        values[last],
-        found.sizes,
-        found.representatives,
-    )
+    """The epsilon-identifiable partition of least mean squared error of a column's numbers."""
+    columns, _ = read_text_columns(path, {"x": (column,)}, missing, text=text)
+    values = np.unique(_numbers(path, columns[column], column))
+    partition = identifiable_partition(values, epsilon)
+    cells: list[dict[str, Any]] = []
+    start = 0
+    for size, mean in zip(
+        partition.sizes.tolist(), partition.representatives.tolist(), strict=True
+    ):
+        members = values[start : start + size].tolist()
+        cells.append(
+            {
+                "from": members[0],
+                "to": members[-1],
+                "values": size,
+                "released": mean,
+            }
+        )
+        start += size
+    smallest = int(partition.sizes.min())
     return {
         "x": column,
         "values": values.size,
-        "smallest_cell": found.smallest,
-        "identifiability": log2_above(Fraction(values.size, int(found.sizes.min()))),
-        **{name: getattr(found, name) for name in ("maximal_leakage", "distortion")},
-        "cells": [
-            dict(zip(CELL, row, strict=True))
-            for row in zip(*(part.tolist() for part in cells), strict=True)
-        ],
+        "smallest_cell": partition.smallest,
+        "identifiability": log2_above(Fraction(values.size, smallest)),
+        "maximal_leakage": partition.maximal_leakage,
+        "distortion": partition.distortion,
+        "cells": cells,
     }

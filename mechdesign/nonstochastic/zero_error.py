@@ -1,7 +1,11 @@
 """Zero-error communication through a channel that is known by its joint range alone (bits).
 
-C0 is the largest number of bits per use that no adversary can confuse: at least what codes carry, at most a fractional
-cover (Shannon 1956) and the theta number (Lovász 1979). Proofs are in docs/explanation/ranges-theory.md.
+Two inputs are confused if they share an output. The zero-error capacity C0 is the largest number of
+bits per use that arrive without any confusion, over codes of any number of uses. Lower bounds are
+codes: sets of words of which no two are confused. Upper bounds are a fractional cover of the inputs
+by outputs (Shannon 1956) and the theta number (Lovász 1979). Every bound is proven: codes are
+checked, covers are exact fractions, and the theta number is enclosed in balls. Proofs are in
+docs/explanation/ranges-theory.md.
 """
 
 # Python-flint has no complete types.
@@ -19,9 +23,9 @@ import numpy as np
 
 from mechdesign.core.balls import log2_above, precision, upper
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic.gaps import solved
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.ranges import JointRange, product
+from mechdesign.nonstochastic.solver_failures import solver_failures
 from solvers.programs.highs import INTEGRALITY, Program, SparseRows, solve_program
 from solvers.programs.theta import theta_matrix
 
@@ -32,7 +36,7 @@ COVER_UNITS = 2**40
 """A float cover is rounded up to multiples of one over this, and then proven exactly."""
 
 LARGEST_THETA = 64
-"""Inputs of a channel whose theta number is computed: some 5 s for 64 inputs that are often confused."""
+"""Inputs of a channel whose theta number is computed: some 5 s for 64 of them."""
 
 BALL_BITS = 128
 """Precision of the residue that proves a largest eigenvalue: far more than that of its doubles."""
@@ -41,13 +45,13 @@ LARGEST_POWER = 4_000
 """Pairs of several uses together whose codes are searched for: the MILP takes seconds."""
 
 MOST_USES = 3
-"""More uses at once have been of no help to any small channel that was tried, and cost the power of it."""
+"""More uses at once helped no small channel that was tried, and cost the power of it."""
 
 POWER_TIME = 10.0
-"""Seconds for the codes of several uses; what is found by then is a code all the same."""
+"""Seconds for the codes of several uses; the best set so far is a code all the same."""
 
 SIMPLE_DENOMINATOR = 5040
-"""Optimal covers of small channels have small denominators: try these first (5/2 for the pentagon)."""
+"""Optimal covers of small channels have small denominators (5/2 for the pentagon)."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,11 @@ class OneShotCode:
 
 @dataclass(frozen=True)
 class CapacityBounds:
-    """Bounds of the zero-error capacity in bits per use, `lower` <= C0 <= `upper`."""
+    """Bounds of the zero-error capacity in bits per use, `lower` <= C0 <= `upper`.
+
+    `code` is the best code, of words of `uses` inputs; `cover` and `theta` are bounds of 2^C0, None
+    if not computed.
+    """
 
     lower: float
     upper: float
@@ -88,7 +96,12 @@ def one_shot_code(
 
     HiGHS's bound is rounded down to a whole number, with its own tolerance for integers.
 
-    With `uses` = k the channel is used k times, independently, and codewords are tuples.
+    Parameters
+    ----------
+    uses
+        The channel is used so often, independently, and codewords are tuples.
+    time_limit
+        Seconds for the MILP.
 
     Raises
     ------
@@ -106,101 +119,110 @@ def one_shot_code(
         power = product(power, joint)
     if power.n_pairs > LARGEST_PROGRAM:
         raise InputError(
-            f"the channel has {power.n_pairs:,} pairs, more than the {LARGEST_PROGRAM:,} of a MILP; "
-            "use capacity_bounds, which falls back on leakages"
+            f"the channel has {power.n_pairs:,} pairs, more than the {LARGEST_PROGRAM:,} of a "
+            "MILP; use capacity_bounds, which falls back on leakages"
         )
     values, bound = _solve(power, integer=True, time_limit=time_limit)
-    chosen = np.flatnonzero(values > 0.5)
-    used = np.isin(power.rows, chosen)
-    if chosen.size == 0 or int(np.bincount(power.columns[used]).max()) > 1:
+    inputs = np.flatnonzero(values > 0.5)
+    used = np.isin(power.rows, inputs)
+    # Checked without the solver: no output belongs to two codewords.
+    if inputs.size == 0 or int(np.bincount(power.columns[used]).max()) > 1:
         raise SolverFailure(
             "HiGHS returned inputs that share an output; give it a longer time_limit"
         )
     by_cover = math.floor(fractional_cover(power))
     by_solver = math.floor(bound + INTEGRALITY)
-    proof = (
-        "cover"
-        if chosen.size == by_cover
-        else "solver"
-        if chosen.size == by_solver
-        else "none"
-    )
-    codewords = tuple(power.x_symbols[i] for i in chosen.tolist())
-    return OneShotCode(codewords, max(min(by_cover, by_solver), chosen.size), proof)
+    if inputs.size == by_cover:
+        proof = "cover"
+    elif inputs.size == by_solver:
+        proof = "solver"
+    else:
+        proof = "none"
+    codewords = tuple(power.x_symbols[i] for i in inputs.tolist())
+    upper_bound = max(min(by_cover, by_solver), inputs.size)
+    return OneShotCode(codewords, upper_bound, proof)
 
 
 def fractional_cover(joint: JointRange) -> Fraction:
-    """Total weight, at least 2^C0, of a fractional cover of the inputs: HiGHS proposes it, fractions make it exact."""
+    """The exact total weight, at least 2^C0, of a fractional cover that HiGHS proposes."""
     if joint.n_pairs > LARGEST_PROGRAM:
         raise InputError(
             f"the channel has {joint.n_pairs:,} pairs, more than {LARGEST_PROGRAM:,}; use leakages"
         )
     proposed, _ = _solve(joint, integer=False)
-    simple = [
-        Fraction(max(c, 0.0)).limit_denominator(SIMPLE_DENOMINATOR)
-        for c in proposed.tolist()
-    ]
-    fine = [
-        Fraction(math.ceil(max(c, 0.0) * COVER_UNITS), COVER_UNITS)
-        for c in proposed.tolist()
-    ]
-    least = Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
-    totals = [_covering_total(joint, cover) for cover in (simple, fine)]
-    return min(
-        [least, Fraction(joint.x_total - joint.smallest_x + 1)]
-        + [t for t in totals if t is not None]
-    )
+    weights = [max(weight, 0.0) for weight in proposed.tolist()]
+    simple = [Fraction(w).limit_denominator(SIMPLE_DENOMINATOR) for w in weights]
+    fine = [Fraction(math.ceil(w * COVER_UNITS), COVER_UNITS) for w in weights]
+    # 2^L0(Y;X) and 2^L*(X -> Y) bound it as well, and need no solver.
+    totals = [_by_outputs(joint), _by_maximal_leakage(joint)]
+    for cover in (simple, fine):
+        total = _covering_total(joint, cover)
+        if total is not None:
+            totals.append(total)
+    return min(totals)
+
+
+def _by_outputs(joint: JointRange) -> Fraction:
+    """2^L0(Y;X), at least 2^C0."""
+    return Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
+
+
+def _by_maximal_leakage(joint: JointRange) -> Fraction:
+    """2^L*(X -> Y), at least 2^C0."""
+    return Fraction(joint.x_total - joint.smallest_x + 1)
 
 
 def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None:
-    """Total weight after scaling, so that the least covered input is covered once; None if none is."""
+    """Total weight, scaled so that the least covered input is covered once; None if it is not."""
     covered = [Fraction(0)] * joint.shape[0]
     for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
         covered[i] += cover[j]
     least = min(covered)
-    return sum(cover, Fraction(0)) / least if least > 0 else None
+    if least <= 0:
+        return None
+    return sum(cover, Fraction(0)) / least
 
 
 def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityBounds:
     """Lower and upper bounds of the zero-error capacity C0, in bits per use.
 
-    A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact
-    fractional cover; where they do not meet, codes of several uses and the theta number (for at most
-    `LARGEST_THETA` inputs) are tried. A larger one gets maximin information, and the smaller of L0(Y;X) and
-    L*(X -> Y), both of which bound C0.
+    A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact fractional
+    cover; where they do not meet, codes of several uses and the theta number (for at most
+    `LARGEST_THETA` inputs) are tried. A larger one gets maximin information, and the smaller of
+    L0(Y;X) and L*(X -> Y), both of which bound C0.
     """
     if joint.n_pairs > LARGEST_PROGRAM:
         classes, _ = overlap_partition(joint)
-        by_outputs = Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
-        upper = min(by_outputs, Fraction(joint.x_total - joint.smallest_x + 1))
-        return CapacityBounds(
-            _enclosed_log2(Fraction(classes))[0], _enclosed_log2(upper)[1], None, None
-        )
+        lower, _ = _enclosed_log2(Fraction(classes))
+        _, upper = _enclosed_log2(min(_by_outputs(joint), _by_maximal_leakage(joint)))
+        return CapacityBounds(lower, upper, code=None, cover=None)
     code = one_shot_code(joint, time_limit=time_limit)
     cover = fractional_cover(joint)
-    uses, lower = 1, _enclosed_log2(Fraction(code.size))[0]
-    upper, theta = _enclosed_log2(cover)[1], None
+    uses = 1
+    lower, _ = _enclosed_log2(Fraction(code.size))
+    _, upper = _enclosed_log2(cover)
+    theta: float | None = None
     if code.size < cover and joint.shape[0] <= LARGEST_THETA:
         theta = theta_bound(joint)
-        upper = min(upper, _enclosed_log2(Fraction(theta))[1])
+        _, by_theta = _enclosed_log2(Fraction(theta))
+        upper = min(upper, by_theta)
     for more in range(2, MOST_USES + 1):
         if lower >= upper or joint.n_pairs**more > LARGEST_POWER:
             break
         longer = one_shot_code(joint, uses=more, time_limit=min(time_limit, POWER_TIME))
+        # More bits per use than the best code so far.
         if longer.size > code.size ** (more / uses):
-            code, uses, lower = (
-                longer,
-                more,
-                _enclosed_log2(Fraction(longer.size), more)[0],
-            )
+            code = longer
+            uses = more
+            lower, _ = _enclosed_log2(Fraction(longer.size), more)
     return CapacityBounds(lower, max(upper, lower), code, cover, uses, theta)
 
 
 def theta_bound(joint: JointRange) -> float:
     """A proven upper bound on the theta number of the confusability graph of a channel.
 
-    Clarabel proposes a matrix M. Whatever t and F are, its largest eigenvalue is at most t + |R|, where
-    R = t I - M - F F' has the Frobenius norm |R|, which is enclosed in balls.
+    Clarabel proposes a matrix M. Whatever t and F are, its largest eigenvalue is at most t + |R|,
+    where R = t I - M - F F' has the Frobenius norm |R|, which is enclosed in balls.
     """
     import flint
 
@@ -211,48 +233,65 @@ def theta_bound(joint: JointRange) -> float:
         )
     incidence = joint.incidence.astype(np.int64)
     confused = np.argwhere(np.triu((incidence @ incidence.T).toarray() > 0, 1))
-    matrix = solved(theta_matrix, size, confused)
+    with solver_failures():
+        matrix = theta_matrix(size, confused)
     values, vectors = np.linalg.eigh(matrix)
     top = float(values[-1])
     with precision(BALL_BITS):
-        parts = (matrix, vectors * np.sqrt(top - values), np.eye(size) * top)
-        given, factor, diagonal = (flint.arb_mat(part.tolist()) for part in parts)
-        rest = (diagonal - given - factor * factor.transpose()).entries()
-        norm = sum((abs(entry).upper() ** 2 for entry in rest), flint.arb(0)).sqrt()
-        bound = upper(norm + top)
+        proposed = flint.arb_mat(matrix.tolist())
+        factor = flint.arb_mat((vectors * np.sqrt(top - values)).tolist())
+        diagonal = flint.arb_mat((np.eye(size) * top).tolist())
+        residue = diagonal - proposed - factor * factor.transpose()
+        squares = flint.arb(0)
+        for entry in residue.entries():
+            squares += abs(entry).upper() ** 2
+        bound = upper(squares.sqrt() + top)
+    # Without a proof (a ball that bounds nothing) all inputs remain.
     return min(bound, float(size))
 
 
 def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
-    """A lower and an upper bound of log2(value) / uses, equal where value is a power of two and uses is 1."""
-    low, high = 0.0 - log2_above(1 / value), log2_above(value)
-    return (
-        (low, high)
-        if uses == 1
-        else (math.nextafter(low / uses, 0.0), math.nextafter(high / uses, math.inf))
-    )
+    """Bounds of log2(value) / uses, equal where value is a power of two and uses is 1."""
+    # 0.0 - 0.0 is 0.0, where a minus sign would print -0.0.
+    low = 0.0 - log2_above(1 / value)
+    high = log2_above(value)
+    if uses == 1:
+        return low, high
+    return math.nextafter(low / uses, 0.0), math.nextafter(high / uses, math.inf)
 
 
 def _solve(
     joint: JointRange, *, integer: bool, time_limit: float = math.inf
 ) -> tuple[Any, float]:
-    """Largest packing of the inputs (integer) or smallest cover (continuous), and HiGHS's bound or the weight."""
-    side = joint.reverse if integer else joint
+    """Largest packing of the inputs (integer) or smallest cover (continuous), and HiGHS's bound or
+    the weight.
+
+    A packing takes inputs, at most one compatible with each output; a cover takes outputs with
+    weights, at least one in all for each input. They are dual linear programs.
+    """
+    if integer:
+        side = joint.reverse
+        lower, upper = -math.inf, 1.0
+    else:
+        side = joint
+        lower, upper = 1.0, math.inf
     n_rows, n_columns = side.shape
     rows = SparseRows(
-        lower=[-math.inf if integer else 1.0] * n_rows,
-        upper=[1.0 if integer else math.inf] * n_rows,
+        lower=[lower] * n_rows,
+        upper=[upper] * n_rows,
         starts=np.searchsorted(side.rows, np.arange(n_rows + 1)).tolist(),
         columns=side.columns.tolist(),
         values=[1.0] * side.n_pairs,
     )
     ones = np.ones(n_columns)
-    program = Program(
-        ones if not integer else -ones,
-        0.0 * ones,
-        ones,
-        rows,
-        ones > 0.0 if integer else None,
-    )
-    found = solved(solve_program, program, time_limit=time_limit)
-    return found.x, -found.bound if integer else found.bound
+    if integer:
+        program = Program(-ones, 0.0 * ones, ones, rows, ones > 0.0)
+    else:
+        program = Program(ones, 0.0 * ones, ones, rows, None)
+    with solver_failures():
+        solution = solve_program(program, time_limit=time_limit)
+    bound = solution.bound
+    if integer:
+        # The program minimises the negative number of inputs.
+        bound = -bound
+    return solution.x, bound

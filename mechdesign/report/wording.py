@@ -143,9 +143,13 @@ def text_of(macros: Any, report: str, *facts: Any, **options: Any) -> str:
 
 
 def macros_of(
-    template: str, filters: Mapping[str, Callable[..., Any]], **constants: Any
+    template: str,
+    filters: Mapping[str, Callable[..., Any]],
+    *,
+    package: str = "mechdesign.report",
+    **constants: Any,
 ) -> Any:
-    """The macros of a plain-text template beside this file.
+    """The macros of a plain-text template of a package.
 
     Parameters
     ----------
@@ -153,12 +157,14 @@ def macros_of(
         A file name.
     filters : mapping
         Filters of the template's own, beside those that all templates have.
+    package : str
+        The package that the file is in.
     constants : object
         Names that the template may use.
     """
     from jinja2 import Environment, StrictUndefined
 
-    text = files("mechdesign.report").joinpath(template).read_text(encoding="utf-8")
+    text = files(package).joinpath(template).read_text(encoding="utf-8")
     environment: Any = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -19,8 +19,8 @@ from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain
 from mechdesign.nonstochastic.hypothesis import TestingProblem, size
 from mechdesign.nonstochastic.information import overlap_partition
-from mechdesign.nonstochastic.levels import outputs_allowed, smallest_cell
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
+from mechdesign.nonstochastic.output_budgets import outputs_allowed, smallest_cell
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import LinearQuery, Query, identity_query, sumset
 from mechdesign.nonstochastic.ranges import JointRange

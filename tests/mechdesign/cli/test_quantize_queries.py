@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.answering import Groups
 from mechdesign.nonstochastic.claims import verify_file
+from mechdesign.nonstochastic.groups import Groups
 from mechdesign.nonstochastic.mechanism_file import ranks_of
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from mechdesign.nonstochastic.released_check import check_quantised

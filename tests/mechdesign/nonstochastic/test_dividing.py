@@ -16,10 +16,10 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import dividing, interval
 from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.nonstochastic.dividing import largest_product, least_error, worst_errors
-from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import build_query
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 from mechdesign.nonstochastic.noiseless import lay_out
+from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.documents import rewrite
 
@@ -347,10 +347,10 @@ def test_outputs_outside_the_range_are_part_of_the_product(folder):
 
 
 def test_patterns_are_counted_in_slices_of_individuals(folder, monkeypatch):
-    from mechdesign.nonstochastic import answering
+    from mechdesign.nonstochastic import groups
 
     whole = quantise_table("in.csv", "o.csv", asked(), total_epsilon="6").mechanism
-    monkeypatch.setattr(answering, "COUNTED", 9)
+    monkeypatch.setattr(groups, "COUNTED", 9)
     assert (
         quantise_table(
             "in.csv", "s.csv", asked(), total_epsilon="6"

@@ -11,8 +11,8 @@ import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic import optimise_thresholds
+from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.domains import finite, integers, interval
-from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.optimise_thresholds import (
     CellLoss,

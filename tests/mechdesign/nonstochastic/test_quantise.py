@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import quantize_table as quantize_table_module
 from mechdesign.nonstochastic.claims import read_verified
-from mechdesign.nonstochastic.levels import share_of
+from mechdesign.nonstochastic.output_budgets import share_of
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 
 ROWS = "house,day,kwh\n" + "".join(
@@ -24,7 +24,7 @@ ROWS = "house,day,kwh\n" + "".join(
 @given(st.fractions(0, 60, max_denominator=8), st.integers(1, 60))
 def test_a_share_is_the_largest_that_keeps_the_total(total, answers):
     """K^T <= floor(2^total) < (K + 1)^T, in integers."""
-    from mechdesign.nonstochastic.levels import outputs_allowed
+    from mechdesign.nonstochastic.output_budgets import outputs_allowed
 
     share = share_of(total, answers)
     assert share**answers <= outputs_allowed(total) < (share + 1) ** answers

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of
+from mechdesign.nonstochastic import reports as words
+from mechdesign.nonstochastic.answering import BadCell, numbers_of, truths_of
 from mechdesign.nonstochastic.claims import read_verified, verify_file
+from mechdesign.nonstochastic.groups import Groups
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from mechdesign.nonstochastic.released_check import check_quantised
-from mechdesign.report import ranges as words
 
 ROWS = "house,day,kwh,note\n" + "".join(
     f'{h},{d},{h * d / 3!r},"x, {h}"\n' for h in range(1, 5) for d in (1, 2)

@@ -16,8 +16,8 @@ from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.fibres import most_outputs
-from mechdesign.nonstochastic.levels import epsilon_for
 from mechdesign.nonstochastic.noiseless import certify, composed_epsilon
+from mechdesign.nonstochastic.output_budgets import epsilon_for
 from mechdesign.nonstochastic.quantizers import (
     EvenThresholds,
     Quantizer,

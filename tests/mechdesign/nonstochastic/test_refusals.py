@@ -23,8 +23,8 @@ from mechdesign.nonstochastic import (
     sum_query,
     uniform_quantizer,
 )
-from mechdesign.nonstochastic.levels import promises
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
+from mechdesign.nonstochastic.output_budgets import promises
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 
 

@@ -1,7 +1,10 @@
-"""How many outputs a budget of epsilon bits allows, and what so many outputs promise.
+"""Budgets in bits and the outputs that they allow, and the promises that follow from a number of
+outputs.
 
-Only K = floor(2^epsilon) matters (theory.md, section 6), and interval arithmetic tells it. All promises follow from K,
-the most outputs on a fibre, corrected, for product ranges: nobody's data limit the others'.
+Only K = floor(2^epsilon) matters (theory.md, section 6); interval arithmetic computes it exactly.
+All promises follow from K, the most outputs on a fibre (Farokhi 2020, noiseless privacy, Theorems 1
+to 5, corrected). They hold for product ranges: any value of one individual is possible together
+with any values of the others.
 """
 
 from __future__ import annotations
@@ -23,12 +26,12 @@ WORTH_A_NOTICE = Fraction(1, 10**6)
 """2^epsilon within this (relative) below an integer is most likely meant to be that integer."""
 
 LARGEST_NAMED = 10**5
-"""Above this many outputs nobody means one integer in particular, and no notice names it."""
+"""Above this number of outputs no particular integer is meant, and no notice names one."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """At most `outputs` = floor(2^epsilon) distinct outputs; `notice` says so where 2^epsilon is no integer."""
+    """At most `outputs` = floor(2^epsilon) outputs, with a notice where 2^epsilon is rounded."""
 
     epsilon: Fraction
     outputs: int
@@ -36,6 +39,7 @@ class Allowance:
 
 
 def _check(epsilon: object) -> Fraction:
+    """A budget as an exact number of bits from 0 to `LARGEST_EPSILON`."""
     try:
         value = fraction_of(epsilon)
     except InputError:
@@ -55,17 +59,19 @@ def _check(epsilon: object) -> Fraction:
 
 
 def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
-    """floor(scale * 2^exponent); exponent is not an integer, so the enclosures settle it."""
+    """floor(scale * 2^exponent) for an exponent that is not an integer.
+
+    Then 2^exponent is irrational, so a ball that is small enough holds no integer, and the
+    precision is doubled until the floor of both ends of the ball is the same.
+    """
     import flint
 
     bits = FIRST_BITS + abs(int(exponent)) + scale.bit_length()
     while True:
         with precision(bits):
-            power = (
-                flint.arb(flint.fmpq(exponent.numerator, exponent.denominator))
-                * flint.arb.const_log2()
-            )
-            floor = (power.exp() * scale).floor().unique_fmpz()
+            exact = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator))
+            power = (exact * flint.arb.const_log2()).exp()
+            floor = (power * scale).floor().unique_fmpz()
         if floor is not None:
             return int(floor)
         bits *= 2
@@ -82,7 +88,7 @@ def outputs_allowed(epsilon: object) -> int:
     Raises
     ------
     InputError
-        If it is no number, is negative (fewer than one output) or above `LARGEST_EPSILON`.
+        If it is not a number, negative (fewer than one output) or above `LARGEST_EPSILON`.
     """
     value = _check(epsilon)
     if value.denominator == 1:
@@ -107,15 +113,16 @@ def epsilon_for(outputs: int) -> float:
 
 
 def allowance(epsilon: object) -> Allowance:
-    """What `epsilon` bits allow, with a notice where 2^epsilon is rounded down."""
+    """The outputs that `epsilon` bits allow, with a notice where 2^epsilon is rounded down."""
     value = _check(epsilon)
     outputs = outputs_allowed(value)
     if value.denominator == 1:
         return Allowance(value, outputs, "")
     if outputs >= LARGEST_NAMED:
-        return Allowance(
-            value, outputs, "2^epsilon is not an integer; it is rounded down"
-        )
+        notice = "2^epsilon is not an integer; it is rounded down"
+        return Allowance(value, outputs, notice)
+    # In millionths: enough to tell a budget such as log2(3), rounded, from one that means no
+    # integer.
     scaled = _floor_of_power(value, WORTH_A_NOTICE.denominator)
     if scaled >= (outputs + 1) * (WORTH_A_NOTICE.denominator - 1):
         notice = (
@@ -131,10 +138,11 @@ def allowance(epsilon: object) -> Allowance:
 
 
 def share_of(total_epsilon: object, answers: int) -> int:
-    """The largest K with K^answers <= floor(2^total_epsilon): the outputs that each answer may have.
+    """The largest K with K^answers <= floor(2^total_epsilon): the outputs of each answer by equal
+    shares.
 
-    The outputs of all answers that one individual takes part in multiply (Farokhi 2020, Theorem 6). Of all
-    ways to divide a total among them, equal shares have the largest smallest number of outputs.
+    The outputs of all answers that one individual takes part in multiply (Farokhi 2020, Theorem 6).
+    Of all divisions of a total, equal shares have the largest smallest number of outputs.
     """
     from flint import fmpz
 
@@ -142,7 +150,7 @@ def share_of(total_epsilon: object, answers: int) -> int:
 
 
 def smallest_cell(symbols: int, epsilon: object) -> int:
-    """The smallest integer >= ``symbols * 2^-epsilon``: such cells are epsilon-identifiable (theory.md, 6 and 7)."""
+    """The least size of a cell of an epsilon-identifiable map, ``ceil(symbols * 2^-epsilon)``."""
     value = _check(epsilon)
     if value.denominator == 1:
         return max(1, -(-symbols // (1 << value.numerator)))
@@ -172,28 +180,65 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
         Length of the interval domain of one individual; adds the bound on the estimation error.
     """
     bits = epsilon_for(outputs)
-    pair = 1.0 if outputs > 1 else -math.inf
-    found = [
-        RangePromise("leakage", "Theorem 1", bits, "bits", "non-stochastic leakage L0(Y;X_i), and so I* and L0s"),
-        RangePromise("capacity", "Theorem 2", bits, "bits", "zero-error capacity of repeated releases, per release"),
-        RangePromise("hypothesis test", "Theorem 3", bits, "bits", "performance of any test on x_i, the others known"),
+    # Two values of one individual give two outputs at most, so at most two outputs settle which it
+    # is; one output settles nothing.
+    pair_bits = -math.inf
+    if outputs > 1:
+        pair_bits = 1.0
+    promised = [
         RangePromise(
-            "test of two values", "sharper than Theorem 3", min(bits, pair), "bits",
-            "performance of a test between two values of x_i: two outputs at most can tell",
+            name="leakage",
+            theorem="Theorem 1",
+            bound=bits,
+            unit="bits",
+            meaning="non-stochastic leakage L0(Y;X_i), and so I* and L0s",
         ),
-        RangePromise("maximal leakage", "Theorem 5", bits, "bits", "stochastic maximal leakage under any prior"),
-    ]  # fmt: skip
+        RangePromise(
+            name="capacity",
+            theorem="Theorem 2",
+            bound=bits,
+            unit="bits",
+            meaning="zero-error capacity of repeated releases, per release",
+        ),
+        RangePromise(
+            name="hypothesis test",
+            theorem="Theorem 3",
+            bound=bits,
+            unit="bits",
+            meaning="performance of any test on x_i, the others known",
+        ),
+        RangePromise(
+            name="test of two values",
+            theorem="sharper than Theorem 3",
+            bound=min(bits, pair_bits),
+            unit="bits",
+            meaning="performance of a test between two values of x_i: two outputs at most can tell",
+        ),
+        RangePromise(
+            name="maximal leakage",
+            theorem="Theorem 5",
+            bound=bits,
+            unit="bits",
+            meaning="stochastic maximal leakage under any prior",
+        ),
+    ]
     if width is not None and exact_number("width", width) > 0:
-        # Theorem 4, corrected: in each of the K cells the best guess is the middle, and equal cells make the sum
-        # smallest, so E >= width / (4 K), which K equal cells reach.
+        # Theorem 4, corrected: in each of the K cells the best guess is the middle, and equal cells
+        # make the sum smallest, so E >= width / (4 K), which K equal cells reach.
         least = float(exact_number("width", width) / (4 * outputs))
-        found.append(
+        promised.append(
             RangePromise(
-                "estimation error", "Theorem 4, corrected", math.nextafter(least, 0.0), "units of the column",
-                "least mean absolute error of any estimate of x_i, if x_i is uniform given the others",
+                name="estimation error",
+                theorem="Theorem 4, corrected",
+                bound=math.nextafter(least, 0.0),
+                unit="units of the column",
+                meaning=(
+                    "least mean absolute error of any estimate of x_i, "
+                    "if x_i is uniform given the others"
+                ),
             )
-        )  # fmt: skip
-    return tuple(found)
+        )
+    return tuple(promised)
 
 
 ASSUMPTIONS = (

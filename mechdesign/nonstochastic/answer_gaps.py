@@ -1,0 +1,159 @@
+"""The answers of a finite query, its fibres, and the gaps between answers, where a threshold can
+go.
+
+A threshold separates two consecutive answers, so a quantiser of a finite query is a set of gaps:
+gap g lies between values[g] and values[g + 1] (theory.md, section 7). A fibre is the set of answers
+that one individual can bring about while all others stay as they are (Farokhi 2020, noiseless
+privacy, Definition 1); it is kept as places of answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.fibres import (
+    base_sums,
+    contributions,
+    is_finite,
+    lattice_unit,
+    others,
+)
+from mechdesign.nonstochastic.queries import LinearQuery, Query, Stratum
+
+LARGEST_FIBRES = 20_000_000
+"""Members of all fibres together that are kept: 160 MB."""
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class GapProblem:
+    """The answers of a finite query, and the fibres that limit its thresholds.
+
+    Parameters
+    ----------
+    values
+        All answers, increasing.
+    fibres : one (k, m) array for each block of individuals
+        Each row is a fibre: the places of its m answers in `values`, not decreasing.
+    """
+
+    query: Query
+    values: tuple[Fraction, ...]
+    fibres: tuple[Indices, ...] = field(repr=False)
+
+    @property
+    def gaps(self) -> int:
+        """Number of gaps."""
+        return len(self.values) - 1
+
+    @cached_property
+    def intervals(self) -> Indices:
+        """The maximal fibres as gaps: (k, 2) rows, first gap and one past the last, both
+        increasing.
+        """
+        ends = np.concatenate([rows[:, [0, -1]] for rows in self.fibres])
+        ends = np.unique(ends[ends[:, 1] > ends[:, 0]], axis=0)
+        # By first gap, the longest first: a fibre is maximal if it ends beyond all those before it.
+        ends = ends[np.lexsort((-ends[:, 1], ends[:, 0]))]
+        keep = np.ones(len(ends), dtype=np.bool_)
+        if ends.size:
+            farthest = np.maximum.accumulate(ends[:, 1])
+            keep[1:] = ends[1:, 1] > farthest[:-1]
+        return ends[keep]
+
+    @cached_property
+    def runs(self) -> bool:
+        """Whether all fibres are runs of consecutive answers, so that counting thresholds is
+        exact.
+        """
+        return all(bool((np.diff(rows, axis=1) <= 1).all()) for rows in self.fibres)
+
+    def reach(self) -> Indices:
+        """For each gap g, the first gap beyond every fibre that contains g: (gaps,) integers.
+
+        Two gaps g < h are inside one fibre iff h < reach[g].
+        """
+        beyond = np.arange(1, self.gaps + 1)
+        first = self.intervals[:, 0]
+        if first.size:
+            # Maximal intervals increase in both ends: the last that starts at or before g reaches
+            # farthest.
+            place = np.searchsorted(first, np.arange(self.gaps), side="right") - 1
+            ends = self.intervals[np.maximum(place, 0), 1]
+            beyond = np.maximum(beyond, np.where(place >= 0, ends, 0))
+        return beyond
+
+    def binding(self, outputs: int) -> list[tuple[int, ...]]:
+        """The distinct fibres with more than `outputs` answers; no other can break the budget."""
+        # A dictionary keeps the order of the fibres, which the rows of the program follow.
+        binding: dict[tuple[int, ...], None] = {}
+        for rows in self.fibres:
+            answers = 1 + np.count_nonzero(np.diff(rows, axis=1), axis=1)
+            for row in np.unique(rows[answers > outputs], axis=0):
+                binding[tuple(np.unique(row).tolist())] = None
+        return list(binding)
+
+
+def gap_problem(query: Query) -> GapProblem:
+    """The gap problem of a query on finite domains, listed on the lattice of the contributions.
+
+    An order statistic is replaced by the linear query with the same largest fibre.
+
+    Raises
+    ------
+    InputError
+        If a domain is an interval, or the answers are too many to list.
+    """
+    if isinstance(query, LinearQuery):
+        linear = query
+    else:
+        linear = query.largest_fibre[0]
+    blocks = linear.blocks
+    if not all(is_finite(block) for block in blocks):
+        raise InputError(
+            "optimal thresholds need finite domains (use finite(...) or integers(lo, hi)); "
+            "for intervals use design_quantizer with layout 'widest' or 'levels'"
+        )
+    if sum(block.count for block in blocks) == 1:
+        # A single individual: no sums, so the contributions need no common unit.
+        alone = tuple(contributions(blocks[0]))
+        return GapProblem(query, alone, (np.arange(len(alone))[None],))
+    return _on_lattice(query, linear, blocks)
+
+
+def _on_lattice(
+    query: Query, linear: LinearQuery, blocks: Sequence[Stratum]
+) -> GapProblem:
+    """The gap problem in integers: answers times their common unit."""
+    unit = lattice_unit(blocks)
+    answers = base_sums(blocks, unit)
+    if answers is None:
+        raise _too_large()
+    fibres: list[Indices] = []
+    members = 0
+    for k, block in enumerate(blocks):
+        bases = base_sums(others(linear, k), unit)
+        steps = np.array([int(v * unit) for v in contributions(block)])
+        if bases is None or members + bases.size * steps.size > LARGEST_FIBRES:
+            raise _too_large()
+        members += bases.size * steps.size
+        # A row is the fibre of one base: the base plus every contribution of the individual.
+        fibres.append(np.searchsorted(answers, bases[:, None] + steps))
+    values = tuple(Fraction(answer, unit) for answer in answers.tolist())
+    return GapProblem(query, values, tuple(fibres))
+
+
+def _too_large() -> InputError:
+    return InputError(
+        f"the query has more than {LARGEST_FIBRES:,} answers on its fibres, or answers of more "
+        "than 18 digits in their common unit, too many to list; coarser values (a common unit "
+        "for weights and domains) make it smaller, and design_quantizer needs no list"
+    )
