@@ -18,7 +18,12 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from mechdesign.cli.progress import Work
-from mechdesign.core.errors import NAMES_OPTIONS, MechdesignError
+from mechdesign.core.errors import (
+    NAMES_OPTIONS,
+    FileError,
+    InputError,
+    MechdesignError,
+)
 
 PROGRAM = "mechdesign"
 
@@ -230,7 +235,9 @@ def failure_of(error: BaseException) -> Failure:
         case TyperException():
             return _usage(error)
         case MechdesignError(exit_code=code):
-            event = re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+            # A wrong file is wrong input to whoever reads the log.
+            kind = InputError if isinstance(error, FileError) else type(error)
+            event = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
             return Failure(event, str(error), code, puzzling=code != INTERRUPTED)
         case OSError():
             where = f" {error.filename!r}" if error.filename is not None else " a file"
