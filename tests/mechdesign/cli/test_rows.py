@@ -1,0 +1,109 @@
+"""`design --release`, `audit` and `show` on channels of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mechdesign as md
+
+
+@pytest.fixture
+def table(folder):
+    chance = np.random.default_rng(3)
+    secret = chance.choice(["s", "t"], 800, p=[0.4, 0.6])
+    a = np.where(chance.random(800) < 0.6, secret, chance.choice(["x", "y"], 800))
+    b = np.where(chance.random(800) < 0.5, a, chance.choice(["u", "v"], 800))
+    k = np.where(chance.random(800) < 0.2, secret, "m")
+    frame = pd.DataFrame({"secret": secret, "a": a, "b": b, "k": k})
+    frame.to_csv("people.csv", index=False)
+    return frame
+
+
+DESIGN = ("design", "people.csv", "--sensitive", "secret")
+
+
+def test_a_row_channel_is_designed_audited_and_shown(table, run):
+    arguments = (
+        *DESIGN,
+        "--release",
+        "a,b",
+        "--epsilon",
+        "0.8",
+        "--output",
+        "row.json",
+    )
+    record = run(*arguments, "--json").record
+    assert record["verified"] is True
+    assert record["promise"] == "total"
+    assert record["objective"] == "truth"
+    assert [level["columns"] for level in record["levels"]] == [["a"], ["b"]]
+    assert set(record["truth"]) == {"a", "b"}
+    assert record["achieved"]["eps_u"] <= 0.4
+    assert 0.0 < record["nmi"] <= record["upper_bound_nmi"]
+    assert isinstance(md.load("row.json"), md.RowChannel)
+    verdict = run("audit", "row.json", "--json").record
+    assert verdict["satisfied"] is True
+    assert verdict["achieved"] == record["achieved"]
+    assert run("audit", "row.json", "--table", "people.csv", "--json").record == verdict
+    violated = run("audit", "row.json", "--notion", "lip", "--epsilon", "0.01")
+    assert violated.code == 1
+    assert "VIOLATED" in violated.out
+    shown = run("show", "row.json").out
+    assert "a, b are released together; secret is protected." in shown
+    assert run("show", "row.json", "--json").record["promise"] == "total"
+
+
+def test_the_text_says_what_is_promised_and_kept(table, run):
+    text = run(
+        *DESIGN, "--release", "a*b", "--at-most-times", "1.5", "--at-least-times", "0.6"
+    ).out
+    assert (
+        "changes the probability of every value of secret by a factor between" in text
+    )
+    assert "no mechanism with this promise keeps more than" in " ".join(text.split())
+    assert "Nothing was written" in text
+
+
+def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
+    arguments = (*DESIGN, "--release", "a", "--given", "k", "--epsilon", "0.8")
+    refused = run(*arguments)
+    assert refused.code == 1
+    assert "promise relative" in refused.err
+    assert run(*arguments, "--promise", "relative", "--json").record["given_lift"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--release", "a,a"), "'a' is released twice"),
+        (("--release", "a", "--given", "a"), "'a' is released twice"),
+        (("--release", "a,,b"), "has an empty column name"),
+        (("--release", "a", "--given", "k,"), "--given has an empty column name"),
+        (("--release", "zz"), "there is no column 'zz'"),
+        (("--release", "a", "--useful", "b"), "leave --useful out"),
+        (("--release", "a", "--least-mass", "much"), "must be a share of the records"),
+        (("--release", "a", "--promise", "some"), "promise ('some')"),
+        (("--release", "a", "--order", "any"), "order ('any')"),
+        (("--release", "a", "--objective", "distance"), "must be truth or information"),
+        (("--release", "a", "--confidence", "0.95"), "--confidence is not built"),
+        (("--release", "a", "--after", "c.json"), "--after is not built"),
+        (("--release", "a", "--report", "r.html"), "--report is not built"),
+        (("--useful", "a", "--given", "k"), "belong to a release of rows"),
+    ],
+)
+def test_refusals(table, run, options, message):
+    refused = run(*DESIGN, "--epsilon", "1", *options)
+    assert refused.code == 2
+    assert message in refused.err
+
+
+def test_show_has_no_matrix_of_rows(table, run):
+    run(*DESIGN, "--release", "a", "--epsilon", "1", "--output", "row.json")
+    refused = run("show", "row.json", "--csv")
+    assert refused.code == 2
+    assert "has no single matrix" in refused.err
+    later = run("audit", "row.json", "--after", "row.json")
+    assert later.code == 2
+    assert "--after belongs to channels of one column" in later.err
