@@ -12,6 +12,7 @@ from mechdesign.cli import released as f
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import option
 from mechdesign.cli.parsing import number
+from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign estimate released.csv --channel channel.json --method ml --level 0.9"
 
@@ -33,6 +34,10 @@ class EstimateOptions:
     )
     by: str | None = option(
         "COL", "Joint frequencies with a column that was kept as it was."
+    )
+    of: str | None = option(
+        "COL[,COL..]",
+        "For released rows: the column to estimate, or several together; default: each by itself.",
     )
 
 
@@ -56,7 +61,14 @@ def estimate(
     from mechdesign.analysis.files import estimate_file
     from mechdesign.report import releases
 
-    loaded = md.Channel.load(channel)
+    loaded = md.load(channel)
+    if isinstance(loaded, md.RowChannel):
+        _estimate_rows(reporter, released, loaded, text, asked, common)
+        return
+    if asked.of is not None:
+        raise InputError(
+            "--of names columns of released rows; a channel of one column estimates its own"
+        )
     level = number("--level", asked.level)
     with reporter.work("counting", unit="records") as advance:
         result = estimate_file(
@@ -83,4 +95,55 @@ def estimate(
     common.answer(
         lambda: releases.estimate_record(result, *names),
         lambda: releases.estimate_text(result, *names),
+    )
+
+
+def _estimate_rows(
+    reporter: Reporter,
+    released: str,
+    channel: md.RowChannel,
+    text: o.TextFormat,
+    asked: EstimateOptions,
+    common: o.CommonOptions,
+) -> None:
+    """Frequencies of columns of released rows, each by itself or several together."""
+    from mechdesign.analysis.row_frequencies import estimate_rows
+    from mechdesign.formats.cells import Encoded
+    from mechdesign.leaks.coded_table import coded_table
+    from mechdesign.report.rows import row_frequencies_text
+
+    if asked.method != "unbiased" or asked.target != "population":
+        raise InputError(
+            "frequencies of released rows are unbiased and for the population: leave --method and --target out"
+        )
+    names = [(name,) for name in channel.output_columns]
+    if asked.of is not None:
+        names = [tuple(asked.of.split(","))]
+    if asked.by is not None:
+        names = [(*columns, asked.by) for columns in names]
+    level = number("--level", asked.level)
+    with reporter.work("counting", unit="records"):
+        table = coded_table(released, text.text())
+        columns = {
+            name: Encoded(column.codes, column.values)
+            for name, column in table.columns.items()
+        }
+        estimates = [
+            estimate_rows(channel, columns, group, level=level) for group in names
+        ]
+    reporter.done("estimated", f"{released} is counted", records=table.records)
+    common.answer(
+        lambda: {
+            "records": table.records,
+            "level": level,
+            "frequencies": [
+                {
+                    "columns": estimate.columns,
+                    "unidentified": estimate.unidentified,
+                    "rows": estimate.rows(),
+                }
+                for estimate in estimates
+            ],
+        },
+        lambda: "\n\n".join(row_frequencies_text(each) for each in estimates),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from mechdesign.analysis.row_frequencies import RowFrequencies
 from mechdesign.auditing.rows import RowAudit
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RowChannel
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import percent_of, quoted
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import to_record
 from mechdesign.report import wording as w
@@ -292,3 +293,33 @@ def row_channel_record(channel: RowChannel) -> dict[str, Any]:
         "certificate": record.certificate,
         "provenance": record.provenance,
     }
+
+
+def row_frequencies_text(frequencies: RowFrequencies) -> str:
+    """The text of `estimate` on released rows, without a final newline."""
+    names = [w.label(name) for name in frequencies.columns]
+    rows = [[*names, "estimate", "std.error", "interval"]]
+    for record in frequencies.rows():
+        texts = [w.label(record[name]) for name in frequencies.columns]
+        rows.append(
+            [
+                *texts,
+                f"{record['estimate']:.5f}",
+                f"{record['standard_error']:.5f}",
+                f"{record['lower']:.5f} to {record['upper']:.5f}",
+            ]
+        )
+    lines = [
+        f"Frequencies of {' by '.join(names)} from {w.count(frequencies.records, 'released row')}; "
+        f"{percent_of(frequencies.level)} intervals for the population of the records.",
+        "",
+        *w.aligned(rows, left=(*range(len(names)), len(names) + 2)),
+    ]
+    if frequencies.unidentified > 0.0:
+        share = w.percent(frequencies.unidentified)
+        lines.append(
+            w.paragraph(
+                f"In {share} of the rows some of these values cannot be told apart, which widens their intervals."
+            )
+        )
+    return "\n".join(lines)

@@ -107,3 +107,38 @@ def test_show_has_no_matrix_of_rows(table, run):
     later = run("audit", "row.json", "--after", "row.json")
     assert later.code == 2
     assert "--after belongs to channels of one column" in later.err
+
+
+def test_frequencies_of_released_rows(table, run):
+    run(
+        *DESIGN,
+        "--release",
+        "a,b",
+        "--given",
+        "k",
+        "--promise",
+        "relative",
+        "--epsilon",
+        "2",
+        "--output",
+        "row.json",
+    )
+    channel = md.RowChannel.load("row.json")
+    released = channel.apply(table[["k", "a", "b"]], insecure_seed=1)
+    released.to_csv("out.csv", index=False)
+    single = run("estimate", "out.csv", "--channel", "row.json", "--json").record
+    assert [part["columns"] for part in single["frequencies"]] == [["k"], ["a"], ["b"]]
+    for part in single["frequencies"]:
+        for row in part["rows"]:
+            assert 0.0 <= row["lower"] <= row["estimate"] <= row["upper"] <= 1.0
+    pair = run(
+        "estimate", "out.csv", "--channel", "row.json", "--of", "a", "--by", "k"
+    ).out
+    assert "Frequencies of a by k from 800 released rows; 95 % intervals" in pair
+    refused = run("estimate", "out.csv", "--channel", "row.json", "--method", "ml")
+    assert refused.code == 2
+    assert "leave --method and --target out" in refused.err
+    run(*DESIGN, "--useful", "a", "--epsilon", "1", "--output", "c.json")
+    single_column = run("estimate", "out.csv", "--channel", "c.json", "--of", "a")
+    assert single_column.code == 2
+    assert "--of names columns of released rows" in single_column.err
