@@ -66,6 +66,10 @@ LARGEST_RADIUS = 1e9
 COVERED = 1e-9
 """Mass that a box pays for, below which it counts as rounding: the columns decompose the point."""
 
+MOST_LOWERINGS = 10
+"""Times in a row that prices of rare coordinates are lowered and priced again. With two sensitive symbols and
+hundreds of useful ones a single one leaves the bound below its gap (tests/solvers/test_line_levels.py)."""
+
 # ------------------------------------------------------------------ local searches
 
 MIXES = (0.5, 0.7, 0.9)
@@ -334,12 +338,16 @@ class Generation:
         pivots = self.counts.pivots
         result = self._raise_bound(prices)
         columns = self._columns.add(result.points, prices, math.inf)
-        if columns and result.bound < -CUTOFF_SHARE * self._aim:
+        for _ in range(MOST_LOWERINGS):
+            if not len(result.points) or result.bound > -CUTOFF_SHARE * self._aim:
+                break
             # Blunt prices of rare coordinates may be all that keeps the bound down.
             lowered = lowered_prices(prices, result.points, self.target, self._aim)
-            if lowered is not None and self._left() > 0.0:
-                result = self._raise_bound(lowered)
-                columns += self._columns.add(result.points, lowered, math.inf)
+            if lowered is None or self._left() <= 0.0:
+                break
+            prices = lowered
+            result = self._raise_bound(prices)
+            columns += self._columns.add(result.points, prices, math.inf)
         self._report()
         if columns:
             self._polish(self.counts.pivots - pivots)
