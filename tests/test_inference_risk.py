@@ -18,7 +18,7 @@ from tests.test_docs import blocks, comparable
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "examples" / "adult_relationship_by_occupation.csv"
-PAGE = ROOT / "docs" / "regulators.md"
+PAGE = ROOT / "docs" / "how-to" / "regulators.md"
 
 
 def released(folder, epsilon):

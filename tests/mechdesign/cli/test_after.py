@@ -226,6 +226,6 @@ def test_an_audit_says_which_earlier_releases_it_left_out(folder, run):
     assert "channels that ignore the earlier releases" in (folder / "c.md").read_text(
         encoding="utf-8"
     )
-    missing = "1 of the 2 that the channel was designed after is not among them"
+    missing = "1 of the 2 releases that the channel was designed after were not given"
     assert missing in " ".join(run("audit", "c.json", *both[:2]).out.split())
     assert missing not in " ".join(run("audit", "c.json", *both).out.split())

@@ -300,7 +300,7 @@ def test_a_report_says_the_same(people, channel, folder, run):
     assert shown[2:] == rows
     assert "- Give a protected column away: **'code'**" in page
     assert (
-        "What the other columns of in.csv say about 'job', and about 'group', before any release."
+        "What the other columns of in.csv reveal about 'job', and about 'group', before any release."
         in page
     )
     assert "mechdesign inspect in.csv --sensitive group --channel channel.json" in page

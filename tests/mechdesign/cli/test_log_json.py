@@ -254,7 +254,7 @@ def test_every_kind_of_failure_has_an_event(
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("mechdesign.mechanisms.design_requested", fail)
+    monkeypatch.setattr("mechdesign.mechanisms.designing.design_requested", fail)
     result = run(*DESIGN, "--log-json", *(["--debug"] if debug else []))
     assert (result.code, result.out) == (code, "")
     (record,) = log_of(result.err)
@@ -281,7 +281,7 @@ def test_what_libraries_say_is_an_event_too(folder, run, monkeypatch):
         logging.getLogger("library").info("nobody asked")
         raise SolverFailure("seen")
 
-    monkeypatch.setattr("mechdesign.mechanisms.design_requested", talkative)
+    monkeypatch.setattr("mechdesign.mechanisms.designing.design_requested", talkative)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         logged, plain, quiet = (

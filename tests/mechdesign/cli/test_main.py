@@ -84,7 +84,7 @@ def raising(error):
 def test_errors_become_one_line_and_an_exit_code(
     folder, run, monkeypatch, error, code, words
 ):
-    monkeypatch.setattr("mechdesign.mechanisms.design_requested", raising(error))
+    monkeypatch.setattr("mechdesign.mechanisms.designing.design_requested", raising(error))
     result = run("design", "records.csv", *MICRO, "--output", "c.json")
     assert result.code == code
     assert result.out == ""
@@ -106,7 +106,7 @@ def test_errors_become_one_line_and_an_exit_code(
 def test_debug_shows_the_traceback_and_keeps_the_exit_code(
     folder, run, monkeypatch, error, code
 ):
-    monkeypatch.setattr("mechdesign.mechanisms.design_requested", raising(error))
+    monkeypatch.setattr("mechdesign.mechanisms.designing.design_requested", raising(error))
     result = run("design", "records.csv", *MICRO, "--debug")
     assert result.code == code
     assert result.err.startswith("Traceback")
@@ -116,17 +116,17 @@ def test_debug_shows_the_traceback_and_keeps_the_exit_code(
 def test_a_fallback_is_said_on_standard_error(folder, run, monkeypatch):
     import dataclasses
 
-    from tests.cases.designs import subset_merging
+    from mechdesign.mechanisms.watchdog import heuristic
 
     def fallback(request):
-        design = subset_merging(request.joint, request.notion)
+        design = heuristic(request.joint, request.notion, "subset-merging")
         return dataclasses.replace(
             design,
             fallback_from="optimal",
             messages=("the time limit ended the search",),
         )
 
-    monkeypatch.setattr("mechdesign.mechanisms.design_requested", fallback)
+    monkeypatch.setattr("mechdesign.mechanisms.designing.design_requested", fallback)
     result = run("design", "records.csv", *MICRO, "--json")
     assert result.code == 0
     assert result.record["fallback_from"] == "optimal"
@@ -140,7 +140,7 @@ def test_options_reach_the_design(folder, run, monkeypatch):
         requests.append(request)
         raise SolverFailure("seen")
 
-    monkeypatch.setattr("mechdesign.mechanisms.design_requested", spy)
+    monkeypatch.setattr("mechdesign.mechanisms.designing.design_requested", spy)
     run("design", "records.csv", *MICRO, "--mechanism", "subset-merging", "--method", "columns", "--gap", "0",
         "--time-limit", "2.5", "--no-fallback")  # fmt: skip
     (request,) = requests

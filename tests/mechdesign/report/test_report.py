@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign import mechanisms
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
+from mechdesign import mechanisms
+from mechdesign.mechanisms import designing
 from mechdesign.notions import to_record
 from mechdesign.report import blocks, least_section, pages, plots
 from mechdesign.report.collect import design_behind
@@ -308,7 +309,7 @@ def test_a_fallback_says_so(monkeypatch):
 
     joint = uniform_table(6, m=3)
     with monkeypatch.context() as patch:
-        patch.setattr(mechanisms, "optimal", failing)
+        patch.setattr(designing, "optimal", failing)
         design = md.design(joint, md.ALIP(0.3, 0.4))
     assert design.fallback_from == "optimal"
     report = cases.both(design, joint)[0]
