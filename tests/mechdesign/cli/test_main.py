@@ -84,7 +84,9 @@ def raising(error):
 def test_errors_become_one_line_and_an_exit_code(
     folder, run, monkeypatch, error, code, words
 ):
-    monkeypatch.setattr("mechdesign.mechanisms.designing.design_requested", raising(error))
+    monkeypatch.setattr(
+        "mechdesign.mechanisms.designing.design_requested", raising(error)
+    )
     result = run("design", "records.csv", *MICRO, "--output", "c.json")
     assert result.code == code
     assert result.out == ""
@@ -106,7 +108,9 @@ def test_errors_become_one_line_and_an_exit_code(
 def test_debug_shows_the_traceback_and_keeps_the_exit_code(
     folder, run, monkeypatch, error, code
 ):
-    monkeypatch.setattr("mechdesign.mechanisms.designing.design_requested", raising(error))
+    monkeypatch.setattr(
+        "mechdesign.mechanisms.designing.design_requested", raising(error)
+    )
     result = run("design", "records.csv", *MICRO, "--debug")
     assert result.code == code
     assert result.err.startswith("Traceback")

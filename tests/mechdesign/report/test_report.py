@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign import mechanisms
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
-from mechdesign import mechanisms
 from mechdesign.mechanisms import designing
 from mechdesign.notions import to_record
 from mechdesign.report import blocks, least_section, pages, plots
