@@ -319,7 +319,7 @@ def test_other_errors_of_spark_pass(spark):
         ({"key": KEY}, "the rows of this table have no order that stays"),
         (
             {"key": KEY, "identity": "id", "row_numbers": "n"},
-            "identity and row_numbers both say",
+            "identity and row_numbers both identify records",
         ),
         ({"key": KEY, "identity": "who"}, "there is no column 'who'"),
         (
