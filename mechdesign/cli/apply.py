@@ -36,7 +36,7 @@ class Files:
     )
     target: str = argument(
         "OUT",
-        "Where to write the same with the outputs in its place; - is standard output, or a URL. "
+        "Where to write the released columns; - is standard output, or a URL. "
         "Of a folder a folder.",
     )
 
@@ -46,12 +46,12 @@ class KeptOptions:
     """Which columns"""
 
     drop: list[str] | None = option(
-        "COL[,COL..]", "Leave these columns out of the output; may be repeated."
+        "COL[,COL..]", "Leave these columns out (with --keep all); may be repeated."
     )
     keep: list[str] | None = option(
-        "COL[,COL..]",
-        "Let a column stay that is called like the useful or sensitive one or stands for it in "
-        "the data (refused by default); may be repeated.",
+        "COL[,COL..]|all",
+        "Other columns of the output: those named, whatever they disclose, or all, of which those "
+        "that copy the useful or sensitive column are refused. By default none; may be repeated.",
     )
     shuffle: bool = flag(
         "Write the records in random order, the same whenever the job runs. Without it a file is "
@@ -186,8 +186,8 @@ def apply(
 ) -> int:
     """Replace the useful column of a data file by draws of a channel, one draw for each record.
 
-    Rows keep their order and other columns stay as they are; where these tell of the column, the
-    file is refused. The same record gets the same draw whenever the job runs: it is a function of
+    OUT has the released columns and no others, unless --keep names them. Rows keep their order;
+    where it discloses the column, the file is refused. The same record gets the same draw whenever the job runs: it is a function of
     the job's secret key and of the record's row number or identifier. A job that was killed is run
     again, and writes the same bytes. OUT is complete or not there at all.
     """
@@ -303,5 +303,8 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
     )
     was = "would be written to" if dry_run else "written to"
     was = "are complete already in" if result.already else was
-    stay = f", and {count(result.others, 'other column stays as it was', 'other columns stay as they were')}"
-    return f"{count(result.records, 'record')} {was} {target}; {kind} released{stay if result.others else ''}."
+    text = f"{count(result.records, 'record')} {was} {target}; {kind} released."
+    if result.kept:
+        kept = ", ".join(map(label, result.kept))
+        text += f" Kept as they are, and not covered by the promise (--keep): {kept}."
+    return text

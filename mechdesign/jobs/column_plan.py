@@ -1,7 +1,9 @@
 """Which columns of a table a release replaces, keeps and leaves out, decided from the header alone.
 
-Sensitive columns must not stay, nor columns whose names look like theirs (`lookalikes`). Which
-columns stay is decided in one place, `kept_columns`.
+An output is closed by default: it holds the released columns and nothing else, for every other
+column may undo the promise. Others stay if they are asked for, by name or all at once
+(`kept_columns`, the one place of this decision). Sensitive columns must not stay, nor columns that
+nobody named and whose names look like theirs (`lookalikes`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.column_names import require_column
 from mechdesign.jobs.lookalikes import lookalikes
-from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.options import ALL, ReleaseOptions
 
 
 @dataclass(frozen=True)
@@ -119,11 +121,20 @@ def make_plan(
 def kept_columns(
     header: Sequence[Any], useful: Sequence[Any], options: ReleaseOptions
 ) -> list[Any]:
-    """The columns that stay as they are: all but those that are released or dropped."""
+    """The columns that stay as they are: those that were asked for, unless they are released or
+    dropped.
+    """
     gone = {*options.drop}
     if options.into is None:
         gone.update(useful)
-    return [name for name in header if name not in gone]
+    named = {*options.kept}
+    kept: list[Any] = []
+    for name in header:
+        if name in gone:
+            continue
+        if options.keeps_all or name in named:
+            kept.append(name)
+    return kept
 
 
 def private_columns(
@@ -204,6 +215,16 @@ def _require_named_columns(
             )
     for name in (*options.drop, *options.kept):
         require_column(name, header)
+    if ALL in options.keep and ALL in header:
+        raise InputError(
+            f"a column of the table is called {quoted(ALL)}, which asks for every column here; "
+            "rename it, or name the columns to keep"
+        )
+    for name in options.kept:
+        if name in options.drop:
+            raise InputError(
+                f"the column {quoted(name)} cannot be kept (--keep) and left out (--drop) at once"
+            )
     if options.into is None:
         for name in options.drop:
             if name in useful:
@@ -219,8 +240,8 @@ def _refuse_private(
         left = [name for name in names if name in kept]
         if left:
             raise InputError(
-                f"the {kind} column {listed(left)} would stay in the output; remove it from the "
-                "input, or keep it knowingly (--keep-sensitive)"
+                f"the {kind} column {listed(left)} would stay in the output; leave it out "
+                "(--drop), or keep it knowingly (--keep-sensitive)"
             )
 
 
@@ -241,7 +262,7 @@ def _refuse_lookalikes(
         kind = "sensitive" if like in private else "useful"
         raise InputError(
             f"the column {quoted(name)} looks like the {kind} column {quoted(like)} and would stay "
-            "in the output; leave it out (--drop), or keep it knowingly (--keep)"
+            "in the output; leave it out (--drop), or keep it knowingly by its name (--keep)"
         )
 
 

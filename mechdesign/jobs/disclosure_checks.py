@@ -121,7 +121,7 @@ class DisclosureChecks:
             raise InputError(
                 f"{where}the column {quoted(view.column)} stands for the {kind} column "
                 f"{quoted(protected.column)}, which can be guessed from it, and would stay in the "
-                "output: leave it out (--drop), or keep it knowingly (--keep)"
+                "output: leave it out (--drop), or keep it knowingly by its name (--keep)"
             )
 
     def order_warning(self) -> str | None:

@@ -172,6 +172,9 @@ class FileRun:
             settings["shuffle"] = True
         if options.drop:
             settings["drop"] = options.drop
+        # Earlier versions kept every column, and their entries say nothing of it.
+        if not options.keeps_all:
+            settings["keep"] = options.kept
         if self.format.escape:
             settings["escape_formulas"] = True
         if self.format.kind != self.table.kind:
@@ -274,7 +277,7 @@ class FileRun:
             ledger=ledger,
             already=already,
             notices=self.notices,
-            others=len(self.plan.others),
+            kept=self.plan.others,
         )
 
 

@@ -25,6 +25,9 @@ from mechdesign.release.policies import REFUSE, Policy
 ColumnNames: TypeAlias = str | Sequence[str]
 """One column, or several."""
 
+ALL = "all"
+"""In the place of names of kept columns: every column."""
+
 AddedNames: TypeAlias = str | Sequence[str] | Sequence[Sequence[str]]
 """Names of added columns: one; those of one channel; or those of every channel."""
 
@@ -113,8 +116,8 @@ class ReleaseOptions:
         the median of what Y stands for, or one of the table's numbers in the bin drawn (of Y itself
         where Y is a bin).
     into : str, or sequence of str, optional
-        Names of columns to add at the end, and X stays (then the table is no release). For several
-        channels one name, or sequence of names, each.
+        Names of columns to add at the end. X and all other columns stay (then the table is no
+        release). For several channels one name, or sequence of names, each.
     policy : Policy, optional
         What to do with unknown symbols and missing cells; by default both are refused.
     keep_sensitive : bool
@@ -122,10 +125,11 @@ class ReleaseOptions:
     correlated : str or sequence of str
         Columns that are treated as the sensitive ones are: they must not stay.
     drop : str or sequence of str
-        Columns that are left out of the output.
+        Columns that are left out of the output, for use with `keep="all"`.
     keep : str or sequence of str
-        Columns that stay although they are called like the useful or a sensitive column, or stand
-        for it in the data.
+        Other columns of the output, which hold the released columns alone by default. ``"all"``
+        keeps every column, and refuses those that are called like the useful or a sensitive column
+        or copy it in the data. A column that is named stays whatever it discloses.
     shuffle : bool
         Whether the records are put in random order, which is fixed by the key and the data.
     keep_order : bool
@@ -255,8 +259,14 @@ class ReleaseOptions:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Columns that stay whatever they tell."""
-        return cast("tuple[str, ...]", self.keep)
+        """Columns that stay by name, whatever they disclose."""
+        names = cast("tuple[str, ...]", self.keep)
+        return tuple(name for name in names if name != ALL)
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all columns stay but those that are dropped."""
+        return ALL in self.keep or self.into is not None
 
     @property
     def rules(self) -> Policy:

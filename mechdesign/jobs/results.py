@@ -52,8 +52,8 @@ class Applied:
         Whether an earlier run of the same job had written all of it.
     notices : tuple of str
         What the user should know.
-    others : int
-        The number of columns that stay as they were, which the promise does not cover.
+    kept : tuple of str
+        The columns that stay as they were, which the promise does not cover.
     """
 
     records: int
@@ -62,4 +62,4 @@ class Applied:
     ledger: str | None = None
     already: bool = False
     notices: tuple[str, ...] = ()
-    others: int = 0
+    kept: tuple[str, ...] = ()
