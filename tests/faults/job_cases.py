@@ -25,7 +25,7 @@ from mechdesign.tables.variable import Variable
 ROOT = Path(__file__).parents[2]
 D = 2**53
 
-APPLY = ("apply", "channel.json")
+APPLY = ("apply", "channel.json", "--keep", "all")
 SYMBOLS = {"a": ("p", "q"), "b": ("p", "q"), "c": ("p",)}
 """What the channel may publish for each symbol."""
 

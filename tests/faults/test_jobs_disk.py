@@ -133,6 +133,7 @@ def test_a_folder_that_is_read_only(mounted, folder):
 def test_a_place_where_no_ledger_can_be_kept(mounted, folder):
     """Another place for the ledger helps; the channel's folder need not be writable."""
     command = ("apply", "frozen/channel.json", "in.csv", "elsewhere.csv")
+    kept = ("--keep", "all")
     ended = mounted.run(folder, *command, "--ledger", "frozen/ledger.db")
     assert ended.status == 2
     assert "the ledger " in ended.err
@@ -142,7 +143,7 @@ def test_a_place_where_no_ledger_can_be_kept(mounted, folder):
     )
     assert ended.err.count("\n") == 1
     assert not (folder / "elsewhere.csv").exists()
-    ended = mounted.run(folder, *command)
+    ended = mounted.run(folder, *command, *kept)
     assert ended.status == 0, ended.err
     assert_release(folder / "in.csv", folder / "elsewhere.csv")
     assert_manifest(folder / "elsewhere.csv")

@@ -10,7 +10,7 @@ LEDGER = "ledger.db"
 STORED_KEY = "key_of_the_ledger.txt"
 """The key, which lies beside a ledger as `ledger.db.key`; files of that name never go into the repository."""
 
-OPTIONS = ("--ledger", LEDGER, "--keep-sensitive")
+OPTIONS = ("--ledger", LEDGER, "--keep-sensitive", "--keep", "all")
 
 JOBS: dict[str, tuple[str, ...]] = {
     "by_row.csv": ("channel_1.json", "rows.csv"),

@@ -47,12 +47,14 @@ def outputs_of(path):
 def test_two_channels_in_one_pass_draw_what_each_draws_alone(
     channel, towns, people, run
 ):
-    both = run("apply", channel, "in.csv", "both.csv", "--also", towns, *SEED)
+    both = run(
+        "apply", channel, "in.csv", "both.csv", "--also", towns, *SEED, "--keep", "all"
+    )
     assert both.code == 0
     assert "the columns job, town are released" in both.out
     assert "together they can tell more than either" in both.err
-    assert run("apply", channel, "in.csv", "job.csv", *SEED).code == 0
-    assert run("apply", towns, "in.csv", "town.csv", *SEED).code == 0
+    assert run("apply", channel, "in.csv", "job.csv", *SEED, "--keep", "all").code == 0
+    assert run("apply", towns, "in.csv", "town.csv", *SEED, "--keep", "all").code == 0
     together, job, town = (
         rows_of((people / f"{n}.csv").read_text()) for n in ("both", "job", "town")
     )
@@ -78,7 +80,17 @@ def test_an_added_column_leaves_the_original_and_says_that_this_is_no_release(
 
 def test_a_posterior_draw_is_a_symbol(channel, people, run):
     assert (
-        run("apply", channel, "in.csv", "out.csv", "--as", "posterior-draw", *SEED).code
+        run(
+            "apply",
+            channel,
+            "in.csv",
+            "out.csv",
+            "--as",
+            "posterior-draw",
+            *SEED,
+            "--keep",
+            "all",
+        ).code
         == 0
     )
     released = {row[1] for row in rows_of((people / "out.csv").read_text())[1:]}
@@ -115,11 +127,19 @@ def test_any_delimiter_quote_encoding_and_compression(channel, folder, run):
     text = "id;job;é\r\n1;'clerk';'a;b'\r\n2;smith;ü\r\n"
     (folder / "in.csv.gz").write_bytes(gzip.compress(text.encode("latin-1")))
     options = ("--delimiter", ";", "--quote", "'", "--encoding", "latin-1", *SEED)
-    assert run("apply", channel, "in.csv.gz", "out.csv", *options).code == 0
+    assert (
+        run("apply", channel, "in.csv.gz", "out.csv", *options, "--keep", "all").code
+        == 0
+    )
     written = (folder / "out.csv").read_bytes().decode("latin-1")
     assert written.startswith("id;job;é\r\n1;")
     assert "'a;b'\r\n2;" in written
-    assert run("apply", channel, "in.csv.gz", "again.csv.gz", *options).code == 0
+    assert (
+        run(
+            "apply", channel, "in.csv.gz", "again.csv.gz", *options, "--keep", "all"
+        ).code
+        == 0
+    )
     assert (
         gzip.decompress((folder / "again.csv.gz").read_bytes()).decode("latin-1")
         == written
@@ -130,7 +150,17 @@ def test_a_tab_can_be_typed(channel, folder, run):
     (folder / "in.tsv").write_text("id\tjob\n1\tclerk\n")
     for k, tab in enumerate(("tab", "\\t", "\t")):
         assert (
-            run("apply", channel, "in.tsv", f"{k}.tsv", "--delimiter", tab, *SEED).code
+            run(
+                "apply",
+                channel,
+                "in.tsv",
+                f"{k}.tsv",
+                "--delimiter",
+                tab,
+                *SEED,
+                "--keep",
+                "all",
+            ).code
             == 0
         )
         assert (folder / f"{k}.tsv").read_text().startswith("id\tjob\n1\t")
@@ -213,13 +243,23 @@ def test_another_identity_would_be_a_second_draw(channel, people, run, refused):
 
 
 def test_identified_records_keep_their_draw_from_night_to_night(channel, people, run):
-    assert run("apply", channel, "in.csv", "1.csv", "--identity", "id").code == 0
+    assert (
+        run(
+            "apply", channel, "in.csv", "1.csv", "--identity", "id", "--keep", "all"
+        ).code
+        == 0
+    )
     first = rows_of((people / "1.csv").read_text())
     lines = (people / "in.csv").read_text().splitlines(keepends=True)
     (people / "next.csv").write_text(
         "".join([lines[0], "5,clerk,N,\n", *reversed(lines[1:])])
     )
-    assert run("apply", channel, "next.csv", "2.csv", "--identity", "id").code == 0
+    assert (
+        run(
+            "apply", channel, "next.csv", "2.csv", "--identity", "id", "--keep", "all"
+        ).code
+        == 0
+    )
     second = rows_of((people / "2.csv").read_text())
     assert sorted(first[1:]) == sorted(row for row in second[1:] if row[0] != "5")
 
@@ -241,7 +281,14 @@ def test_parquet_with_two_forms_of_output(channel, people, run):
     pq.write_table(pyarrow.csv.read_csv(people / "in.csv"), people / "in.parquet")
     assert (
         run(
-            "apply", channel, "in.parquet", "out.parquet", "--codebook", "book.csv"
+            "apply",
+            channel,
+            "in.parquet",
+            "out.parquet",
+            "--codebook",
+            "book.csv",
+            "--keep",
+            "all",
         ).code
         == 0
     )
@@ -301,7 +348,7 @@ def test_parquet_with_two_forms_of_output(channel, people, run):
     ],
 )
 def test_refusals(channel, people, refused, options, words):
-    message = refused("apply", channel, "in.csv", "out.csv", *options)
+    message = refused("apply", channel, "in.csv", "out.csv", *options, "--keep", "all")
     assert all(word in message for word in words), message
 
 

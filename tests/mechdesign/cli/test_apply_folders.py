@@ -25,7 +25,18 @@ def days(folder):
 
 
 def test_a_folder_and_a_glob(channel, days, run):
-    result = run("apply", channel, "in", "out", "--identity", "id", "--ledger", "l.db")
+    result = run(
+        "apply",
+        channel,
+        "in",
+        "out",
+        "--identity",
+        "id",
+        "--ledger",
+        "l.db",
+        "--keep",
+        "all",
+    )
     assert result.code == 0, result.err
     assert result.out.startswith("9 records written to out; the column job is released")
     assert "note: names of folders and files stay, with 'dt'" in result.err
@@ -39,6 +50,8 @@ def test_a_folder_and_a_glob(channel, days, run):
         "--ledger",
         "l.db",
         "--json",
+        "--keep",
+        "all",
     ).record
     assert {
         key: record[key]

@@ -20,7 +20,16 @@ PEOPLE = "id,job,town\n" + "".join(
 def released(folder, run, channel):
     """people.csv and its release out.csv."""
     (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
-    result = run("apply", channel, "people.csv", "out.csv", "--insecure-seed", "1")
+    result = run(
+        "apply",
+        channel,
+        "people.csv",
+        "out.csv",
+        "--insecure-seed",
+        "1",
+        "--keep",
+        "all",
+    )
     assert result.code == 0, result.err
     return folder / "out.csv"
 
@@ -107,7 +116,16 @@ def test_a_faithful_release_of_other_data_is_not_called_impossible(
     lines = ["id,job", *(f"{i},weaver" for i in range(400))]
     (folder / "weavers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert (
-        run("apply", channel, "weavers.csv", "woven.csv", "--insecure-seed", "1").code
+        run(
+            "apply",
+            channel,
+            "weavers.csv",
+            "woven.csv",
+            "--insecure-seed",
+            "1",
+            "--keep",
+            "all",
+        ).code
         == 0
     )
     result = run("check", "woven.csv", "--channel", channel)
@@ -170,6 +188,8 @@ def test_columns_are_found_under_other_names(run, folder, channel):
         "job=work",
         "--insecure-seed",
         "1",
+        "--keep",
+        "all",
     )
     assert run("check", "out.csv", "--channel", channel).code == 2
     result = run(
@@ -238,7 +258,15 @@ def test_posterior_draws_and_policies(run, folder, channel):
     options = ("--unknown", "marginal", "--as", "posterior-draw")
     assert (
         run(
-            "apply", channel, "people.csv", "out.csv", *options, "--insecure-seed", "1"
+            "apply",
+            channel,
+            "people.csv",
+            "out.csv",
+            *options,
+            "--insecure-seed",
+            "1",
+            "--keep",
+            "all",
         ).code
         == 0
     )
@@ -340,8 +368,8 @@ def test_a_release_with_escaped_formulas_is_read_as_it_was_written(run, folder):
         "c.json",
         "in.csv",
         "out.csv",
-        "--drop",
-        "group",
+        "--keep",
+        "note",
         "--insecure-seed",
         "1",
         "--escape-formulas",

@@ -302,7 +302,7 @@ def test_apply_replaces_the_column_and_nothing_else(channel, folder, run):
         rows = [[r["id"], r["town"], r["job"]] for r in csv.DictReader(stream)]
     with (folder / "in.csv").open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerows([["id", "town", "job"], *rows])
-    result = run("apply", channel, "in.csv", "out.csv", "--json")
+    result = run("apply", channel, "in.csv", "out.csv", "--json", "--keep", "all")
     assert result.code == 0
     assert result.record["records"] == 12
     assert result.record["columns"] == ["job"]
@@ -314,9 +314,11 @@ def test_apply_replaces_the_column_and_nothing_else(channel, folder, run):
 
 
 def test_apply_lets_the_sensitive_column_stay_only_when_told(channel, folder, run):
-    assert run("apply", channel, "records.csv", "out.csv").code == 2
+    assert run("apply", channel, "records.csv", "out.csv", "--keep", "all").code == 2
     assert not (folder / "out.csv").exists()
-    kept = run("apply", channel, "records.csv", "out.csv", "--keep-sensitive")
+    kept = run(
+        "apply", channel, "records.csv", "out.csv", "--keep-sensitive", "--keep", "all"
+    )
     assert kept.code == 0
     assert "12 records written to out.csv" in kept.out
     assert (
@@ -366,7 +368,7 @@ def test_apply_to_parquet(channel, folder, run):
     pq.write_table(
         pa.table({"id": [1, 2], "job": ["clerk", "smith"]}), folder / "in.parquet"
     )
-    assert run("apply", channel, "in.parquet", "out.parquet").code == 0
+    assert run("apply", channel, "in.parquet", "out.parquet", "--keep", "all").code == 0
     released = pq.read_table(folder / "out.parquet")
     assert released["id"].to_pylist() == [1, 2]
 

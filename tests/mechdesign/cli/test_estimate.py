@@ -23,7 +23,17 @@ PEOPLE = "id,job,town\n" + "".join(
 def released(folder, run, channel):
     (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
     assert (
-        run("apply", channel, "people.csv", "out.csv", "--insecure-seed", "1").code == 0
+        run(
+            "apply",
+            channel,
+            "people.csv",
+            "out.csv",
+            "--insecure-seed",
+            "1",
+            "--keep",
+            "all",
+        ).code
+        == 0
     )
     return folder / "out.csv"
 
@@ -221,6 +231,8 @@ def test_records_that_share_an_identifier_count_once(run, folder, channel):
         "id",
         "--insecure-seed",
         "1",
+        "--keep",
+        "all",
     )
     assert done.code == 0, done.err
     once = run(

@@ -112,18 +112,24 @@ def test_what_is_refused(people, channel, refused):
     )
 
 
-def test_apply_tells_how_many_columns_stay(people, channel, run):
-    out = run("apply", channel, "plain.csv", "o.csv", *SEED).out
+def test_apply_names_the_columns_that_stay(people, channel, run):
+    out = run("apply", channel, "plain.csv", "o.csv", *SEED, "--keep", "all").out
     assert (
         out
-        == "400 records written to o.csv; the column job is released, and 2 other columns stay as they were.\n"
+        == "400 records written to o.csv; the column job is released. Kept as they are, and not "
+        "covered by the promise (--keep): id, note.\n"
     )
-    assert (
-        run("apply", channel, "plain.csv", "o.csv", *SEED, "--force", "--json").record[
-            "others"
-        ]
-        == 2
-    )
+    assert run(
+        "apply",
+        channel,
+        "plain.csv",
+        "o.csv",
+        *SEED,
+        "--force",
+        "--json",
+        "--keep",
+        "all",
+    ).record["kept"] == ["id", "note"]
     out = run(
         "apply",
         channel,
@@ -134,6 +140,8 @@ def test_apply_tells_how_many_columns_stay(people, channel, run):
         "code,group",
         "--drop",
         "clan,note,id",
+        "--keep",
+        "all",
     ).out
     assert out == "400 records written to p.csv; the column job is released.\n"
 
@@ -220,9 +228,20 @@ def test_cells_that_spreadsheets_execute(channel, run, folder, refused):
     with open("in.csv", "w", newline="", encoding="utf-8") as stream:
         rows = [[cell, JOBS[i], cell] for i, cell in enumerate(cells)]
         csv.writer(stream).writerows([["note", "job", "more"], *rows])
-    assert run("apply", channel, "in.csv", "plain.csv", *SEED).code == 0
     assert (
-        run("apply", channel, "in.csv", "safe.csv", *SEED, "--escape-formulas").code
+        run("apply", channel, "in.csv", "plain.csv", *SEED, "--keep", "all").code == 0
+    )
+    assert (
+        run(
+            "apply",
+            channel,
+            "in.csv",
+            "safe.csv",
+            *SEED,
+            "--escape-formulas",
+            "--keep",
+            "all",
+        ).code
         == 0
     )
     plain, safe = (
@@ -248,7 +267,14 @@ def test_cells_that_spreadsheets_execute(channel, run, folder, refused):
     assert [row[1] for row in safe] == [row[1] for row in plain]
     pd.read_csv("in.csv", dtype=str).to_parquet("in.parquet")
     assert "has no formulas" in refused(
-        "apply", channel, "in.parquet", "o.parquet", "--escape-formulas", *SEED
+        "apply",
+        channel,
+        "in.parquet",
+        "o.parquet",
+        "--escape-formulas",
+        *SEED,
+        "--keep",
+        "all",
     )
 
 

@@ -18,7 +18,7 @@ from tests.cases.tables import rows_of
 
 
 def test_identity(meters, run):
-    done = run("quantize", "meters.csv", "out.csv", *BASIC, "--json")
+    done = run("quantize", "meters.csv", "out.csv", *BASIC, "--json", "--keep", "all")
     assert done.code == 0, done.err
     record = done.record
     assert (record["outputs"], record["outputs_allowed"], record["levels"]) == (
@@ -168,6 +168,8 @@ def test_clip_and_drop(meters, run):
         "--range",
         "1,5",
         "--clip",
+        "--keep",
+        "all",
     )
     assert done.code == 0
     assert {row[2] for row in rows_of("o.csv")[1:]} == {"2.0", "4.0"}
@@ -186,6 +188,8 @@ def test_clip_and_drop(meters, run):
             "0,4",
             "--missing",
             "drop",
+            "--keep",
+            "all",
         ).code
         == 0
     )
@@ -199,6 +203,7 @@ def test_line_ends_and_marks_stay(tmp_path):
         path,
         tmp_path / "o.csv",
         QuantizeOptions(column="v", epsilon=1, range_text="0,4"),
+        records={"keep": "all"},
     )
     assert (tmp_path / "o.csv").read_bytes() == '\ufeffv,w\r\n1.0,"a\nb"\r\n'.encode()
 
@@ -211,7 +216,12 @@ def test_parquet(tmp_path):
     options = QuantizeOptions(
         column="kwh", epsilon=1, range_text="0,10", missing="drop"
     )
-    quantise_table(tmp_path / "in.parquet", tmp_path / "out.parquet", options)
+    quantise_table(
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        options,
+        records={"keep": "all"},
+    )
     released = pq.read_table(tmp_path / "out.parquet")
     assert released.column("kwh").to_pylist() == [2.5, 7.5]
     assert released.column("keep").to_pylist() == [[1], []]
@@ -223,12 +233,21 @@ def test_parquet(tmp_path):
         range_text="0,10",
         missing="drop",
     )
-    quantise_table(tmp_path / "in.parquet", tmp_path / "mean.parquet", grouped)
+    quantise_table(
+        tmp_path / "in.parquet",
+        tmp_path / "mean.parquet",
+        grouped,
+    )
     assert pq.read_table(tmp_path / "mean.parquet").to_pylist() == [
         {"day": "1", "records": 2, "mean_kwh": 5.0}
     ]
     with pytest.raises(InputError, match="the input is a Parquet file"):
-        quantise_table(tmp_path / "in.parquet", tmp_path / "o.csv", options)
+        quantise_table(
+            tmp_path / "in.parquet",
+            tmp_path / "o.csv",
+            options,
+            records={"keep": "all"},
+        )
 
 
 def test_data_on_a_threshold_are_not_rounded(tmp_path):

@@ -87,7 +87,10 @@ def test_dropped_records_leave_smaller_groups_with_more_outputs(tmp_path):
         )
         (tmp_path / "in.csv").write_text("who,group,v\n" + cells, encoding="utf-8")
         done = quantise_table(
-            tmp_path / "in.csv", tmp_path / "o.csv", options, force=True
+            tmp_path / "in.csv",
+            tmp_path / "o.csv",
+            options,
+            force=True,
         )
         return (tmp_path / "o.csv").read_bytes(), done.mechanism
 
@@ -119,7 +122,7 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
         "0,5",
         "--force",
     )
-    marked = run(*asked, "--outside", "mark", "--json").record
+    marked = run(*asked, "--keep", "all", "--outside", "mark", "--json").record
     assert (marked["outside"], marked["levels"], marked["outputs"]) == (2, [3, 3], 4)
     assert [row[2] for row in rows_of("o.csv")[1:]].count("") == 2
     assert (
@@ -166,7 +169,14 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
     assert "moved to its ends" in clipped.out
     # A mechanism without room for one more output says so, and one with room takes any treatment.
     full = run(
-        "apply", "o.csv.mechanism.json", "meters.csv", "p.csv", "--outside", "drop"
+        "apply",
+        "o.csv.mechanism.json",
+        "meters.csv",
+        "p.csv",
+        "--outside",
+        "drop",
+        "--keep",
+        "all",
     )
     assert (
         "one more output than this mechanism has room for; design one with --outside drop"

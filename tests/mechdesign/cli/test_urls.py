@@ -82,7 +82,12 @@ def test_what_is_packed_or_converted_is_so_at_a_url(store, channel, folder, run)
 
 def test_the_other_commands_read_urls(store, channel, run):
     out = "memory://o/r.csv"
-    assert run("apply", channel, "memory://in/people.csv", out, *SEED).code == 0
+    assert (
+        run(
+            "apply", channel, "memory://in/people.csv", out, *SEED, "--keep", "all"
+        ).code
+        == 0
+    )
     checked = run(
         "check", out, "--channel", channel, "--original", "memory://in/people.csv"
     )
@@ -235,7 +240,12 @@ def test_a_file_that_changes_while_it_is_read_is_refused(store):
 
 def test_plain_paths_may_be_written_as_urls(store, channel, folder, run):
     out = f"file://{folder}/r.csv"
-    assert run("apply", channel, f"file://{folder}/people.csv", out, *SEED).code == 0
+    assert (
+        run(
+            "apply", channel, f"file://{folder}/people.csv", out, *SEED, "--keep", "all"
+        ).code
+        == 0
+    )
     assert (folder / "r.csv").exists()
     assert (folder / "r.csv.manifest.json").exists()
     assert (
@@ -252,7 +262,14 @@ def test_plain_paths_may_be_written_as_urls(store, channel, folder, run):
     (folder / "parts").mkdir()
     (folder / "people.csv").rename(folder / "parts" / "p.csv")
     assert (
-        run("apply", channel, f"file://{folder}/parts", f"file://{folder}/outs").code
+        run(
+            "apply",
+            channel,
+            f"file://{folder}/parts",
+            f"file://{folder}/outs",
+            "--keep",
+            "all",
+        ).code
         == 0
     )
     assert (folder / "outs" / "p.csv").exists()

@@ -74,7 +74,7 @@ def test_repartitioning_before_or_after_changes_nothing(channel):
 
 def test_what_is_asked_for_later_changes_no_draw(channel):
     released = sanitise_dask(
-        dd.from_pandas(people(100), npartitions=5), channel, key=KEY
+        dd.from_pandas(people(100), npartitions=5), channel, key=KEY, keep="all"
     )
     whole = released.compute()
     pd.testing.assert_frame_equal(released.partitions[3].compute(), whole.iloc[60:80])
@@ -97,7 +97,7 @@ def test_records_are_numbered_across_empty_partitions_and_any_index(channel):
 def test_divisions_index_types_and_other_columns_stay(channel):
     frame = people(40).astype({"job": "category"}).set_index("id")
     source = dd.from_pandas(frame, npartitions=4)
-    released = sanitise_dask(source, channel, key=KEY)
+    released = sanitise_dask(source, channel, key=KEY, keep="all")
     assert released.divisions == source.divisions
     assert released._meta["job"].cat.categories.tolist() == list(channel.outputs)
     computed = released.compute()
@@ -150,7 +150,9 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(adult):
     frame, secret = adult_by_relationship(adult)
     parts, channel = 16, adult_channel(adult)
     source = dd.from_pandas(frame, npartitions=parts)
-    released = sanitise_dask(source, channel, key=KEY, row_numbers="n", keep_order=True)
+    released = sanitise_dask(
+        source, channel, key=KEY, row_numbers="n", keep_order=True, keep="all"
+    )
     places = np.repeat(np.arange(parts), released.map_partitions(len).compute())
     table = pd.crosstab(places, np.array(secret))
     assert (
@@ -160,12 +162,16 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(adult):
         InputError,
         match=r"the partitions tell of 'occupation' .*orderBy.*\(keep_order=\)",
     ):
-        sanitise_dask(source, channel, key=KEY, row_numbers="n")
+        sanitise_dask(source, channel, key=KEY, row_numbers="n", keep="all")
     mixed = dd.from_pandas(
         frame.sample(frac=1, random_state=3), npartitions=parts, sort=False
     )
-    released = sanitise_dask(mixed, channel, key=KEY, row_numbers="n").compute()
-    expected = sanitise(frame, channel, key=KEY, keep_order=True)["occupation"].tolist()
+    released = sanitise_dask(
+        mixed, channel, key=KEY, row_numbers="n", keep="all"
+    ).compute()
+    expected = sanitise(frame, channel, key=KEY, keep_order=True, keep="all")[
+        "occupation"
+    ].tolist()
     assert released.sort_values("n")["occupation"].tolist() == expected
 
 
@@ -174,7 +180,7 @@ def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(channel):
         people(600).assign(work=lambda all: all["job"]), npartitions=60
     )
     with pytest.raises(InputError, match=r"^the column 'work' stands for the useful"):
-        sanitise_dask(source, channel, key=KEY)
+        sanitise_dask(source, channel, key=KEY, keep="all")
     assert len(sanitise_dask(source, channel, key=KEY, keep="work").compute()) == 600
 
 
@@ -262,7 +268,11 @@ def test_no_graph_shows_the_key(channel):
 )
 def test_what_the_header_tells_is_refused_at_once(channel, arguments, message):
     with pytest.raises(InputError, match=message):
-        sanitise_dask(dd.from_pandas(people(10), npartitions=2), channel, **arguments)
+        sanitise_dask(
+            dd.from_pandas(people(10), npartitions=2),
+            channel,
+            **{"keep": "all"} | arguments,
+        )
 
 
 def test_sanitise_takes_dask_frames_and_parts_of_tables(channel):

@@ -59,7 +59,7 @@ def test_every_kind_of_frame_gets_the_draws_of_its_row_numbers(kind, channel):
     frame = people(300)
     expected = drawn_by_hand(channel, frame["job"])
     assert set(expected) == set(channel.outputs)
-    released = sanitise(kind(frame), channel, key=KEY)
+    released = sanitise(kind(frame), channel, key=KEY, keep="all")
     assert type(released) is type(kind(frame))
     assert cells(released, "job") == expected
     assert names(released) == ["id", "n", "job", "pay"]
@@ -143,7 +143,7 @@ def test_a_pandas_frame_keeps_index_columns_attributes_and_memory(channel):
     frame.columns.name = "columns"
     frame.attrs["source"] = "register"
     before = frame.copy()
-    released = sanitise(frame, channel, key=KEY)
+    released = sanitise(frame, channel, key=KEY, keep="all")
     pd.testing.assert_index_equal(released.index, frame.index)
     pd.testing.assert_index_equal(released.columns, frame.columns)
     assert released.attrs == frame.attrs
@@ -185,9 +185,10 @@ def test_an_arrow_table_of_pandas_comes_back_to_pandas_as_it_should(channel):
     frame = people(40).set_index("id")
     for column in ("str", "category"):
         table = pa.Table.from_pandas(frame.astype({"job": column}))
-        released = sanitise(table, channel, key=KEY).to_pandas()
+        released = sanitise(table, channel, key=KEY, keep="all").to_pandas()
         pd.testing.assert_frame_equal(
-            released, sanitise(frame.astype({"job": column}), channel, key=KEY)
+            released,
+            sanitise(frame.astype({"job": column}), channel, key=KEY, keep="all"),
         )
     renumbered = Key.insecure(1)
     numbers = crossed_channel()
@@ -195,7 +196,7 @@ def test_an_arrow_table_of_pandas_comes_back_to_pandas_as_it_should(channel):
         {"job": ["a", "b", "a"], "k": [1, 2, 3], "city": ["s", "s", "t"]}
     ).set_index("city")
     table = pa.Table.from_pandas(frame)
-    released = sanitise(table, numbers, key=renumbered)
+    released = sanitise(table, numbers, key=renumbered, keep="all")
     assert released.schema.names == ["k", "city,job"]
     back = released.to_pandas()
     assert back.index.name == "city,job"
@@ -216,7 +217,7 @@ def test_an_arrow_table_keeps_the_other_columns_their_types_nulls_and_metadata(c
         table.schema.field(2),
     ]
     table = table.cast(pa.schema(fields)).replace_schema_metadata({"who": "register"})
-    released = sanitise(table, channel, key=KEY)
+    released = sanitise(table, channel, key=KEY, keep="all")
     assert released.schema.equals(table.schema, check_metadata=True)
     assert released.drop(["job"]).equals(table.drop(["job"]))
     added = sanitise(table, channel, key=KEY, into="y")
@@ -230,7 +231,7 @@ def test_crossed_columns_become_one_in_the_place_of_the_first(kind):
     frame = pd.DataFrame(
         {"k": [1, 2, 3], "job": [*"aba"], "z": [*"xyz"], "city": [*"sst"]}
     )
-    released = sanitise(kind(frame), channel, key=KEY)
+    released = sanitise(kind(frame), channel, key=KEY, keep="all")
     assert names(released) == ["k", "z", "city,job"]
     assert cells(released, "city,job") == drawn_by_hand(
         channel, ["s, a", "s, b", "t, a"]
@@ -246,13 +247,14 @@ def test_a_posterior_draw_of_crossed_columns_fills_them_all(kind):
     with pytest.raises(
         InputError, match="the column 'k' stands for the useful column 'city'"
     ):
-        sanitise(kind(frame), channel, key=KEY)
+        sanitise(kind(frame), channel, key=KEY, keep="all")
     frame = frame.assign(k=range(90)).sample(frac=1, random_state=1, ignore_index=True)
     released = sanitise(
         kind(frame.astype({"city": "category"})),
         channel,
         key=KEY,
         form="posterior-draw",
+        keep="all",
     )
     assert names(released) == ["k", "job", "city"]
     pairs = set(zip(cells(released, "city"), cells(released, "job"), strict=True))
@@ -262,7 +264,9 @@ def test_a_posterior_draw_of_crossed_columns_fills_them_all(kind):
 def test_columns_may_have_another_name_in_the_frame(kind, channel):
     frame = people(50)
     renamed = frame.rename(columns={"job": "occupation"})
-    released = sanitise(kind(renamed), channel, key=KEY, columns={"job": "occupation"})
+    released = sanitise(
+        kind(renamed), channel, key=KEY, columns={"job": "occupation"}, keep="all"
+    )
     assert names(released) == list(renamed.columns)
     assert cells(released, "occupation") == drawn_by_hand(channel, frame["job"])
 
@@ -294,12 +298,17 @@ def test_posterior_draws_can_be_added(kind, into):
 
 
 def test_an_empty_frame_stays_empty(kind, channel):
-    released = sanitise(kind(people(1)[:0]), channel, key=KEY)
+    released = sanitise(kind(people(1)[:0]), channel, key=KEY, keep="all")
     assert names(released) == ["id", "n", "job", "pay"]
     assert cells(released, "job") == []
     for identity in ({"identity": "id"}, {"row_numbers": "n"}):
         assert (
-            cells(sanitise(kind(people(1)[:0]), channel, key=KEY, **identity), "job")
+            cells(
+                sanitise(
+                    kind(people(1)[:0]), channel, key=KEY, **{"keep": "all"} | identity
+                ),
+                "job",
+            )
             == []
         )
 
@@ -332,13 +341,13 @@ def test_the_sensitive_column_may_not_stay(kind, channel):
     with pytest.raises(
         InputError, match="the sensitive column 'rel' would stay in the output"
     ):
-        sanitise(kind(frame), channel, key=KEY)
-    kept = sanitise(kind(frame), channel, key=KEY, keep_sensitive=True)
+        sanitise(kind(frame), channel, key=KEY, keep="all")
+    kept = sanitise(kind(frame), channel, key=KEY, keep_sensitive=True, keep="all")
     assert cells(kept, "rel") == ["w"] * 5
     with pytest.raises(
         InputError, match="the correlated column 'pay' would stay in the output"
     ):
-        sanitise(kind(people(5)), channel, key=KEY, correlated="pay")
+        sanitise(kind(people(5)), channel, key=KEY, correlated="pay", keep="all")
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,11 @@ def collected(released) -> pa.Table:
 def test_the_draws_are_those_of_one_machine(lazy, channel, identity):
     frame = people(500)
     source = lazy(arrow(frame))
-    released = sanitise(source, channel, key=KEY, **identity)
+    released = sanitise(source, channel, key=KEY, **{"keep": "all"} | identity)
     assert type(released) is type(source)
-    expected = sanitise(frame, channel, key=KEY, **identity)["job"].tolist()
+    expected = sanitise(frame, channel, key=KEY, **{"keep": "all"} | identity)[
+        "job"
+    ].tolist()
     for _ in range(2):
         table = collected(released)
         assert table.column_names == list(frame.columns)
@@ -77,20 +79,24 @@ def test_many_batches_are_numbered_through(channel, tmp_path):
     frame = people(size)
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(arrow(frame), source, row_group_size=10_000)
-    sanitise_file(channel, source, target, insecure_seed=3)
+    sanitise_file(channel, source, target, insecure_seed=3, keep="all")
     by_file = pq.read_table(target)
     connection = duckdb.connect(config={"threads": 3})
-    relation = sanitise(connection.read_parquet(str(source)), channel, insecure_seed=3)
-    relation.write_parquet(str(tmp_path / "duckdb.parquet"))
-    sanitise(pl.scan_parquet(source), channel, insecure_seed=3).sink_parquet(
-        tmp_path / "polars.parquet"
+    relation = sanitise(
+        connection.read_parquet(str(source)), channel, insecure_seed=3, keep="all"
     )
+    relation.write_parquet(str(tmp_path / "duckdb.parquet"))
+    sanitise(
+        pl.scan_parquet(source), channel, insecure_seed=3, keep="all"
+    ).sink_parquet(tmp_path / "polars.parquet")
     for name in ("duckdb", "polars"):
         found = pq.read_table(tmp_path / f"{name}.parquet")
         assert found["job"].to_pylist() == by_file["job"].to_pylist()
         assert found["n"].to_pylist() == list(range(size))
-    head = sanitise(pl.scan_parquet(source), channel, insecure_seed=3, first_row=7)
-    again = sanitise(frame.head(90), channel, insecure_seed=3, first_row=7)
+    head = sanitise(
+        pl.scan_parquet(source), channel, insecure_seed=3, first_row=7, keep="all"
+    )
+    again = sanitise(frame.head(90), channel, insecure_seed=3, first_row=7, keep="all")
     assert head.head(90).collect()["job"].to_list() == again["job"].tolist()
 
 
@@ -134,10 +140,14 @@ def test_other_columns_keep_their_types_values_and_nulls(lazy, channel):
         }
     )
     source = lazy(table)
-    released = sanitise(source, channel, key=KEY, policy=Policy(null="output:p"))
+    released = sanitise(
+        source, channel, key=KEY, policy=Policy(null="output:p"), keep="all"
+    )
     before, after = collected(source.limit(3)), collected(released)
     assert after.drop_columns("job").equals(before.drop_columns("job"))
-    expected = sanitise(table, channel, key=KEY, policy=Policy(null="output:p"))
+    expected = sanitise(
+        table, channel, key=KEY, policy=Policy(null="output:p"), keep="all"
+    )
     assert after["job"].to_pylist() == expected["job"].to_pylist()
 
 
@@ -148,7 +158,7 @@ def test_types_of_duckdb_that_arrow_has_not_stay(channel):
         f"create table people as {made}, 'x'::enum('x', 'y') as e, time '08:00' as t, '{{}}'::json as j, [1] as l"
     )
     source = connection.table("people")
-    released = sanitise(source, channel, key=KEY)
+    released = sanitise(source, channel, key=KEY, keep="all")
     assert released.columns == source.columns
     assert released.types == source.types
     assert released.fetchall()[0][1:] == source.fetchall()[0][1:]
@@ -181,8 +191,8 @@ def test_forms_policies_and_several_channels_are_those_of_frames(lazy, channels)
 
 def test_what_is_asked_for_later_changes_no_draw(channel):
     frame = people(300)
-    expected = sanitise(frame, channel, key=KEY)
-    lazy = sanitise(pl.from_pandas(frame).lazy(), channel, key=KEY)
+    expected = sanitise(frame, channel, key=KEY, keep="all")
+    lazy = sanitise(pl.from_pandas(frame).lazy(), channel, key=KEY, keep="all")
     chosen = expected[(expected["job"] == "p") & (expected["pay"] > 0)]
     found = (
         lazy.filter((pl.col("job") == "p") & (pl.col("pay") > 0))
@@ -197,7 +207,9 @@ def test_what_is_asked_for_later_changes_no_draw(channel):
     assert (
         lazy.slice(10, 20).collect()["job"].to_list() == expected["job"].tolist()[10:30]
     )
-    relation = sanitise(duckdb.connect().from_arrow(arrow(frame)), channel, key=KEY)
+    relation = sanitise(
+        duckdb.connect().from_arrow(arrow(frame)), channel, key=KEY, keep="all"
+    )
     found = relation.filter("job = 'p' and pay > 0").project("n").fetchall()
     assert [n for (n,) in found] == chosen["n"].tolist()
     assert [
@@ -210,7 +222,9 @@ def test_a_relation_can_be_written_into_its_own_database(channel):
     connection = duckdb.connect()
     connection.register("view", arrow(people(5000)))
     connection.execute("create table people as from view")
-    released = sanitise(connection.cursor().table("people"), channel, key=KEY)
+    released = sanitise(
+        connection.cursor().table("people"), channel, key=KEY, keep="all"
+    )
     connection.from_arrow(released.to_arrow_reader()).create("released")
     found = [
         row[0]
@@ -265,8 +279,15 @@ def test_what_gives_the_column_away_is_an_error_at_the_end(lazy, channel):
     ):
         source = lazy(arrow(told))
         with pytest.raises(InputError, match=message):
-            collected(sanitise(source, channel, key=KEY))
-        assert len(collected(sanitise(source, channel, key=KEY, **options))) == 3000
+            collected(sanitise(source, channel, key=KEY, keep="all"))
+        assert (
+            len(
+                collected(
+                    sanitise(source, channel, key=KEY, **{"keep": "all"} | options)
+                )
+            )
+            == 3000
+        )
 
 
 @every
@@ -293,7 +314,7 @@ def test_what_gives_the_column_away_is_an_error_at_the_end(lazy, channel):
 )
 def test_what_the_header_tells_is_refused_at_once(lazy, channel, arguments, message):
     with pytest.raises(InputError, match=message):
-        sanitise(lazy(arrow(people(10))), channel, **arguments)
+        sanitise(lazy(arrow(people(10))), channel, **{"keep": "all"} | arguments)
 
 
 def test_rows_whose_order_does_not_stay_need_an_identity(channel, tmp_path):
@@ -325,16 +346,18 @@ def test_rows_whose_order_does_not_stay_need_an_identity(channel, tmp_path):
             InputError,
             match="the rows of this table have no order that stays: name what",
         ):
-            sanitise(table, channel, key=tmp_path / "release.key")
+            sanitise(table, channel, key=tmp_path / "release.key", keep="all")
         by_name = dict(
             zip(
                 frame["id"],
-                sanitise(frame, channel, key=KEY, identity="id")["job"],
+                sanitise(frame, channel, key=KEY, identity="id", keep="all")["job"],
                 strict=True,
             )
         )
         found = collected(
-            sanitise(table, channel, key=tmp_path / "release.key", identity="id")
+            sanitise(
+                table, channel, key=tmp_path / "release.key", identity="id", keep="all"
+            )
         ).to_pydict()
         assert found["job"] == [by_name[name] for name in found["id"]]
     ordered = [
@@ -357,9 +380,9 @@ def test_rows_whose_order_does_not_stay_need_an_identity(channel, tmp_path):
         sql("from people union all from people"),
     ]
     for table in ordered:
-        found = collected(sanitise(table, channel, key=KEY))
+        found = collected(sanitise(table, channel, key=KEY, keep="all"))
         jobs = (frame["job"].tolist() * 2)[: len(found)]
         assert found["job"].to_pylist() == drawn_by_hand(channel, jobs)
     connection.execute("set preserve_insertion_order = false")
     with pytest.raises(InputError, match="no order that stays"):
-        sanitise(sql("from people"), channel, key=KEY)
+        sanitise(sql("from people"), channel, key=KEY, keep="all")

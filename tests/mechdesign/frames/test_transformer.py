@@ -186,7 +186,7 @@ def test_arrays_with_the_sensitive_symbols_in_y(frame):
         md.LIP(0.5), useful="x0", key=KEY, row_numbers="x1"
     ).fit(X, y)
     expected = sanitise(
-        frame[["job"]], numbered.channel_, key=KEY, columns={"x0": "job"}
+        frame[["job"]], numbered.channel_, key=KEY, columns={"x0": "job"}, keep="all"
     )
     assert numbered.transform(X)[:, 0].tolist() == expected["job"].tolist()
 

@@ -38,7 +38,7 @@ def test_order_and_every_other_cell_stay(channel, tmp_path_factory, newline, rec
         [("id", "job", "note"), *records]
     )
     (folder / "in.csv").write_bytes(sink.getvalue().encode())
-    applied = sanitise_file(channel, folder / "in.csv", folder / "out.csv")
+    applied = sanitise_file(channel, folder / "in.csv", folder / "out.csv", keep="all")
     written = rows_of((folder / "out.csv").read_bytes())
     assert written == [
         ["id", "job", "note"],
@@ -60,7 +60,7 @@ def test_a_plain_file_changes_in_the_released_cells_only(
         b'nan,b,"say ""no""",?',
     ]
     (tmp_path / "in.csv").write_bytes(mark + newline.join(lines) + newline)
-    sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv")
+    sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv", keep="all")
     expected = (
         mark
         + newline.join(
@@ -110,7 +110,9 @@ def test_crossed_columns_become_one_in_the_place_of_the_first(crossed, tmp_path)
     (tmp_path / "in.csv").write_text(
         "id,job,x,city,y\n1,a,x1,p,y1\n2,b,x2,p,y2\n3,a,x3,q,y3\n"
     )
-    applied = sanitise_file(crossed, tmp_path / "in.csv", tmp_path / "out.csv")
+    applied = sanitise_file(
+        crossed, tmp_path / "in.csv", tmp_path / "out.csv", keep="all"
+    )
     assert rows_of((tmp_path / "out.csv").read_bytes()) == [
         ["id", "x", "city,job", "y"],
         ["1", "x1", "p, a", "y1"],
@@ -128,7 +130,7 @@ def test_three_crossed_columns_in_any_order(crossed, tmp_path):
         ),
     )
     (tmp_path / "in.csv").write_text("a,u,b,v,c,w\n3,u1,1,v1,2,w1\n4,u2,1,v2,2,w2\n")
-    sanitise_file(three, tmp_path / "in.csv", tmp_path / "out.csv")
+    sanitise_file(three, tmp_path / "in.csv", tmp_path / "out.csv", keep="all")
     assert rows_of((tmp_path / "out.csv").read_bytes()) == [
         ["u", "b,c,a", "v", "w"],
         ["u1", "p, a", "v1", "w1"],
@@ -139,7 +141,11 @@ def test_three_crossed_columns_in_any_order(crossed, tmp_path):
 def test_columns_of_another_name(channel, crossed, tmp_path):
     (tmp_path / "in.csv").write_text("work,pet\na,w\n")
     sanitise_file(
-        channel, tmp_path / "in.csv", tmp_path / "out.csv", columns={"job": "work"}
+        channel,
+        tmp_path / "in.csv",
+        tmp_path / "out.csv",
+        columns={"job": "work"},
+        keep="all",
     )
     assert rows_of((tmp_path / "out.csv").read_bytes()) == [
         ["work", "pet"],
@@ -151,6 +157,7 @@ def test_columns_of_another_name(channel, crossed, tmp_path):
         tmp_path / "two.csv",
         tmp_path / "out2.csv",
         columns={"job": "j", "city": "c"},
+        keep="all",
     )
     assert rows_of((tmp_path / "out2.csv").read_bytes()) == [["c,j"], ["p, a"]]
 
@@ -158,7 +165,11 @@ def test_columns_of_another_name(channel, crossed, tmp_path):
 def test_a_sensitive_column_stays_only_on_demand(channel, tmp_path):
     (tmp_path / "in.csv").write_text("rel,job\nw,a\n")
     sanitise_file(
-        channel, tmp_path / "in.csv", tmp_path / "out.csv", keep_sensitive=True
+        channel,
+        tmp_path / "in.csv",
+        tmp_path / "out.csv",
+        keep_sensitive=True,
+        keep="all",
     )
     assert rows_of((tmp_path / "out.csv").read_bytes()) == [
         ["rel", "job"],
@@ -178,7 +189,7 @@ def test_a_channel_that_hides_its_sensitive_columns_says_so(coin, channel, tmp_p
 def test_an_empty_cell_can_be_a_symbol(tmp_path, channel):
     knows = replace(channel, useful=Variable(("job",), (("",), ("b",), ("c",))))
     (tmp_path / "in.csv").write_text('job,id\n,1\nc,2\n"",3\n')
-    sanitise_file(knows, tmp_path / "in.csv", tmp_path / "out.csv")
+    sanitise_file(knows, tmp_path / "in.csv", tmp_path / "out.csv", keep="all")
     assert rows_of((tmp_path / "out.csv").read_bytes())[1:] == [
         ["{a, b}", "1"],
         ["c", "2"],
@@ -189,7 +200,10 @@ def test_an_empty_cell_can_be_a_symbol(tmp_path, channel):
 def test_a_file_without_records_stays_one(channel, tmp_path):
     (tmp_path / "in.csv").write_text("id,job\n")
     assert (
-        sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv").records == 0
+        sanitise_file(
+            channel, tmp_path / "in.csv", tmp_path / "out.csv", keep="all"
+        ).records
+        == 0
     )
     assert (tmp_path / "out.csv").read_text() == "id,job\n"
 

@@ -61,7 +61,9 @@ def test_other_columns_keep_type_values_and_nulls(channel, tmp_path, job):
     table = pa.table({name: job if name == "job" else OTHERS[name] for name in names})
     table = table.replace_schema_metadata({"about": "people"})
     pq.write_table(table, tmp_path / "in.parquet")
-    applied = sanitise_file(channel, tmp_path / "in.parquet", tmp_path / "out.parquet")
+    applied = sanitise_file(
+        channel, tmp_path / "in.parquet", tmp_path / "out.parquet", keep="all"
+    )
     before, after = (
         pq.read_table(tmp_path / "in.parquet"),
         pq.read_table(tmp_path / "out.parquet"),
@@ -106,11 +108,19 @@ def test_batches_do_not_show(coin, tmp_path, monkeypatch):
     )
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=300)
     sanitise_file(
-        coin, tmp_path / "in.parquet", tmp_path / "whole.parquet", insecure_seed=1
+        coin,
+        tmp_path / "in.parquet",
+        tmp_path / "whole.parquet",
+        insecure_seed=1,
+        keep="all",
     )
     monkeypatch.setattr(parquet, "ROWS_PER_BATCH", 7)
     sanitise_file(
-        coin, tmp_path / "in.parquet", tmp_path / "parts.parquet", insecure_seed=1
+        coin,
+        tmp_path / "in.parquet",
+        tmp_path / "parts.parquet",
+        insecure_seed=1,
+        keep="all",
     )
     whole, parts = (
         pq.read_table(tmp_path / f"{name}.parquet") for name in ("whole", "parts")
@@ -129,7 +139,9 @@ def test_a_pandas_file_is_read_back_by_pandas(channel, tmp_path, dtype):
     )
     frame = frame.astype({"job": dtype})
     frame.to_parquet(tmp_path / "in.parquet")
-    sanitise_file(numbers, tmp_path / "in.parquet", tmp_path / "out.parquet")
+    sanitise_file(
+        numbers, tmp_path / "in.parquet", tmp_path / "out.parquet", keep="all"
+    )
     after = pd.read_parquet(tmp_path / "out.parquet")
     expected = frame.assign(job=pd.Series(["c", "{a, b}", "{a, b}"], index=[5, 6, 9]))
     pd.testing.assert_frame_equal(after, expected, check_dtype=True)
@@ -140,7 +152,9 @@ def test_crossed_columns_become_one_in_the_place_of_the_first(crossed, tmp_path)
         {"id": [1, 2], "job": ["a", "b"], "city": ["p", "p"], "y": [0.5, 1.5]}
     )
     frame.to_parquet(tmp_path / "in.parquet")
-    sanitise_file(crossed, tmp_path / "in.parquet", tmp_path / "out.parquet")
+    sanitise_file(
+        crossed, tmp_path / "in.parquet", tmp_path / "out.parquet", keep="all"
+    )
     after = pd.read_parquet(tmp_path / "out.parquet")
     pd.testing.assert_frame_equal(
         after,
@@ -166,7 +180,7 @@ def test_a_file_without_records_stays_one(channel, tmp_path):
     )
     assert (
         sanitise_file(
-            channel, tmp_path / "in.parquet", tmp_path / "out.parquet"
+            channel, tmp_path / "in.parquet", tmp_path / "out.parquet", keep="all"
         ).records
         == 0
     )

@@ -53,7 +53,7 @@ def release(day, **options):
         f"{day}.csv",
         f"{day}-out.csv",
         internal_manifest=f"{day}.json",
-        **options,
+        **{"keep": "all"} | options,
     )
     with open(f"{day}-out.csv", newline="") as stream:
         return {row["id"]: row["job"] for row in csv.DictReader(stream)}, done
@@ -181,19 +181,24 @@ def test_missing_symbols_are_symbols_here(folder):
 def test_frames_and_files_know_of_each_other(folder):
     frame = pd.DataFrame({"id": range(COUNT), "job": "a"})
     channel = Channel.load("channel.json")
-    sanitise(frame, channel, ledger="ledger.db", identity="id")
+    sanitise(frame, channel, ledger="ledger.db", identity="id", keep="all")
     changed("tuesday", {3})
     with pytest.raises(InputError, match="the record '3' has another symbol"):
         release("tuesday")
     frame.loc[5, "job"] = "b"
     with pytest.raises(InputError, match="the record '5' has another symbol"):
-        sanitise(frame, channel, ledger="ledger.db", identity="id")
+        sanitise(frame, channel, ledger="ledger.db", identity="id", keep="all")
     with pytest.warns(
         UserWarning,
         match="1 records have another symbol than before and kept their old output",
     ):
         kept = sanitise(
-            frame, channel, ledger="ledger.db", identity="id", changed="keep"
+            frame,
+            channel,
+            ledger="ledger.db",
+            identity="id",
+            changed="keep",
+            keep="all",
         )
     assert kept["job"].tolist() == list(release("monday")[0].values())
 

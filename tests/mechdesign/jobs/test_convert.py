@@ -26,7 +26,9 @@ CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 
 def release(folder, source, target, **options):
     options = {"insecure_seed": 1, "keep_order": True, "force": True} | options
-    return sanitise_file(CHANNEL, folder / source, folder / target, **options)
+    return sanitise_file(
+        CHANNEL, folder / source, folder / target, **{"keep": "all"} | options
+    )
 
 
 def read_csv(path, **how):

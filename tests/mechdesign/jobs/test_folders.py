@@ -52,7 +52,10 @@ def place(monkeypatch):
 
 def release(source="in", target="out", **how):
     return sanitise_path(
-        [CHANNEL], source, target, **{"ledger": "ledger.db", "force": False, **how}
+        [CHANNEL],
+        source,
+        target,
+        **{"keep": "all"} | {"ledger": "ledger.db", "force": False, **how},
     )
 
 
@@ -83,7 +86,12 @@ def test_every_file_is_released_as_if_it_were_alone(place):
     )
     for name in FILES:
         alone = sanitise_file(
-            [CHANNEL], f"in/{name}", "alone.csv", ledger="ledger.db", force=True
+            [CHANNEL],
+            f"in/{name}",
+            "alone.csv",
+            ledger="ledger.db",
+            force=True,
+            keep="all",
         )
         assert Path("alone.csv").read_bytes() == Path("out", name).read_bytes()
         assert marker.files[name] == alone.sha256
@@ -409,7 +417,9 @@ def test_what_others_have_relied_on_is_not_withdrawn(place, monkeypatch):
     def interleaved(*what, **how):
         calls.append(what)
         if len(calls) == 3:
-            sanitise_file([CHANNEL], "other.csv", "other.out", ledger="ledger.db")
+            sanitise_file(
+                [CHANNEL], "other.csv", "other.out", ledger="ledger.db", keep="all"
+            )
         return real(*what, **how)
 
     monkeypatch.setattr(folders, "release_file", interleaved)

@@ -38,14 +38,14 @@ def test_fields_inside_of_columns(kind):
         InputError,
         match="the column 'home' holds the field 'rel', which looks like the sensitive",
     ):
-        sanitise(frame, mixing_channel(), key=KEY)
+        sanitise(frame, mixing_channel(), key=KEY, keep="all")
     twin = kind({"job": JOBS, "home": [{"Job": job} for job in JOBS]})
     with pytest.raises(
         InputError,
         match="the column 'home' holds the field 'Job', which looks like the useful",
     ):
-        sanitise(twin, mixing_channel(), key=KEY)
-    kept = sanitise(frame, mixing_channel(), key=KEY, keep_sensitive=True)
+        sanitise(twin, mixing_channel(), key=KEY, keep="all")
+    kept = sanitise(frame, mixing_channel(), key=KEY, keep_sensitive=True, keep="all")
     assert (kept.to_pydict() if kind is pa.table else kept.to_dict(as_series=False))[
         "home"
     ] == HOME

@@ -251,7 +251,7 @@ def test_what_it_covers(manifest, channel):
 def test_what_always_voids_it(manifest):
     voided = words(manifest, "voids")
     assert (
-        "The column 'id' is left in the data unchanged: whatever it tells of a record voids the promise."
+        "The column 'id' is kept as in the original data (--keep): whatever it tells of a record voids the promise."
         in voided
     )
     assert (
@@ -277,7 +277,7 @@ def test_what_always_voids_it(manifest):
         ),
         (
             {"columns": ("job", "id", "age")},
-            "The columns 'id', 'age' are left in the data unchanged: whatever they tell",
+            "The columns 'id', 'age' are kept as in the original data (--keep): whatever they tell",
         ),
         (
             {"draw": 1},
@@ -339,7 +339,7 @@ def test_a_sentence_is_one_entry_whatever_columns_are_called(manifest):
     odd = replace(manifest, columns=("job", "a  b\n  c {{ x }}"), identity=("{% y %}",))
     found = json.loads(odd.text("internal"))
     assert (
-        "The column 'a  b\\n  c {{ x }}' is left in the data unchanged: whatever it tells"
+        "The column 'a  b\\n  c {{ x }}' is kept as in the original data (--keep): whatever it tells"
         in found["voids"][0]
     )
     assert (

@@ -67,11 +67,17 @@ def test_a_sorted_file_is_refused_and_leaves_nothing(source, channel):
             match=r"order that tells of 'job' .*\(shuffle=\).*\(keep_order=\)",
         ):
             sanitise_file(
-                channel, source, out, manifest=source.with_name("m.json"), **more
+                channel,
+                source,
+                out,
+                manifest=source.with_name("m.json"),
+                **{"keep": "all"} | more,
             )
         left = {path.name for path in source.parent.iterdir()} - {"l.db", "l.db.key"}
         assert left == {source.name}
-    assert sanitise_file(channel, source, out, keep_order=True).records == 600
+    assert (
+        sanitise_file(channel, source, out, keep_order=True, keep="all").records == 600
+    )
     assert [row["id"] for row in read(out)] == [f"p{i}" for i in range(600)]
 
 
@@ -90,12 +96,17 @@ def test_records_in_random_order(source, channel, monkeypatch):
         source.with_name(f"{name}{source.suffix}") for name in ("out", "again")
     )
     options = {"insecure_seed": 3, "identity": "id"}
-    sanitise_file(channel, source, out, keep_order=True, **options)
+    sanitise_file(channel, source, out, keep_order=True, **{"keep": "all"} | options)
     kept = read(out)
     manifest = source.with_name("m.json")
     assert (
         sanitise_file(
-            channel, source, again, shuffle=True, manifest=manifest, **options
+            channel,
+            source,
+            again,
+            shuffle=True,
+            manifest=manifest,
+            **{"keep": "all"} | options,
         ).records
         == 600
     )
@@ -105,13 +116,17 @@ def test_records_in_random_order(source, channel, monkeypatch):
     assert read_manifest(manifest, "public").shuffled
     for room in (1 << 20, 700):  # one bucket, and several
         monkeypatch.setattr(shuffling, "ROOM", room)
-        sanitise_file(channel, source, out, shuffle=True, force=True, **options)
+        sanitise_file(
+            channel, source, out, shuffle=True, force=True, **{"keep": "all"} | options
+        )
         if room > 1000:
             assert out.read_bytes() == again.read_bytes()
         else:
             assert sorted(map(str, read(out))) == sorted(map(str, mixed))
     write(source, [*sorted(JOBS)[:-1], "a"])
-    sanitise_file(channel, source, out, shuffle=True, force=True, **options)
+    sanitise_file(
+        channel, source, out, shuffle=True, force=True, **{"keep": "all"} | options
+    )
     assert [row["id"] for row in read(out)] != [row["id"] for row in mixed]
 
 
@@ -138,6 +153,7 @@ def test_places_are_uniform(tmp_path, coin):
             shuffle=True,
             insecure_seed=seed,
             force=True,
+            keep="all",
         )
         firsts.append((tmp_path / "out.csv").read_text().splitlines()[1][0])
     assert all(60 < firsts.count(each) < 145 for each in "0123")
@@ -161,10 +177,18 @@ def test_other_ways_to_write_a_csv(tmp_path, channel, text, name):
     (tmp_path / "in.csv").write_bytes(body.encode(text.encoding))
     options = {"text": text, "insecure_seed": 1}
     sanitise_file(
-        channel, tmp_path / "in.csv", tmp_path / "kept.csv", keep_order=True, **options
+        channel,
+        tmp_path / "in.csv",
+        tmp_path / "kept.csv",
+        keep_order=True,
+        **{"keep": "all"} | options,
     )
     sanitise_file(
-        channel, tmp_path / "in.csv", tmp_path / name, shuffle=True, **options
+        channel,
+        tmp_path / "in.csv",
+        tmp_path / name,
+        shuffle=True,
+        **{"keep": "all"} | options,
     )
     how = {"sep": text.delimiter, "encoding": text.encoding, "keep_default_na": False}
     kept, mixed = read(tmp_path / "kept.csv", **how), read(tmp_path / name, **how)
@@ -190,7 +214,11 @@ def test_every_type_of_parquet_is_shuffled(tmp_path, channel):
         table, tmp_path / "in.parquet", row_group_size=77, compression="zstd"
     )
     sanitise_file(
-        channel, tmp_path / "in.parquet", tmp_path / "out.parquet", shuffle=True
+        channel,
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        shuffle=True,
+        keep="all",
     )
     after = pq.read_table(tmp_path / "out.parquet")
     assert after.schema.metadata == {b"about": b"people"}
@@ -266,12 +294,14 @@ def test_twins_are_refused_by_name(source, channel, more, drop):
         InputError,
         match=rf"the column '{drop}' (stands for|looks like) the (useful|sens).*(keep=)",
     ):
-        sanitise_file(channel, source, out)
+        sanitise_file(channel, source, out, keep="all")
     assert not out.exists()
-    sanitise_file(channel, source, out, keep=drop, insecure_seed=1)
+    sanitise_file(channel, source, out, keep=["all", drop], insecure_seed=1)
     kept = read(out)
     assert drop in kept[0]
-    sanitise_file(channel, source, out, drop=[drop], insecure_seed=1, force=True)
+    sanitise_file(
+        channel, source, out, drop=[drop], insecure_seed=1, force=True, keep="all"
+    )
     assert read(out) == [{name: row[name] for name in ("id", "job")} for row in kept]
 
 
@@ -282,15 +312,15 @@ def test_a_twin_of_a_sensitive_column_that_is_left_out(source, channel):
     with pytest.raises(
         InputError, match="'family' stands for the sensitive column 'rel'"
     ):
-        sanitise_file(channel, source, out, drop="rel")
-    sanitise_file(channel, source, out, drop=["rel", "family"])
+        sanitise_file(channel, source, out, drop="rel", keep="all")
+    sanitise_file(channel, source, out, drop=["rel", "family"], keep="all")
     assert set(read(out)[0]) == {"id", "job"}
 
 
 def test_two_rows_with_a_copy(tmp_path, channel):
     (tmp_path / "in.csv").write_text("id,work,job\n1,a,a\n2,b,b\n")
     with pytest.raises(InputError, match="'work' stands for the useful column 'job'"):
-        sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv")
+        sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv", keep="all")
 
 
 def test_a_column_that_is_added_is_no_release_and_not_looked_at(tmp_path, channel):
@@ -324,9 +354,11 @@ def test_frames_are_warned_of_their_order(channel):
     with pytest.warns(
         UserWarning, match=r"stand in an order that tells of 'job' .*\(keep_order=\)"
     ):
-        sanitise(frame, channel, key=KEY)
-    kept = sanitise(frame, channel, key=KEY, keep_order=True, row_numbers="n")
-    mixed = sanitise(frame, channel, key=KEY, shuffle=True, row_numbers="n")
+        sanitise(frame, channel, key=KEY, keep="all")
+    kept = sanitise(
+        frame, channel, key=KEY, keep_order=True, row_numbers="n", keep="all"
+    )
+    mixed = sanitise(frame, channel, key=KEY, shuffle=True, row_numbers="n", keep="all")
     assert mixed.index.equals(frame.index)
     assert mixed["n"].tolist() != kept["n"].tolist()
     pd.testing.assert_frame_equal(mixed.sort_values("n", ignore_index=True), kept)
@@ -336,6 +368,7 @@ def test_frames_are_warned_of_their_order(channel):
         key=KEY,
         shuffle=True,
         row_numbers="n",
+        keep="all",
     )
     assert again["n"].to_pylist() == mixed["n"].tolist()
     named = sanitise(
@@ -344,12 +377,15 @@ def test_frames_are_warned_of_their_order(channel):
         key=KEY,
         shuffle=True,
         row_numbers="n",
+        keep="all",
     )
     assert named.index.tolist() == named["n"].tolist()
     with pytest.raises(
         InputError, match="the column 'code' stands for the useful column 'job'"
     ):
-        sanitise(frame.assign(code=frame["job"].map(CODES)), channel, key=KEY)
+        sanitise(
+            frame.assign(code=frame["job"].map(CODES)), channel, key=KEY, keep="all"
+        )
 
 
 def test_partitions_of_a_cluster_are_looked_at(channel, tmp_path):
@@ -362,16 +398,18 @@ def test_partitions_of_a_cluster_are_looked_at(channel, tmp_path):
         InputError,
         match="a partition: the records stand in an order that tells of 'job'",
     ):
-        sanitise_dask(frame, channel, key=KEY).compute(scheduler="synchronous")
+        sanitise_dask(frame, channel, key=KEY, keep="all").compute(
+            scheduler="synchronous"
+        )
     twin = frame.assign(work=frame["job"])
     with pytest.raises(
         InputError,
         match="a partition: the column 'work' stands for the useful column 'job'",
     ):
-        sanitise_dask(twin, channel, key=KEY, keep_order=True).compute(
+        sanitise_dask(twin, channel, key=KEY, keep_order=True, keep="all").compute(
             scheduler="synchronous"
         )
-    kept = sanitise_dask(frame, channel, key=KEY, keep_order=True).compute(
+    kept = sanitise_dask(frame, channel, key=KEY, keep_order=True, keep="all").compute(
         scheduler="synchronous"
     )
     assert kept["n"].tolist() == list(range(600))
@@ -379,7 +417,7 @@ def test_partitions_of_a_cluster_are_looked_at(channel, tmp_path):
         InputError,
         match="the order of a lazy table is that of its engine, or of the partitions of a cluster: shuffle it there",
     ):
-        sanitise_dask(frame, channel, key=KEY, shuffle=True)
+        sanitise_dask(frame, channel, key=KEY, shuffle=True, keep="all")
 
 
 def test_several_channels_are_all_looked_at(tmp_path):
@@ -439,12 +477,14 @@ def test_what_stands_for_the_bin_of_a_number_is_refused_wherever_the_number_stan
         with pytest.raises(
             InputError, match="'work' stands for the useful column 'age'"
         ):
-            sanitise(frame, channel, **options)
+            sanitise(frame, channel, **{"keep": "all"} | options)
         assert len(sanitise(frame, channel, keep="work", **options)) == 600, name
     for kind in (float, repr):
         write(source, work=work, age=[*map(kind, ages)])
         with pytest.raises(
             InputError, match="'work' stands for the useful column 'age'"
         ):
-            sanitise_file(channel, source, source.with_stem("out"), insecure_seed=1)
+            sanitise_file(
+                channel, source, source.with_stem("out"), insecure_seed=1, keep="all"
+            )
     assert not source.with_stem("out").exists()

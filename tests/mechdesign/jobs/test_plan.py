@@ -26,9 +26,44 @@ PLACE = channel_of(["city", "street"], ["income"])
 HEADER = ["id", "street", "job", "note", "city"]
 
 
-def plan(channels, header=HEADER, rename=None, **options):
-    asked = ReleaseOptions(columns=rename, **options)
+def plan(channels, header=HEADER, rename=None, keep="all", **options):
+    asked = ReleaseOptions(columns=rename, keep=keep, **options)
     return ChannelRecipe.of(channels, asked).plan(header)
+
+
+def test_only_released_columns_are_in_the_output_unless_others_are_asked_for():
+    assert plan([JOB], keep=()).columns == (OutputColumn("job", 2, (0, 0)),)
+    assert plan([JOB], keep=()).others == ()
+    assert plan([JOB], [*HEADER, "income"], keep=()).header == ("job",)
+    assert plan([JOB], keep=["note", "id"]).header == ("id", "job", "note")
+    assert plan([JOB], keep="all", drop=["note", "city"]).header == (
+        "id",
+        "street",
+        "job",
+    )
+    # Beside an added column everything stays: the output is no release.
+    assert plan([JOB], keep=(), into="y").header == (*HEADER, "y")
+
+
+def test_a_named_column_stays_whatever_it_is_called_and_of_all_it_is_refused():
+    header = ["job", "Job "]
+    assert plan([JOB], header, keep=["Job "]).header == ("job", "Job ")
+    assert plan([JOB], header, keep=["all", "Job "]).header == ("job", "Job ")
+    with pytest.raises(InputError, match="looks like the useful column 'job'"):
+        plan([JOB], header, keep="all")
+    with pytest.raises(InputError, match=r"sensitive column 'income' would stay"):
+        plan([JOB], ["job", "income"], keep="income")
+
+
+def test_columns_to_keep_that_cannot_be():
+    with pytest.raises(InputError, match="there is no column 'salary'"):
+        plan([JOB], keep="salary")
+    with pytest.raises(InputError, match=r"'note' cannot be kept .* and left out"):
+        plan([JOB], keep="note", drop="note")
+    with pytest.raises(InputError, match=r"called 'all', which asks for every column"):
+        plan([JOB], ["job", "all"], keep="all")
+    with pytest.raises(InputError, match=r"keep \('3'\) must be the name of a column"):
+        plan([JOB], keep=3)
 
 
 def test_a_label_takes_the_place_of_x():

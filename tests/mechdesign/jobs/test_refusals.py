@@ -28,7 +28,7 @@ def assert_refused(message, channel, source, target, **options):
         p: p.read_bytes() if p.is_file() else None for p in source.parent.rglob("*")
     }
     with pytest.raises(InputError, match=message) as caught:
-        sanitise_file(channel, source, target, **options)
+        sanitise_file(channel, source, target, **{"keep": "all"} | options)
     assert "\n" not in str(caught.value)
     assert {
         p: p.read_bytes() if p.is_file() else None for p in source.parent.rglob("*")
@@ -60,7 +60,7 @@ def assert_refused(message, channel, source, target, **options):
         ),
         (
             "rel,job\nw,a\n",
-            r"in\.csv: the sensitive column 'rel' would stay in the output; remove it .*keep.sensitive",
+            r"in\.csv: the sensitive column 'rel' would stay in the output; leave it out .*keep.sensitive",
         ),
         ("job,job\na,a\n", r"in\.csv: the header has the column 'job' more than once"),
         ("id,job\n1,a\n2\n", r"in\.csv, line 3: the row has 1 cell"),
@@ -288,7 +288,7 @@ def test_a_channel_whose_rows_are_wrong_is_not_applied(channel, source):
 
 def test_a_relative_target(channel, source, monkeypatch):
     monkeypatch.chdir(source.parent)
-    assert sanitise_file(channel, "in.csv", "out.csv").records == 3
+    assert sanitise_file(channel, "in.csv", "out.csv", keep="all").records == 3
     assert Path("out.csv").read_text().splitlines()[0] == "job,id"
 
 
@@ -310,7 +310,7 @@ def test_fields_inside_of_other_columns(channel, tmp_path, cell):
         source,
         target,
     )
-    sanitise_file(channel, source, target, keep_sensitive=True)
+    sanitise_file(channel, source, target, keep_sensitive=True, keep="all")
     assert pq.read_table(target)["person"].to_pylist() == [cell, None]
 
 
@@ -328,6 +328,7 @@ def test_lists_and_maps_have_no_names_of_their_own(channel, tmp_path):
         replace(channel, sensitive=names),
         tmp_path / "in.parquet",
         tmp_path / "out.parquet",
+        keep="all",
     )
     assert pq.read_table(tmp_path / "out.parquet").drop_columns(
         "job"

@@ -66,7 +66,7 @@ def release(
         target,
         ledger=ledger,
         channel_files=[channel],
-        **options,
+        **{"keep": "all"} | options,
     )
 
 

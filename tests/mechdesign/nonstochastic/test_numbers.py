@@ -50,12 +50,15 @@ def mechanism(outside="clip", **changes):
         "outside": outside,
         **changes,
     }
+    # Options of columns are for single records; groups have none.
+    kept = {"keep": "all"} if "query" not in changes else {}
     quantise_table(
         "in.csv",
         "o.csv",
         QuantizeOptions(**options),
         mechanism_path="m.json",
         force=True,
+        records=kept,
     )
     return MechanismFile.load("m.json")
 
@@ -81,7 +84,7 @@ FRAMES = [
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frames_get_the_numbers_of_the_file(table, outside, kind):
     made, frame = mechanism(outside), kind(table)
-    released = sanitise(frame, made)
+    released = sanitise(frame, made, keep="all")
     assert type(released) is type(frame)
     released = released.collect() if hasattr(released, "collect") else released
     assert listed(released["kwh"]) == pytest.approx(CELLS[outside])
@@ -108,7 +111,7 @@ def test_whole_numbers_and_texts_become_floats(table):
 def test_dask(table):
     dd = pytest.importorskip("dask.dataframe")
     released = sanitise(
-        dd.from_pandas(table, npartitions=3), mechanism("mark"), drop="note"
+        dd.from_pandas(table, npartitions=3), mechanism("mark"), drop="note", keep="all"
     ).compute()
     assert (list(released), listed(released["kwh"])) == (
         ["house", "kwh"],
@@ -168,16 +171,18 @@ def test_groups_of_frames_have_the_answers_of_the_file(table, kind, query):
 def test_every_option_of_files(table):
     mechanism()
     how = {"individual": "house", "force": True}
-    apply_mechanism("m.json", "in.csv", "plain.csv", **how)
+    apply_mechanism("m.json", "in.csv", "plain.csv", records={"keep": "all"}, **how)
     apply_mechanism(
         "m.json",
         "in.csv",
         "o.parquet",
-        records={"format": "parquet", "drop": ("note",)},
+        records={"format": "parquet", "keep": "all", "drop": ("note",)},
         **how,
     )
     assert pq.read_table("o.parquet").to_pydict().keys() == {"house", "kwh"}
-    apply_mechanism("m.json", "in.csv", "s.csv", records={"shuffle": True}, **how)
+    apply_mechanism(
+        "m.json", "in.csv", "s.csv", records={"shuffle": True, "keep": "all"}, **how
+    )
     shuffled = pd.read_csv("s.csv")
     assert not shuffled.equals(pd.read_csv("plain.csv"))
     assert (
@@ -329,8 +334,12 @@ def test_a_copy_of_the_numbers_is_refused(table, name):
     frame[name] = frame["kwh"]
     frame.to_csv("twin.csv", index=False)
     for released in (
-        lambda **how: apply_mechanism("m.json", "twin.csv", "p.csv", records=how),
-        lambda **how: sanitise(frame, MechanismFile.load("m.json"), **how),
+        lambda **how: apply_mechanism(
+            "m.json", "twin.csv", "p.csv", records={"keep": "all"} | how
+        ),
+        lambda **how: sanitise(
+            frame, MechanismFile.load("m.json"), **{"keep": "all"} | how
+        ),
     ):
         with pytest.raises(
             InputError,

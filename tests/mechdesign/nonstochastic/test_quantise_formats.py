@@ -40,7 +40,12 @@ MEAN = QuantizeOptions(
 def test_a_column_is_replaced(tmp_path, way):
     path, text = written(tmp_path, way, METERS)
     target = path.with_name("o" + path.name)
-    assert quantise_table(path, target, IDENTITY, text=text).records == 3
+    assert (
+        quantise_table(
+            path, target, IDENTITY, text=text, records={"keep": "all"}
+        ).records
+        == 3
+    )
     expected = [[*METERS[0]], ["hé", "2.5", "x"], ["b", "7.5", "a"], ["hé", "2.5", "w"]]
     assert rows_of(target, text) == expected
     if way == "Parquet":
@@ -70,7 +75,7 @@ def test_standard_input_is_read_twice_all_the_same(tmp_path, monkeypatch, way):
     path, text = written(tmp_path, way, METERS)
     target = path.with_name("o" + path.name)
     monkeypatch.setattr("sys.stdin", StandardInput(path.read_bytes()))
-    quantise_table("-", target, IDENTITY, text=text)
+    quantise_table("-", target, IDENTITY, text=text, records={"keep": "all"})
     assert [row[1] for row in rows_of(target, text)[1:]] == ["2.5", "7.5", "2.5"]
 
 
@@ -131,7 +136,7 @@ def test_batches_do_not_show(tmp_path, monkeypatch, block):
     ]
     path, _ = written(tmp_path, "plain", rows)
     monkeypatch.setattr(csv_blocks, "BLOCK", block)
-    quantise_table(path, tmp_path / "o.csv", IDENTITY)
+    quantise_table(path, tmp_path / "o.csv", IDENTITY, records={"keep": "all"})
     released = rows_of(tmp_path / "o.csv", None)[1:]
     assert [row[:2] for row in released] == [[*row[:2]] for row in rows[1:] if row[2]]
     assert [row[2] for row in released] == [
@@ -199,7 +204,12 @@ def test_notes_of_pandas_stay_true_of_a_column_that_becomes_doubles_and_those_of
         tmp_path / "in.parquet",
         compression="zstd",
     )
-    quantise_table(tmp_path / "in.parquet", tmp_path / "out.parquet", IDENTITY)
+    quantise_table(
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        IDENTITY,
+        records={"keep": "all"},
+    )
     read = pd.read_parquet(io.BytesIO((tmp_path / "out.parquet").read_bytes()))
     pd.testing.assert_frame_equal(
         read, pd.DataFrame({"kwh": [2.5, 7.5, 2.5], "job": ["a", "b", "c"]})
