@@ -28,21 +28,23 @@ frame = frame.sample(frac=1, random_state=0, ignore_index=True)
 frame["person"] = [f"p{i}" for i in range(len(frame))]
 
 try:
-    sanitise(frame, channel)
+    sanitise(frame, channel, keep="all")
 except md.InputError as error:
     print(f"refused: {error}")
 frame = frame.drop(columns="relationship")
 
 # Who has the key can undo the release: keep it in a key file (mechdesign.create_key).
 key = md.Key.fresh()
-released = sanitise(frame, channel, key=key, identity="person")
+released = sanitise(frame, channel, key=key, identity="person", keep="person")
 print(released.head(3))
 print(
     "still categories:", isinstance(released["occupation"].dtype, pd.CategoricalDtype)
 )
 
 shuffled = frame.sample(frac=1, random_state=1)
-again = sanitise(shuffled, channel, key=key, identity="person").sort_index()
+again = sanitise(
+    shuffled, channel, key=key, identity="person", keep="person"
+).sort_index()
 print("same draws in another order:", again.equals(released))
 for kind in (pl.from_pandas, pa.Table.from_pandas):
     other = sanitise(kind(frame), channel, key=key, identity="person")

@@ -373,18 +373,19 @@ def private_columns(table: Source, file: Released) -> list[Finding]:
 def header_changes(
     before: Source, after: Source, file: Released, common: list[str]
 ) -> list[Finding]:
-    """Columns that have gone, come, moved, or have another type (a CSV has none to compare)."""
+    """Columns that have come, moved, or have another type (a CSV has none to compare).
+
+    Columns that have gone are no finding: a release has those alone that were asked for.
+    """
     special = {*file.useful, *file.columns, *file.private, *file.ignored}
     old = [name for name in before.header if name not in special]
     new = [name for name in after.header if name not in special]
-    gone = [name for name in old if name not in new]
     come = [name for name in new if name not in old]
+    stayed = [name for name in old if name in new]
     problems: list[str] = []
-    if gone:
-        problems.append(f"the column {listed(gone)} of the original is not there")
     if come:
         problems.append(f"the column {listed(come)} is not in the original")
-    if not problems and old != new:
+    if not problems and stayed != new:
         problems.append("the columns are in another order than in the original")
     if not isinstance(before, CsvSource) and not isinstance(after, CsvSource):
         for name in common:

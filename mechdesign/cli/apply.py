@@ -187,9 +187,10 @@ def apply(
     """Replace the useful column of a data file by draws of a channel, one draw for each record.
 
     OUT has the released columns and no others, unless --keep names them. Rows keep their order;
-    where it discloses the column, the file is refused. The same record gets the same draw whenever the job runs: it is a function of
-    the job's secret key and of the record's row number or identifier. A job that was killed is run
-    again, and writes the same bytes. OUT is complete or not there at all.
+    where it discloses the column, the file is refused. The same record gets the same draw whenever
+    the job runs: it is a function of the job's secret key and of the record's row number or
+    identifier. A job that was killed is run again, and writes the same bytes. OUT is complete or
+    not there at all.
     """
     from mechdesign.formats.folders import is_folder
     from mechdesign.formats.urls import STANDARD, is_url, local

@@ -31,7 +31,7 @@ def records():
 def files(tmp_path, channel, records):
     """The original and a faithful release, as CSV."""
     original = write_csv(tmp_path / "in.csv", records)
-    sanitise_file(channel, original, tmp_path / "out.csv", insecure_seed=1)
+    sanitise_file(channel, original, tmp_path / "out.csv", insecure_seed=1, keep="all")
     return original, tmp_path / "out.csv"
 
 
@@ -55,6 +55,10 @@ def parquet(tmp_path, channel, records):
     )
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=1000)
     sanitise_file(
-        channel, tmp_path / "in.parquet", tmp_path / "out.parquet", insecure_seed=1
+        channel,
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        insecure_seed=1,
+        keep="all",
     )
     return tmp_path / "in.parquet", tmp_path / "out.parquet"

@@ -124,6 +124,7 @@ def test_records_that_share_an_identifier_count_once(tmp_path, channel):
             insecure_seed=seed,
             identity=["id"],
             force=True,
+            keep="all",
         )
         once = md.check_release(
             tmp_path / "out.csv", channel, original=original, identity=["id"]
@@ -205,6 +206,7 @@ def test_other_ways_to_write_a_csv(tmp_path, channel, records):
         tmp_path / "out.csv.gz",
         insecure_seed=1,
         text=text,
+        keep="all",
     )
     check = md.check_release(
         tmp_path / "out.csv.gz", channel, original=tmp_path / "in.csv.gz", text=text
@@ -221,7 +223,12 @@ def test_a_csv_and_a_parquet_file_are_compared_by_their_texts(tmp_path, channel)
     ]
     original = write_csv(tmp_path / "in.csv", rows, ["id", "x", "score"])
     sanitise_file(
-        channel, original, tmp_path / "out.csv", insecure_seed=1, keep_order=True
+        channel,
+        original,
+        tmp_path / "out.csv",
+        insecure_seed=1,
+        keep_order=True,
+        keep="all",
     )
     released = pacsv.read_csv(tmp_path / "out.csv")
     pq.write_table(released, tmp_path / "out.parquet")

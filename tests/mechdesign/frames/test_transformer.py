@@ -86,7 +86,9 @@ def frame():
 
 @pytest.fixture
 def release():
-    return ReleaseTransformer(md.LIP(0.5), sensitive="rel", useful="job", key=KEY)
+    return ReleaseTransformer(
+        md.LIP(0.5), sensitive="rel", useful="job", key=KEY, keep="all"
+    )
 
 
 def test_fit_designs_the_channel_of_the_table_and_transform_draws(release, frame):
@@ -175,7 +177,7 @@ def test_other_kinds_of_frames_come_back_as_they_are(release, frame, kind):
 
 def test_arrays_with_the_sensitive_symbols_in_y(frame):
     X, y = frame[["job", "n"]].to_numpy(dtype=object), frame["rel"].to_numpy()
-    release = ReleaseTransformer(md.LIP(0.5), useful="x0", key=KEY)
+    release = ReleaseTransformer(md.LIP(0.5), useful="x0", key=KEY, keep="all")
     released = release.fit(X, y).transform(X)
     assert released.dtype == object
     assert release.get_feature_names_out().tolist() == ["x0", "x1"]
@@ -183,7 +185,7 @@ def test_arrays_with_the_sensitive_symbols_in_y(frame):
     assert set(released[:, 0]) <= set(release.channel_.outputs)
     assert release.channel_.sensitive.columns == ("y",)
     numbered = ReleaseTransformer(
-        md.LIP(0.5), useful="x0", key=KEY, row_numbers="x1"
+        md.LIP(0.5), useful="x0", key=KEY, row_numbers="x1", keep="all"
     ).fit(X, y)
     expected = sanitise(
         frame[["job"]], numbered.channel_, key=KEY, columns={"x0": "job"}, keep="all"
@@ -400,15 +402,20 @@ def test_what_else_tells_is_looked_at_as_in_a_frame(kind):
         channel = md.Channel(
             replace(channel.useful, columns=("x0",)), channel.outputs, channel.rows
         )
-    step = ReleaseTransformer(channel=channel, insecure_seed=1).fit(given(frame))
+    step = ReleaseTransformer(channel=channel, insecure_seed=1, keep="all").fit(
+        given(frame)
+    )
     with pytest.raises(
         InputError, match=f"'{twin}' stands for the useful column .*drop=.*keep="
     ):
         step.transform(given(frame))
-    assert step.set_params(keep=[twin]).transform(given(frame)).shape == (3000, 3)
-    step = ReleaseTransformer(channel=channel, insecure_seed=1, drop=twin).fit(
-        given(frame)
+    assert step.set_params(keep=["all", twin]).transform(given(frame)).shape == (
+        3000,
+        3,
     )
+    step = ReleaseTransformer(
+        channel=channel, insecure_seed=1, drop=twin, keep="all"
+    ).fit(given(frame))
     assert step.transform(given(frame)).shape == (3000, 2)
     ordered = given(frame.sort_values("job"))
     with pytest.warns(UserWarning, match="the records stand in an order that tells"):
