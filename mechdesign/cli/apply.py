@@ -263,6 +263,8 @@ def apply(
             reporter.finished = True
             reporter.notices(result.notices)
             told = {"records": result.records} if numeric else asdict(result)
+            if result.kept and not (numeric or draws.dry_run):
+                told |= _kept_guess(reporter, result, files.source, columns, text)
             reporter.done("applied", f"written to {target}", output=target, **told)
             if target != STANDARD and numeric:
                 m.answer_applied(result, target, common, dry_run=draws.dry_run)
@@ -291,6 +293,35 @@ def _release_of(
         [("the channel file", path) for path in paths],
     )
     return partial(sanitise_path, channels, source, target, channel_files=paths, **how)
+
+
+def _kept_guess(
+    reporter: Reporter,
+    result: Applied,
+    source: str,
+    columns: ColumnOptions,
+    text: OutputFormat,
+) -> dict[str, Any]:
+    """What the kept columns disclose together of the sensitive ones, said once and recorded.
+
+    Measured with --keep all on a file that has the sensitive columns; by name columns are kept
+    knowingly.
+    """
+    from mechdesign.formats.folders import is_folder
+    from mechdesign.formats.urls import STANDARD, is_url
+    from mechdesign.jobs.options import ALL
+    from mechdesign.leaks.kept_columns import guess_from_kept, kept_note
+
+    by_all = ALL in names("--keep", columns.keep)
+    if not by_all or source == STANDARD or is_url(source) or is_folder(source):
+        return {}
+    sensitive = result.sensitive
+    others = [name for name in result.kept if name not in sensitive]
+    guess = guess_from_kept(source, sensitive=sensitive, kept=others, text=text.text())
+    if guess is None:
+        return {}
+    reporter.notices((kept_note(guess, sensitive=sensitive),))
+    return {"kept_guess": asdict(guess)}
 
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:

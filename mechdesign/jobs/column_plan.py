@@ -50,13 +50,15 @@ class Plan:
     """Where the released columns stand in the input, and what the output holds.
 
     `inputs` has the numbers of the columns of each releasable, `identity` those that identify a
-    record.
+    record. `sensitive` has the sensitive columns by their names in the table, which need not have
+    them.
     """
 
     inputs: tuple[tuple[int, ...], ...]
     identity: tuple[int, ...]
     columns: tuple[OutputColumn, ...]
     kept_private: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
     @property
@@ -114,6 +116,7 @@ def make_plan(
         identity=tuple(header.index(name) for name in options.identifiers),
         columns=_layout(header, kept, groups, inputs, options),
         kept_private=tuple(name for name in kept if name in protected),
+        sensitive=tuple(private),
         notices=tuple(_notices(groups, useful, options)),
     )
 

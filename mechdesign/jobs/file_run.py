@@ -278,6 +278,7 @@ class FileRun:
             already=already,
             notices=self.notices,
             kept=self.plan.others,
+            sensitive=self.plan.sensitive,
         )
 
 

@@ -54,6 +54,8 @@ class Applied:
         What the user should know.
     kept : tuple of str
         The columns that stay as they were, which the promise does not cover.
+    sensitive : tuple of str
+        The sensitive columns, by the names that they have in the table if it has them.
     """
 
     records: int
@@ -63,3 +65,4 @@ class Applied:
     already: bool = False
     notices: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ def coded_table(source: Any, text: TextOptions | None = None) -> CodedTable:
 
 def _coded_file(path: PathLike, text: TextOptions | None) -> CodedTable:
     with open_source(path, text) as table, naming(table.name):
-        builder = _Builder(table.header)
+        builder = TableBuilder(table.header)
         for batch in table.batches():
             builder.records += batch.num_rows
             for name in builder.readable():
@@ -70,14 +70,14 @@ def _coded_frame(frame: Any) -> CodedTable:
     # This call checks the kind of the frame and refuses two columns of one name.
     encoded_columns(frame, [])
     table = nw.from_native(frame, eager_only=True)
-    builder = _Builder(table.columns)
+    builder = TableBuilder(table.columns)
     builder.records = len(table)
     for name in table.columns:
         builder.add(name, table.get_column(name).to_native())
     return builder.table()
 
 
-class _Builder:
+class TableBuilder:
     """Collects the codes of every column, batch by batch."""
 
     def __init__(self, header: Sequence[str]) -> None:
@@ -87,6 +87,7 @@ class _Builder:
         self._unreadable: list[str] = []
 
     def readable(self) -> list[str]:
+        """The columns that hold symbols, as far as they were read."""
         return [name for name in self._parts if name not in self._unreadable]
 
     def add(self, name: str, cells: Any) -> None:
@@ -99,10 +100,29 @@ class _Builder:
         numbers = self._numberings[name].number([column])
         self._parts[name].append(numbers.astype(np.int32))
 
+    def halve(self) -> None:
+        """Keep every second record only, from the first on."""
+        for name in self.readable():
+            codes = np.concatenate(self._parts[name])
+            self._parts[name] = [codes[::2].copy()]
+        self.records = -(-self.records // 2)
+
     def table(self) -> CodedTable:
+        """The records so far; values that none of them has any more are left out."""
         columns: dict[str, CodedColumn] = {}
         for name in self.readable():
             parts = self._parts[name] or [np.zeros(0, np.int32)]
             values = tuple(value for (value,) in self._numberings[name].texts)
-            columns[name] = CodedColumn(name, np.concatenate(parts), values)
+            codes = np.concatenate(parts)
+            columns[name] = _without_unused(CodedColumn(name, codes, values))
         return CodedTable(self.records, columns, tuple(self._unreadable))
+
+
+def _without_unused(column: CodedColumn) -> CodedColumn:
+    """The column without values that no record has."""
+    used = np.bincount(column.codes, minlength=len(column.values)) > 0
+    if used.all():
+        return column
+    numbers = np.cumsum(used) - 1
+    values = tuple(np.array(column.values, dtype=object)[used].tolist())
+    return CodedColumn(column.name, numbers[column.codes].astype(np.int32), values)

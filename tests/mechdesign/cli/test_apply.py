@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -431,3 +432,28 @@ def test_a_job_by_identifier_is_light(channel, folder):
     )
     assert done.stdout.splitlines()[-1] == "0 system False", done.stdout
     assert pq.read_table("out.parquet").num_rows == 3
+
+
+def test_what_all_kept_columns_disclose_together_is_printed(run, folder, channel):
+    """Each half of the secret is in one column; together they have it."""
+    draw = random.Random(3)
+    rows = ["group,job,left,right"]
+    for _ in range(900):
+        left, right = draw.randrange(2), draw.randrange(2)
+        group = "ab"[(left + right) % 2]
+        rows.append(f"{group},{draw.choice(['clerk', 'baker'])},{left},{right}")
+    (folder / "wide.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    kept = ("--keep", "all", "--drop", "group", *SEED)
+    done = run("apply", channel, "wide.csv", "o.csv", *kept)
+    assert done.code == 0, done.err
+    said = " ".join(done.err.split())
+    assert (
+        "note: the kept columns together guess 'group' right for 100.0% of the" in said
+    )
+    assert "release these columns too (design --release)" in said
+    record = run(
+        "apply", channel, "wide.csv", "o.csv", *kept, "--force", "--json"
+    ).record
+    assert record["kept_guess"]["right"] == 1.0
+    named = run("apply", channel, "wide.csv", "p.csv", "--keep", "left,right", *SEED)
+    assert "together guess" not in named.err

@@ -77,6 +77,7 @@ def test_a_label_takes_the_place_of_x():
             OutputColumn("note", 3),
             OutputColumn("city", 4),
         ),
+        sensitive=("income",),
     )
 
 

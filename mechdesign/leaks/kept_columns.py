@@ -1,0 +1,114 @@
+"""How well S can be guessed from the columns that a release keeps as they are.
+
+A channel bounds what the released columns disclose. Columns kept beside them are outside of its
+promise, so `apply --keep all` prints what they disclose together: a cross-validated guess of S
+(`row_guess`), on a sample that is spread evenly over the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mechdesign.core.errors import naming
+from mechdesign.core.files import PathLike
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import listed
+from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.leaks.assessment import IDENTIFIER_RECORDS, IDENTIFIER_SHARE
+from mechdesign.leaks.coded_table import CodedColumn, TableBuilder
+from mechdesign.leaks.row_guess import MOST_RECORDS, RowGuess, guess_from_rows
+
+
+def guess_from_kept(
+    path: PathLike,
+    *,
+    sensitive: Sequence[str],
+    kept: Sequence[str],
+    text: TextOptions | None = None,
+) -> RowGuess | None:
+    """Guess the sensitive columns of a file from the kept ones.
+
+    Parameters
+    ----------
+    path : path of a CSV or Parquet file
+    sensitive : sequence of str
+        Columns of S, crossed if several.
+    kept : sequence of str
+        The columns that stay as they are. Those that identify records are left out: no model learns
+        anything from them.
+    text : TextOptions, optional
+        How a CSV file is written.
+
+    Returns
+    -------
+    RowGuess or None
+        None where the file lacks a sensitive column, or where nothing is left to guess from.
+    """
+    with open_source(path, text) as table, naming(table.name):
+        if not sensitive or any(name not in table.header for name in sensitive):
+            return None
+        builder = TableBuilder([*sensitive, *kept])
+        step = 1
+        position = 0
+        for batch in table.batches():
+            # Every step-th record of the file, wherever its batches begin.
+            first = -position % step
+            rows = np.arange(first, batch.num_rows, step)
+            position += batch.num_rows
+            builder.records += len(rows)
+            if not len(rows):
+                continue
+            for name in builder.readable():
+                builder.add(name, batch.column(name).take(rows))
+            while builder.records > 2 * MOST_RECORDS:
+                builder.halve()
+                step *= 2
+        coded = builder.table()
+    if any(name not in coded.columns for name in sensitive):
+        return None
+    columns = [
+        coded.columns[name]
+        for name in kept
+        if name in coded.columns and not _identifies(coded.columns[name])
+    ]
+    if not columns or not coded.records:
+        return None
+    codes, symbols = _crossed([coded.columns[name] for name in sensitive])
+    return guess_from_rows(columns, codes, symbols)
+
+
+def kept_note(guess: RowGuess, *, sensitive: Sequence[str]) -> str:
+    """What the kept columns disclose together, as one sentence for the user."""
+    figure = ""
+    if guess.auc is not None:
+        figure = f" (AUC {guess.auc:.3f}; 0.5 is chance)"
+    return (
+        f"the kept columns together guess {listed(list(sensitive))} right for "
+        f"{guess.right:.1%} of the records{figure}, where {guess.right_without:.1%} are right "
+        "without them: no budget bounds this; release these columns too (design --release)"
+    )
+
+
+def _identifies(column: CodedColumn) -> bool:
+    records = len(column.codes)
+    if records < IDENTIFIER_RECORDS:
+        return False
+    return len(column.values) >= IDENTIFIER_SHARE * records
+
+
+def _crossed(
+    columns: Sequence[CodedColumn],
+) -> tuple[Integers, list[str]]:
+    """Codes of the combinations of some columns, and their names."""
+    stacked = np.stack([column.codes for column in columns], axis=1)
+    combinations, codes = np.unique(stacked, axis=0, return_inverse=True)
+    symbols: list[str] = []
+    for combination in combinations:
+        parts: list[str] = []
+        for column, code in zip(columns, combination, strict=True):
+            parts.append(column.values[int(code)])
+        symbols.append(", ".join(parts))
+    return codes.ravel().astype(np.int64), symbols
