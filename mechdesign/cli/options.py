@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
 
+NO_LIMIT = "none"
+"""What `--time-limit` is for a search that ends only with its proof."""
+
 Force: TypeAlias = Annotated[
     bool, typer.Option("--force", metavar="", help="Overwrite the output file.")
 ]
@@ -315,6 +318,13 @@ class ConfidenceOptions:
         public="SYMBOLS.csv",
     )
 
+    secrets: str | None = option(
+        "FILE",
+        "With --confidence: all sensitive values, listed before looking, CSV with the sensitive columns as header. "
+        "One without records is refused: the promise would not cover it.",
+        public="SECRETS.csv",
+    )
+
     def read(self) -> Population:
         """The level and the known shares, as far as they go without the table."""
         from mechdesign.tables.confidence import check_level
@@ -325,6 +335,8 @@ class ConfidenceOptions:
                 self._refuse_without_level("--known-shares")
             if self.symbols is not None:
                 self._refuse_without_level("--symbols")
+            if self.secrets is not None:
+                self._refuse_without_level("--secrets")
             return Population()
         level = parsing.any_number(
             "--confidence", self.confidence, "from 0.5 up to, but not including, 1"
@@ -335,8 +347,11 @@ class ConfidenceOptions:
         return Population(level=check_level(level), known_shares=shares)
 
     def unseen(self, joint: md.Joint) -> int:
-        """How many of the listed symbols occur in no record."""
-        from mechdesign.tables.confidence_files import unseen_symbols
+        """How many of the listed symbols occur in no record; the list of sensitive values is checked, too."""
+        from mechdesign.tables.confidence_files import check_secrets, unseen_symbols
+
+        if self.secrets is not None:
+            check_secrets(self.secrets, joint)
 
         if self.symbols is None:
             return 0
@@ -402,8 +417,10 @@ class SearchOptions:
     gap: str = option(
         "SHARE", "Stop when the proven bound is this close, as a share of H(X).", "1e-4"
     )
-    time_limit: str | None = option(
-        "SECONDS", "End each search then: best verified channel, proven gap."
+    time_limit: str = option(
+        "SECONDS",
+        "End each search then: best verified channel, proven gap. Or none: no limit.",
+        "30",
     )
     enumerate: str = option(
         "NAME",
@@ -430,8 +447,8 @@ class SearchOptions:
 
     @property
     def seconds(self) -> float | None:
-        """The time limit."""
-        if self.time_limit is None:
+        """The time limit; None where the user wants no limit."""
+        if self.time_limit == NO_LIMIT:
             return None
         return parsing.number("--time-limit", self.time_limit)
 
