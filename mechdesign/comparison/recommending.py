@@ -6,14 +6,14 @@ Both are computed at budgets of their own, so that neither the grid of the compa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.grid import Case
+from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import row_of
 from mechdesign.core.errors import NotPrivate
@@ -74,18 +74,34 @@ class Recommendation:
 
 
 def recommend(
-    joint: Joint, rows: Sequence[ComparisonRow], *, time_limit: float | None = None
+    joint: Joint,
+    rows: Sequence[ComparisonRow],
+    *,
+    time_limit: float | None = None,
+    confidence: float | None = None,
+    known_shares: Mapping[Any, Any] | None = None,
+    unseen: int = 0,
 ) -> tuple[Recommendation, ...]:
-    """One recommendation for each notion and lam, in the order of the rows."""
+    """One recommendation for each notion and lam, in the order of the rows.
+
+    With `confidence`, and `known_shares` and `unseen` as for a design, mechanisms are recommended that keep the
+    promise for the population at this level, and no others.
+    """
     groups: dict[tuple[str, float | None], list[str]] = {}
     for row in rows:
-        if row.confidence is None:
+        if row.confidence == confidence:
             groups.setdefault(row.curve, []).append(row.mechanism)
     seconds = PATIENCE if time_limit is None else time_limit
-    return tuple(
-        _recommendation(joint, notion, lam, list(dict.fromkeys(mechanisms)), seconds)
-        for (notion, lam), mechanisms in groups.items()
-    )
+    options: dict[str, Any] = {"time_limit": seconds}
+    if confidence is not None:
+        options["confidence"] = confidence
+        options["known_shares"] = known_shares
+        options["unseen"] = unseen
+    recommendations: list[Recommendation] = []
+    for (notion, lam), mechanisms in groups.items():
+        distinct = list(dict.fromkeys(mechanisms))
+        recommendations.append(_recommendation(joint, notion, lam, distinct, options))
+    return tuple(recommendations)
 
 
 def _recommendation(
@@ -93,16 +109,22 @@ def _recommendation(
     notion: str,
     lam: float | None,
     mechanisms: Sequence[str],
-    seconds: float,
+    options: Mapping[str, Any],
 ) -> Recommendation:
-    """For one notion and lam."""
+    """For one notion and lam; `options` are those of every design behind it."""
 
     def row_at(mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
         case = Case(mechanism, notion, epsilon, lam)
-        result = design(joint, case.promise(), mechanism=mechanism, time_limit=seconds)
+        # A mechanism with confidence has its level in its name.
+        name = mechanism.partition(AT)[0]
+        result = design(joint, case.promise(), mechanism=name, **options)
         return row_of(case, result), result.channel
 
-    with_optimum = OPTIMAL in mechanisms
+    optimum = ""
+    for mechanism in mechanisms:
+        if mechanism.partition(AT)[0] == OPTIMAL:
+            optimum = mechanism
+    with_optimum = bool(optimum)
     shown = set(SHOWN)
     doubling = _twice(notion, lam)
     twice: list[ComparisonRow] = []
@@ -113,11 +135,11 @@ def _recommendation(
     too_little = None
     if with_optimum:
         most, too_little = _keeping_most(
-            joint, Case(OPTIMAL, notion, 1.0, lam), seconds
+            joint, Case(optimum, notion, 1.0, lam), options
         )
     if most is not None:
         shown.add(most.epsilon)
-    best = OPTIMAL if with_optimum else mechanisms[0]
+    best = optimum if with_optimum else mechanisms[0]
     beliefs: list[Beliefs] = []
     for epsilon in sorted(shown):
         row, channel = row_at(best, epsilon)
@@ -137,10 +159,10 @@ def _recommendation(
 
 
 def _keeping_most(
-    joint: Joint, case: Case, seconds: float
+    joint: Joint, case: Case, options: Mapping[str, Any]
 ) -> tuple[ComparisonRow | None, float | None]:
     """The row at the smallest budget that keeps `MOST`, and the largest budget that was proven not to."""
-    request = DesignRequest(joint, case.promise(), time_limit=seconds)
+    request = DesignRequest(joint, case.promise(), **options)
     try:
         result = keeping(request, lambda at: replace(case, epsilon=at).promise(), MOST)
     except NotPrivate:
