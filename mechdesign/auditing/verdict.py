@@ -33,7 +33,7 @@ from mechdesign.auditing.leakages import (
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import double_above
 from mechdesign.core.display import Displayed
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.limits import Mean, MeanLimits, PowerMean
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.notions import LIP, Notion
@@ -105,9 +105,9 @@ def audit(
 
     A table that protects each of several secrets, and budgets of single symbols in the notion, are kept to.
     """
-    expected("channel", channel, Channel)
-    expected("joint", joint, Joint)
-    expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
+    require_type("channel", channel, Channel)
+    require_type("joint", joint, Joint)
+    require_type("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     _check_rows(channel)
     released = d.released_part(channel, joint)
     columns = d.columns_on(channel, released)

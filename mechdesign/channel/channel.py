@@ -33,7 +33,8 @@ DENOMINATOR = 2**53
 class Channel(Displayed):
     """W(y|x) = rows[x][y] / denominator, exactly; rows are inputs x, columns outputs y.
 
-    Being a `Channel` says that the rows are probabilities, nothing about privacy: `auditing.audit` says that.
+    Being a `Channel` says that the rows are probabilities, nothing about privacy: `auditing.audit`
+    says that.
 
     Parameters
     ----------
@@ -118,8 +119,8 @@ class Channel(Displayed):
             row = names[integers.row_of[k]]
             output = self.outputs[integers.indices[k]]
             raise InputError(
-                f"row {quoted(row)}, output {quoted(output)}: the entry {integers.values[k]} is larger than the "
-                f"denominator {denominator}"
+                f"row {quoted(row)}, output {quoted(output)}: the entry {integers.values[k]} "
+                f"is larger than the denominator {denominator}"
             )
         for name, total in zip(names, integers.row_sums(), strict=True):
             if total != denominator:
@@ -139,7 +140,8 @@ class Channel(Displayed):
         if self.sensitive is None:
             if record.budgets or record.confidence:
                 raise InputError(
-                    "budgets of symbols and a confidence set need sensitive symbols, and there are none"
+                    "budgets of symbols and a confidence set need sensitive symbols, and there "
+                    "are none"
                 )
             return
         self._check_budgets(self.sensitive)
@@ -175,7 +177,9 @@ class Channel(Displayed):
     # A Protocol's property accepts a property only, therefore the caches lie behind properties.
     @property
     def matrix(self) -> Array:
-        """(|X|, outputs) array of W(y|x), each entry correctly rounded (exact for denominator 2**53)."""
+        """(|X|, outputs) array of W(y|x), each entry correctly rounded (exact for
+        denominator 2**53).
+        """
         return self._cached_matrix
 
     @cached_property
@@ -186,7 +190,9 @@ class Channel(Displayed):
 
     @cached_property
     def output_masses(self) -> Array:
-        """(outputs,) array of P(y) under the joint; InputError if the channel carries none (a public one)."""
+        """(outputs,) array of P(y) under the joint; InputError if the channel carries
+        none (a public one).
+        """
         totals = [sum(masses) for _, masses in self.behind]
         scale = sum(totals)
         return np.array([total / scale for total in totals])
@@ -207,7 +213,9 @@ class Channel(Displayed):
 
     @property
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
-        """For every output the inputs that can have caused it, and P(x, y) of each times total * denominator."""
+        """For every output the inputs that can have caused it, and P(x, y) of each
+        times total * denominator.
+        """
         if self.joint is None:
             raise InputError(
                 "this channel carries no joint table (a public one): posteriors need the table"
@@ -221,7 +229,9 @@ class Channel(Displayed):
 
     @property
     def own_entries(self) -> list[int]:
-        """The entry of each row on the output with the name of its symbol, where outputs are symbols; else 0."""
+        """The entry of each row on the output with the name of its symbol, where
+        outputs are symbols; else 0.
+        """
         output_of = {label: y for y, label in enumerate(self.outputs)}
         entries: list[int] = []
         for name, row in zip(self.useful.names, self.integers.entries(), strict=True):
@@ -243,12 +253,16 @@ class Channel(Displayed):
 
     @property
     def unseen(self) -> int:
-        """Symbols that no record of its table had and that its promise covers if they are released as the marginal."""
+        """Symbols that no record of its table had and that its promise covers if they
+        are released as the marginal.
+        """
         return (self.record.confidence or {}).get("unseen", 0)
 
     @property
     def distance(self) -> Literal["absolute", "squared"] | None:
-        """The distance between numbers that the channel was designed to make least; None for other objectives."""
+        """The distance between numbers that the channel was designed to make least;
+        None for other objectives.
+        """
         objective = self.record.objective
         if objective is None:
             return None
@@ -270,14 +284,16 @@ class Channel(Displayed):
     ) -> Any:
         """Draw an output for every entry of a column; the same kind of column back.
 
-        The draw of a record depends on the key, the channel and the record's row number or identifier only. With
-        the key of a job (`read_key`) it is the draw of that job; without one a new key is used and
-        forgotten, so that another call gives other draws: releasing a record twice tells more than the budget.
+        The draw of a record depends on the key, the channel and the record's row number or
+        identifier only. With the key of a job (`read_key`) it is the draw of that job; without one
+        a new key is used and forgotten, so that another call gives other draws: releasing a record
+        twice tells more than the budget.
 
         Parameters
         ----------
         column : pandas, polars or pyarrow column, or sequence of text
-            Symbols of X as text; for crossed columns a frame that has them, or a sequence of tuples.
+            Symbols of X as text; for crossed columns a frame that has them, or a sequence of
+            tuples.
         key : draws.Key, optional
         identity : sequence of str, optional
             What identifies each record; its row number otherwise.
@@ -291,7 +307,8 @@ class Channel(Displayed):
         Raises
         ------
         InputError
-            On a symbol that the channel does not know or a null, unless the policy has a rule for it.
+            On a symbol that the channel does not know or a null, unless the policy has a rule for
+            it.
         """
         cells = values_of(column, self.useful)
         count = len(cells[0])
@@ -311,8 +328,8 @@ class Channel(Displayed):
     def public(self) -> Channel:
         """The channel without the joint table and whatever is computed from it.
 
-        What stays: the rows with their labels, the notion with its budgets, and the columns and symbols of S,
-        which say what is protected (and which column must not be left in a release).
+        What stays: the rows with their labels, the notion with its budgets, and the columns and
+        symbols of S, which say what is protected (and which column must not be left in a release).
         """
         bins = tuple(
             None if of_column is None else of_column.public()
@@ -335,14 +352,15 @@ class Channel(Displayed):
         overwrite : bool
             Whether an existing file may be replaced.
         public : bool
-            Leave out the joint table and whatever else discloses it (achieved budgets, utility, certificate
-            and source); such a channel can be applied, but audited only with the table at hand.
+            Leave out the joint table and whatever else discloses it (achieved budgets, utility,
+            certificate and source); such a channel can be applied, but audited only with the table
+            at hand.
 
         Raises
         ------
         InputError
-            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel may not be
-            (`ChannelRecord.unwritable`).
+            If the file exists (without `overwrite`), is a folder or cannot be written, or the
+            channel may not be (`ChannelRecord.unwritable`).
         """
         from mechdesign.channel import file
 

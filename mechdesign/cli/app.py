@@ -45,17 +45,20 @@ def _root(
 
 
 def application(first: str = "") -> typer.Typer:
-    """All commands, or the one alone that is the `first` word of the line: the others need not be imported."""
+    """All commands, or the one alone that is the `first` word of the line: the others
+    need not be imported.
+    """
     app = typer.Typer(
         name="mechdesign",
         cls=PlainGroup,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
-        help="Optimal release channels for data correlated with a sensitive attribute, proven private in exact "
-        "arithmetic.",
+        help="Optimal release channels for data correlated with a sensitive attribute, proven "
+        "private in exact arithmetic.",
     )
     app.callback(
-        epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 --output channel.json"
+        epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 "
+        "--output channel.json"
     )(_root)
     for name in (first,) if first in COMMANDS else COMMANDS:
         module = import_module(f"mechdesign.cli.{name}")

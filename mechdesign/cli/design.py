@@ -1,4 +1,6 @@
-"""`mechdesign design TABLE`: compute a channel, verify it exactly, write it, say what it guarantees."""
+"""`mechdesign design TABLE`: compute a channel, verify it exactly, write it, say what
+it guarantees.
+"""
 
 from __future__ import annotations
 
@@ -133,9 +135,9 @@ class ObjectiveOptions(o.KeptOptions):
 
     objective: str | None = option(
         "NAME|FILE",
-        "information (free outputs), or symbols of the column itself: truth (most records as they are), distance "
-        "(numbers moved least), or a CSV of costs with the symbols in header and first column. Default: information; "
-        "with --release truth.",
+        "information (free outputs), or symbols of the column itself: truth (most records as "
+        "they are), distance (numbers moved least), or a CSV of costs with the symbols in "
+        "header and first column. Default: information; with --release truth.",
     )
     stay: list[str] | None = option(
         "[SYMBOL=]SHARE",
@@ -220,8 +222,8 @@ def design(
 ) -> int:
     """Compute the best private channel for a table, verify it exactly, and say what it guarantees.
 
-    TABLE holds one record a row, or counts. The channel says with which probabilities to publish which
-    output for each useful symbol, so that no output says much about the sensitive column.
+    TABLE holds one record a row, or counts. The channel says with which probabilities to publish
+    which output for each useful symbol, so that no output says much about the sensitive column.
     """
     budget.check()
     search.check()

@@ -1,8 +1,8 @@
 """Translates between groups of options and the command line, in both directions.
 
-A group is a frozen dataclass whose fields are made by `option`. Its docstring is the title of the options in the
-help, unless it is a sentence. `command` turns the groups that a command takes into the parameters that typer reads;
-`command_line` writes groups down again, as a line for the shell.
+A group is a frozen dataclass whose fields are made by `option`. Its docstring is the title of the
+options in the help, unless it is a sentence. `command` turns the groups that a command takes into
+the parameters that typer reads; `command_line` writes groups down again, as a line for the shell.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Declared:
     metavar, help : str
         As typer takes them.
     names : str or None
-        Names of the option with blanks between them; empty for the name of the field, None for an argument.
+        Names of the option with blanks between them; empty for the name of the field, None for an
+        argument.
     public : str, optional
         The value shown instead in a line for everybody.
     again : bool
@@ -72,7 +73,9 @@ class Plain:
 
 
 class PlainCommand(Plain, TyperCommand):
-    """A command; a second value of an option that takes one is refused, where click forgets the first."""
+    """A command; a second value of an option that takes one is refused, where click
+    forgets the first.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words that follow the command."""
@@ -136,10 +139,11 @@ def groups_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The command for typer: every group of options that `function` takes becomes its single options.
+    """The command for typer: every group of options that `function` takes becomes its single
+    options.
 
-    A parameter `reporter` takes the `Reporter` of `main`. Other parameters stay as they are. The result of `function`
-    is the exit code.
+    A parameter `reporter` takes the `Reporter` of `main`. Other parameters stay as they are. The
+    result of `function` is the exit code.
     """
     groups = groups_of(function)
 
@@ -169,7 +173,9 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
 def _signature(
     function: Callable[..., Any], groups: Mapping[str, type[Any]]
 ) -> inspect.Signature:
-    """The signature that typer reads: single options in the place of groups, required ones first."""
+    """The signature that typer reads: single options in the place of groups, required
+    ones first.
+    """
     hints = get_type_hints(function, include_extras=True) | {REPORTER: typer.Context}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
@@ -231,7 +237,9 @@ def _one_text(member: Field[Any], value: Any) -> Any:
 
 
 def _panel(group: type[Any], name: str) -> str | None:
-    """The title of the options: the docstring of the class that declares the field, unless it is a sentence."""
+    """The title of the options: the docstring of the class that declares the field,
+    unless it is a sentence.
+    """
     for base in group.__mro__:
         if name in inspect.get_annotations(base):
             title = base.__doc__ or "."
@@ -274,10 +282,11 @@ def _relative(value: Any) -> Any:
 
 
 def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:
-    """A line from a file, with other values of some options; None if it is no command of this program.
+    """A line from a file, with other values of some options; None if it is no command of this
+    program.
 
-    The file may come from anybody. So the line is taken apart and quoted anew: pasted into a shell, it starts nothing
-    else.
+    The file may come from anybody. So the line is taken apart and quoted anew: pasted into a shell,
+    it starts nothing else.
     """
     if not isinstance(line, str):
         return None

@@ -1,4 +1,6 @@
-"""The options of the commands, each declared once: groups as dataclasses, shared by the commands that have them."""
+"""The options of the commands, each declared once: groups as dataclasses, shared by the
+commands that have them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ ChannelPath: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleOptions:
-    """What is said on standard error. `main` looks for these in what was typed, before anything can fail."""
+    """What is said on standard error. `main` looks for these in what was typed, before
+    anything can fail.
+    """
 
     quiet: bool = flag("Say nothing on standard error but errors.")
     log_json: bool = flag(
@@ -105,7 +109,8 @@ class TableOptions:
         "COL", "Column with the count or the survey weight of each row."
     )
     contingency: bool = flag(
-        "A wide table of counts: sensitive symbols down the first column, useful ones along the header."
+        "A wide table of counts: sensitive symbols down the first column, useful ones along the "
+        "header."
     )
     probabilities: bool = flag("A wide table of probabilities instead of counts.")
     weighted: bool = flag(
@@ -113,13 +118,15 @@ class TableOptions:
     )
     missing: str = option(
         "WHAT",
-        "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
+        "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the "
+        "record out).",
         "refuse",
     )
     bins: list[str] | None = option(
         "[COL=]BINS",
-        "Sort the numbers, dates or times of a useful column into bins: a width (10, 0.5, 7d, 1h), quantiles:N, "
-        "auto:N, or edges with commas (-inf and inf, too); `design` has auto. Repeat it for crossed columns.",
+        "Sort the numbers, dates or times of a useful column into bins: a width (10, 0.5, 7d, "
+        "1h), quantiles:N, auto:N, or edges with commas (-inf and inf, too); `design` has "
+        "auto. Repeat it for crossed columns.",
         names="--bin",
     )
 
@@ -129,7 +136,9 @@ class TableOptions:
         known: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None),
         bins: Any = None,
     ) -> md.Joint:
-        """Read a table; `known` are the columns that no option names, `bins` those in the place of the option's."""
+        """Read a table; `known` are the columns that no option names, `bins` those in
+        the place of the option's.
+        """
         wide = self.contingency or self.probabilities
         typed = (
             parsing.columns("--sensitive", self.sensitive),
@@ -157,13 +166,16 @@ class InputTable(TextFormat, TableOptions):
 
     table: str = argument(
         "TABLE",
-        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table (--contingency). Records and "
-        "long counts may be many files: a folder, or a glob in quotes.",
+        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table "
+        "(--contingency). Records and long counts may be many files: a folder, or a glob in "
+        "quotes.",
         public=PUBLIC_TABLE,
     )
 
     def read_before_auto(self) -> tuple[md.Joint, Any]:
-        """The table without the bins that only a budget can decide (``auto``), and what asks for these."""
+        """The table without the bins that only a budget can decide (``auto``), and what
+        asks for these.
+        """
         bins = parsing.bins_of(self.bins)
         by_column: dict[str, Any] = (
             {"": bins} if bins is None or isinstance(bins, str) else bins
@@ -188,9 +200,11 @@ class OtherTable(TextFormat, TableOptions):
     def read(
         self, path: str, *channels: md.Channel, together: bool = False
     ) -> md.Joint | None:
-        """The table given, None if none is; columns and bins that no option names are those of the channels.
+        """The table given, None if none is; columns and bins that no option names are those of the
+        channels.
 
-        `path` is the file of the channels, for messages. What they tell `together` must be about what all protect.
+        `path` is the file of the channels, for messages. What they tell `together` must be about
+        what all protect.
         """
         if self.table is None:
             if self != type(self)():
@@ -202,7 +216,8 @@ class OtherTable(TextFormat, TableOptions):
         secrets = {",".join(each.columns) for each in hidden}
         if together and self.sensitive is None and len(secrets) > 1:
             raise InputError(
-                f"the channels protect different columns ({listed(sorted(secrets))}): say about which you ask "
+                f"the channels protect different columns ({listed(sorted(secrets))}): say "
+                f"about which you ask "
                 "(--sensitive COL, or several with --protect-each)"
             )
         shown = tuple(
@@ -269,11 +284,13 @@ class BudgetOptions(OwnBudgets):
     )
     eps_l: str | None = option(
         "NATS|inf",
-        "Budget of the lower side: every lift is at least exp(-eps_l); of the inverse for l1, chi2, alpha.",
+        "Budget of the lower side: every lift is at least exp(-eps_l); of the inverse for l1, "
+        "chi2, alpha.",
     )
     eps_u: str | None = option(
         "NATS|inf",
-        "Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, chi2, alpha.",
+        "Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, "
+        "chi2, alpha.",
     )
     alpha: str | None = option(
         "A", "alpha only: its order, above 1; inf is the largest lift (default 2)."
@@ -301,17 +318,20 @@ class ConfidenceOptions:
 
     confidence: str | None = option(
         "LEVEL",
-        "The promise holds for the population that the counts are a sample of, at this level, in [0.5, 1).",
+        "The promise holds for the population that the counts are a sample of, at this level, "
+        "in [0.5, 1).",
     )
     known_shares: str | None = option(
         "FILE",
-        "With --confidence: P(s) of every sensitive symbol where it is known, CSV with the header symbol,share.",
+        "With --confidence: P(s) of every sensitive symbol where it is known, CSV with the "
+        "header symbol,share.",
         public="SHARES.csv",
     )
     symbols: str | None = option(
         metavar="FILE",
-        help="With --confidence: the useful symbols, listed before looking, CSV with the useful columns as header. "
-        "Those of no record are protected too if `apply` is told --unknown marginal.",
+        help="With --confidence: the useful symbols, listed before looking, CSV with the "
+        "useful columns as header. Those of no record are protected too if `apply` is "
+        "told --unknown marginal.",
         public="SYMBOLS.csv",
     )
 
@@ -372,7 +392,8 @@ class AfterOptions:
 
     after: list[str] | None = option(
         "CHANNEL",
-        "A channel of an earlier release of the same records: all together keep the promise; may be repeated.",
+        "A channel of an earlier release of the same records: all together keep the promise; "
+        "may be repeated.",
         public=PUBLIC_CHANNEL,
     )
 
@@ -407,8 +428,8 @@ class SearchOptions:
     )
     enumerate: str = option(
         "NAME",
-        "Vertex enumeration back end, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
-        "(rational numbers; needs the full pycddlib).",
+        "Vertex enumeration back end, with --method vertices: auto (the fastest), pivot, "
+        "pycddlib, or pycddlib-exact (rational numbers; needs the full pycddlib).",
         "auto",
     )
 

@@ -49,7 +49,8 @@ class PrivateColumns(FileColumns):
     )
     correlated: list[str] | None = option(
         "COL[,COL..]",
-        "Columns that tell of the sensitive one and must not stay in the output either; may be repeated.",
+        "Columns that tell of the sensitive one and must not stay in the output either; may be "
+        "repeated.",
     )
 
     def arguments(self) -> dict[str, Any]:
@@ -67,9 +68,10 @@ class PublishedForm:
 
     form: str = option(
         "WHAT",
-        "label (the output of the channel), posterior-draw (a symbol drawn from what the output leaves "
-        "possible; keeps the frequencies of the symbols). Of a column in bins also representative (the median of what "
-        "the output stands for) or within (one of the table's numbers in the bin that was drawn).",
+        "label (the output of the channel), posterior-draw (a symbol drawn from what the "
+        "output leaves possible; keeps the frequencies of the symbols). Of a column in bins "
+        "also representative (the median of what the output stands for) or within (one of the "
+        "table's numbers in the bin that was drawn).",
         "label",
         names="--as",
     )
@@ -81,8 +83,8 @@ class PolicyOptions(PublishedForm):
 
     unknown: str = option(
         "WHAT",
-        "A symbol that the channel does not know: refuse, output:LABEL, or marginal (drawn as for a record of "
-        "which nothing is known).",
+        "A symbol that the channel does not know: refuse, output:LABEL, or marginal (drawn as "
+        "for a record of which nothing is known).",
         "refuse",
     )
     null: str = option(
@@ -112,8 +114,8 @@ class ReleaseReading:
     )
     identity: list[str] | None = option(
         "COL[,COL..]",
-        "The job drew by this identifier: as given to `apply`. The same identifier has the same label and "
-        "counts once.",
+        "The job drew by this identifier: as given to `apply`. The same identifier has the "
+        "same label and counts once.",
     )
     escape_formulas: bool = flag(
         "The job wrote an apostrophe before cells that spreadsheets take for formulas."

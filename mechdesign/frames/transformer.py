@@ -29,7 +29,7 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_column
@@ -240,7 +240,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         self.channel_ = (
             self._designed(table, y)
             if given is None
-            else expected("channel", given, Channel)
+            else require_type("channel", given, Channel)
         )
         options = self._options()
         self._made = (

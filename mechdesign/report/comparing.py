@@ -45,7 +45,9 @@ def _name(advice: Recommendation) -> str:
 
 
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
-    """A table over the budgets: what each mechanism keeps, proven bounds, and records that stay true."""
+    """A table over the budgets: what each mechanism keeps, proven bounds, and records
+    that stay true.
+    """
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
     least_cost = list(
         dict.fromkeys(row.mechanism for row in rows if row.truth is not None)

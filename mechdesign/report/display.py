@@ -216,7 +216,8 @@ def plot(shown: Any, ax: Any = None) -> Any:
             names, before, lowest, highest = columns(shown).values()
             _ranges(axes, names, before, lowest, highest)
             axes.set_xlabel(
-                f"probability of every value of {next(iter(columns(shown)))}: before, and its range after"
+                f"probability of every value of {next(iter(columns(shown)))}: before, and its "
+                f"range after"
             )
         case Frequencies():
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)

@@ -1,4 +1,6 @@
-"""Sections on channels that release symbols of the column itself: cost, records that stay true, moved numbers."""
+"""Sections on channels that release symbols of the column itself: cost, records that
+stay true, moved numbers.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ COST = {
 
 
 def least_blocks(least: LeastKept, useful: str) -> list[b.Block]:
-    """The expected cost with its proven bound, the conditions, and which symbols stay as they are."""
+    """The expected cost with its proven bound, the conditions, and which symbols stay
+    as they are.
+    """
     asked = least.asked
     texts: list[str] = []
     if least.truth is not None:

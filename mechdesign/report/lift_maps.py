@@ -10,16 +10,18 @@ from mechdesign.report.content import names_of
 from mechdesign.report.record import Promise, Report
 
 LIFT = (
-    "The lift of a value of {sensitive} at a released value is the factor by which seeing that value "
-    "multiplies its probability: 1 means that nothing is learnt, 2 that it becomes twice as likely, 0.5 half "
-    "as likely."
+    "The lift of a value of {sensitive} at a released value is the factor by which seeing that "
+    "value multiplies its probability: 1 means that nothing is learnt, 2 that it becomes twice "
+    "as likely, 0.5 half as likely."
 )
 
 ROUNDING = 1e-9
 """Lifts of a map are doubles: one is marked as out of bounds only beyond their rounding."""
 
 ENDS = (2.0, 4.0, 8.0)
-"""Lifts at which the colours of a map may end: no less, so that rounding does not look like leakage."""
+"""Lifts at which the colours of a map may end: no less, so that rounding does not look
+like leakage.
+"""
 
 ABOVE, BELOW = "▲", "▼"
 
@@ -34,9 +36,9 @@ def lift_blocks(report: Report) -> list[b.Block]:
     after = b.blocked(report.after, "outputs", sensitive)
     ends = _ends(before, after)
     explanation = (
-        f"How many times as likely every value of {sensitive} becomes when {useful} itself is seen (before), "
-        f"and when a released value is seen (after). Pale is less likely, dark more likely; the colours end at "
-        f"{1.0 / ends:g} and {ends:g}."
+        f"How many times as likely every value of {sensitive} becomes when {useful} itself is "
+        f"seen (before), and when a released value is seen (after). Pale is less likely, dark "
+        f"more likely; the colours end at {1.0 / ends:g} and {ends:g}."
     )
     if promise.low is not None or promise.high is not None:
         explanation += (
@@ -102,7 +104,8 @@ def _map(
 def _limits(promise: Promise, columns: int) -> list[tuple[float, float]]:
     """The lifts allowed in each column of a map.
 
-    A column may hold several sensitive symbols with budgets of their own: it then takes the narrowest.
+    A column may hold several sensitive symbols with budgets of their own: it then takes the
+    narrowest.
     """
     low = promise.low or 0.0
     high = math.inf if promise.high is None else promise.high

@@ -125,7 +125,9 @@ def item(text: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
-    """Rows of cells as indented lines; the columns in `left` are flush left, the others flush right."""
+    """Rows of cells as indented lines; the columns in `left` are flush left, the others
+    flush right.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
     for row in rows:
@@ -212,7 +214,9 @@ def picked(source: object, *names: str) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """`value` for JSON: infinities as "inf" and "-inf", NaN as None, mappings and sequences rebuilt."""
+    """`value` for JSON: infinities as "inf" and "-inf", NaN as None, mappings and
+    sequences rebuilt.
+    """
     if isinstance(value, float):
         return _plain_number(value)
     if isinstance(value, Mapping):

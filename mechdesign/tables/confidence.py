@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from mechdesign.core.binomial import SCALE, lower_end
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.tables.joint import Joint
@@ -185,7 +185,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
     joint : Joint
         The table.
     """
-    expected(
+    require_type(
         "known_shares",
         shares,
         Mapping,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.arguments import several
+from mechdesign.core.arguments import list_argument
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
@@ -429,7 +429,7 @@ def _has_labels(texts: Sequence[str], bins: Bins) -> bool:
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
     if isinstance(columns, str):
         return (columns,)
-    return several("columns", columns, "names, or one name")
+    return list_argument("columns", columns, "names, or one name")
 
 
 def _require_mass(what: str, variable: Variable, sums: Sequence[int]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mechdesign.core.errors import FileError, InputError, naming
+from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode
@@ -140,7 +140,7 @@ def _count_files(
     tally: Tally | None = None
     spare: list[str] = []
     for file in files:
-        with open_source(file, text) as source, naming(source.name):
+        with open_source(file, text) as source, errors_naming(source.name):
             roles = _roles(sensitive, useful, weight, source)
             if tally is None:
                 tally = Tally(roles, missing)
@@ -159,7 +159,7 @@ def _joint_of_records(records: _CountedRecords, bins: Any) -> Joint:
     """The joint table of counted records, with notices about what they may be instead."""
     tally = records.tally
     weight = tally.roles.weight
-    with naming(records.name):
+    with errors_naming(records.name):
         if not tally.records:
             subject = "the file has a header"
             if records.is_folder:
@@ -267,7 +267,7 @@ def _read_wide(
             name,
             f"{name}: a wide table is one file; leave the others out, or give microdata",
         )
-    with open_source(path, text, repeated_names=True) as source, naming(source.name):
+    with open_source(path, text, repeated_names=True) as source, errors_naming(source.name):
         header = source.header
         rows: list[list[str]] = []
         for batch in source.batches():
