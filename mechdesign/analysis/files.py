@@ -21,8 +21,8 @@ from mechdesign.core.wording import listed
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import read_manifest
-from mechdesign.release.binned import LABEL, by_output, released_variable
 from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
+from mechdesign.release.released_values import LABEL, by_output, released_variable
 
 
 def check_release(

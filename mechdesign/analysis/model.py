@@ -26,7 +26,12 @@ from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import encode
-from mechdesign.release.binned import FORMS, LABEL, by_output, released_variable
+from mechdesign.release.released_values import (
+    FORMS,
+    LABEL,
+    by_output,
+    released_variable,
+)
 from mechdesign.tables.bins import Bins
 
 SUM_TOLERANCE = 1e-6

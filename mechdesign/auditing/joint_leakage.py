@@ -195,9 +195,9 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     for channel in channels:
         _check_on(channel, widest, channels)
     for channel in channels:
-        if channel.sensitive is not None and not channel.sensitive.each:
+        if channel.sensitive is not None and not channel.sensitive.protects_columns:
             # One promise about crossed columns makes the question one about crossed columns.
-            sensitive = replace(widest.sensitive, each=False)
+            sensitive = replace(widest.sensitive, protects_columns=False)
             return replace(widest, sensitive=sensitive)
     return widest
 

@@ -164,6 +164,6 @@ def audit_file(
         symbols = [row[0] for row in rows]
         matrix = outside([row[1:] for row in rows], joint, symbols, header[1:])
         audit = audit_columns(matrix.columns, matrix.outputs, joint, notion)
-        if not joint.is_counts or joint.sensitive.each:
+        if not joint.is_counts or joint.sensitive.protects_columns:
             return audit, None
         return audit, promise_of(matrix, joint, notion, confidence_set(joint))

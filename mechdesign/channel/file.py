@@ -152,7 +152,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         texts |= _joint_texts(channel.joint)
     sensitive = channel.sensitive
     is_version_2 = any(key in texts for key in OF_VERSION_2)
-    if sensitive is not None and sensitive.each:
+    if sensitive is not None and sensitive.protects_columns:
         is_version_2 = True
     version = 2 if is_version_2 else 1
     head = {
@@ -235,7 +235,7 @@ def _labels(variable: Variable) -> dict[str, Any]:
         "columns": variable.columns,
         "symbols": variable.symbols,
     }
-    if variable.each:
+    if variable.protects_columns:
         labels["each"] = True
     return labels
 

@@ -135,7 +135,7 @@ def _audit_channel(
         joint = table.read_for(channel, path)
         confidence = set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)
-        if not joint.is_counts or joint.sensitive.each:
+        if not joint.is_counts or joint.sensitive.protects_columns:
             return Verdict(joint, result, None, sentences)
         promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += population_sentences(promise, confidence, joint.total)

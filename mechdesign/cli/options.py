@@ -40,7 +40,7 @@ class ConsoleOptions:
     anything can fail.
     """
 
-    quiet: bool = flag("Say nothing on standard error but errors.")
+    quiet: bool = flag("Print only errors on standard error.")
     log_json: bool = flag(
         "Notes, progress and errors as JSON lines on standard error, for logs."
     )
@@ -236,7 +236,7 @@ class OtherTable(TextFormat, TableOptions):
         apart = (
             self.sensitive is None
             and len(hidden) == len(channels)
-            and all(each.each for each in hidden)
+            and all(column.protects_columns for column in hidden)
         )
         asked = replace(
             self, protect_each=self.protect_each or (bool(hidden) and apart)

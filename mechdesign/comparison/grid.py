@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 
 from mechdesign import notions as n
-from mechdesign.core.arguments import repeated, list_argument
+from mechdesign.core.arguments import list_argument, repeated
 from mechdesign.core.errors import InputError
 
 MOST_VALUES = 10_000
@@ -136,7 +136,9 @@ def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, .
 def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
     """Notions as rows name them: `alip`, or `alpha:2` with its order in its shortest form."""
     labels: list[str] = []
-    for text in map(str, list_argument("notions", notions, "names, as in ['alip', 'lip']")):
+    for text in map(
+        str, list_argument("notions", notions, "names, as in ['alip', 'lip']")
+    ):
         name, colon, order = text.partition(":")
         if name in n.NOTIONS and n.NOTIONS[name].has_order():
             labels.append(

@@ -180,7 +180,7 @@ def table_hash(joint: Joint) -> str:
         name: {"columns": v.columns, "symbols": v.symbols} for name, v in both.items()
     }
     table |= {"counts": joint.counts, "is_counts": joint.is_counts}
-    table |= {"each": True} if joint.sensitive.each else {}
+    table |= {"each": True} if joint.sensitive.protects_columns else {}
     return hashlib.sha256(canonical(table).encode()).hexdigest()
 
 

@@ -303,7 +303,9 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
-    require_type("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
+    require_type(
+        "joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one"
+    )
     settings = ComparisonSettings(
         method=method,
         gap=gap,

@@ -41,9 +41,9 @@ from mechdesign.jobs.recipe import Drawer, DrawnColumn
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
-from mechdesign.release.binned import LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
+from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.rebuilding import rebuild

@@ -123,7 +123,7 @@ def sanitise_file(
 
     Returns
     -------
-    Applied, or Quantised through a mechanism, whose new file is the manifest
+    Applied, or RangeRelease through a mechanism, whose new file is the manifest
 
     Raises
     ------

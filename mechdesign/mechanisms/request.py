@@ -158,7 +158,9 @@ class DesignRequest:
         for channel in after:
             require_type("each of after", channel, Channel)
         object.__setattr__(self, "after", after)
-        forbid = list_argument("forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]")
+        forbid = list_argument(
+            "forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]"
+        )
         object.__setattr__(self, "forbid", forbid)
         search = self.search  # Search checks its own fields.
         object.__setattr__(self, "gap", search.gap)

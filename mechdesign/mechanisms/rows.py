@@ -249,7 +249,7 @@ def _check_records(records: Records) -> None:
             "symbol: there is nothing "
             "to protect"
         )
-    if records.sensitive.each:
+    if records.sensitive.protects_columns:
         raise InputError(
             "protect-each is not built for a release of rows: protect one column, or their "
             "combinations"

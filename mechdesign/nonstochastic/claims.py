@@ -20,7 +20,11 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import without_infinities
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain, check_whole, interval
-from mechdesign.nonstochastic.mechanism_file import DISCLOSED_OUTSIDE, MechanismFile, loaded
+from mechdesign.nonstochastic.mechanism_file import (
+    DISCLOSED_OUTSIDE,
+    MechanismFile,
+    loaded,
+)
 from mechdesign.nonstochastic.noiseless import composed_epsilon
 from mechdesign.nonstochastic.output_budgets import (
     ASSUMPTIONS,

@@ -50,7 +50,7 @@ def answer_groups(
     -------
     answers
         A row for each group, in a frame of the same kind as an eager one, else of pyarrow.
-    result : Quantised
+    result : RangeRelease
         The guarantee, and errors that depend on the data.
 
     Raises

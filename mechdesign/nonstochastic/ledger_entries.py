@@ -31,7 +31,7 @@ def charged(
     ledger : Ledger
     content : Content
         The hashes of the records.
-    result : Quantised
+    result : RangeRelease
         The release.
     equals : str, optional
         The value that a count counts.

@@ -191,7 +191,7 @@ def _release_records(
         **asked.get("records", {}),
     )
     # The recipe of a mechanism has results of this type.
-    return cast("Quantised", result)
+    return cast("RangeRelease", result)
 
 
 PASSED_ON = (

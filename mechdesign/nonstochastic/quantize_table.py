@@ -29,10 +29,10 @@ from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.dividing import divided
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, interval
 from mechdesign.nonstochastic.mechanism_file import (
+    DISCLOSED_OUTSIDE,
     DIVIDED,
     OUTSIDE,
     QUERY,
-    DISCLOSED_OUTSIDE,
     MechanismFile,
     Outside,
 )

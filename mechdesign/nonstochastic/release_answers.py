@@ -1,7 +1,7 @@
 """The result of a release through a mechanism, and the sums that it is made of.
 
 `Tally` moves values into the range, has the thresholds for every size of group, and adds up errors
-batch by batch; `Quantised` is the result, with the mechanism and its guarantee.
+batch by batch; `RangeRelease` is the result, with the mechanism and its guarantee.
 """
 
 from __future__ import annotations
@@ -213,7 +213,9 @@ class Tally:
         self._used |= other._used
         self.sized |= other.sized
 
-    def result(self, sha256: str | None, answers_each: int | None = None) -> RangeRelease:
+    def result(
+        self, sha256: str | None, answers_each: int | None = None
+    ) -> RangeRelease:
         """The result, with the mechanism and its guarantee.
 
         Parameters

@@ -24,17 +24,17 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import Hashes, RowHasher
-from mechdesign.release import binned, policies
-from mechdesign.release.binned import (
+from mechdesign.release import policies, released_values
+from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
+from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.released_values import (
     FORMS,
     LABEL,
     POSTERIOR_DRAW,
     REPRESENTATIVE,
     WITHIN,
 )
-from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
-from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
-from mechdesign.release.protocol import Releasable
 from mechdesign.release.sampling import Sampler
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
@@ -216,15 +216,15 @@ class Release:
             self.names = (",".join(self.names),)
             self.texts = (channel.outputs,)
         elif form == REPRESENTATIVE:
-            self.texts = binned.numbers_released(channel, form)
+            self.texts = released_values.numbers_released(channel, form)
         elif form == POSTERIOR_DRAW:
             self._posterior = policies.posterior_sampler(channel)
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
         else:
-            columns = binned.inner_samplers(channel, form)
+            columns = released_values.inner_samplers(channel, form)
             self.texts = tuple(texts for texts, _ in columns)
             self._inner = [sampler for _, sampler in columns]
-            self._posterior = binned.symbol_sampler(channel)
+            self._posterior = released_values.symbol_sampler(channel)
 
     def draw(
         self, columns: Sequence[Encoded], records: Records

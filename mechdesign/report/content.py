@@ -18,7 +18,7 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.wording import about, at_most, factor_at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
-from mechdesign.release.binned import moved
+from mechdesign.release.released_values import moved
 from mechdesign.report import record as r
 from mechdesign.report.blocks import short
 from mechdesign.report.sentences import population_sentences
@@ -359,7 +359,7 @@ def _asked(
             symbols.extend(names)
     return r.Asked(
         sensitive_columns=columns,
-        each=sensitive is not None and sensitive.each,
+        each=sensitive is not None and sensitive.protects_columns,
         useful_columns=channel.useful.columns,
         sensitive_symbols=tuple(symbols),
         useful_symbols=channel.useful.names,

@@ -123,9 +123,9 @@ class Joint(Displayed):
     def secrets(self) -> tuple[Joint, ...]:
         """The tables that are protected.
 
-        This is the table itself, or the marginal one of each sensitive column (`Variable.each`).
+        This is the table itself, or the marginal one of each sensitive column (`Variable.protects_columns`).
         """
-        if not self.sensitive.each:
+        if not self.sensitive.protects_columns:
             return (self,)
         tables: list[Joint] = []
         row_sums = self.sensitive.added(self.counts)
@@ -136,7 +136,7 @@ class Joint(Displayed):
 
     def protecting_each(self) -> Joint:
         """The same table, every sensitive column protected for itself."""
-        return replace(self, sensitive=replace(self.sensitive, each=True))
+        return replace(self, sensitive=replace(self.sensitive, protects_columns=True))
 
     def releasing(self, columns: str | Sequence[str]) -> Joint:
         """The table of some of the useful columns; the others are summed over."""

@@ -267,7 +267,10 @@ def _read_wide(
             name,
             f"{name}: a wide table is one file; leave the others out, or give microdata",
         )
-    with open_source(path, text, repeated_names=True) as source, errors_naming(source.name):
+    with (
+        open_source(path, text, repeated_names=True) as source,
+        errors_naming(source.name),
+    ):
         header = source.header
         rows: list[list[str]] = []
         for batch in source.batches():

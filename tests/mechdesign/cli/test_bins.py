@@ -15,7 +15,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.binning import NUMBERS_OF_BINS, many_numbers
-from mechdesign.release.binned import distance_text, moved
+from mechdesign.release.released_values import distance_text, moved
 
 BUDGET = ("--epsilon", "1")
 
@@ -161,7 +161,7 @@ def test_distance_correlation_and_histogram_are_those_of_the_table(people, run):
 
 
 def _numbers(channel):
-    from mechdesign.release.binned import numbers_released
+    from mechdesign.release.released_values import numbers_released
 
     return map(int, numbers_released(channel)[0])
 
