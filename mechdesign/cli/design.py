@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
-    "--epsilon 1 --lam 0.5 --output channel.json"
+    "--at-most-times 2 --output channel.json"
 )
 
 LOGGED = (
@@ -50,11 +50,12 @@ class DesignBudget(o.BudgetOptions):
     """What is promised"""
 
     max_posterior: str | None = option(
-        "SHARE", "No sensitive value becomes more probable than this."
+        "SHARE", "No sensitive value becomes more probable than this share."
     )
     keep: str | None = option(
         "SHARE",
-        "Alone: the smallest --epsilon of four digits that keeps this share of the information.",
+        "Find the smallest epsilon that keeps this share of the information: four digits, and no "
+        "other budget.",
     )
 
     def check(self) -> None:
@@ -106,14 +107,14 @@ class DesignOptions(o.SearchOptions):
     """How it is found"""
 
     mechanism: str = option(
-        "NAME", "optimal, subset-response, subset-merging, complete-merging.", "optimal"
+        "NAME",
+        "Mechanism: optimal, subset-response, subset-merging, complete-merging.",
+        "optimal",
     )
     no_fallback: bool = flag(
-        "Exit 3 instead of emitting subset merging when the optimum fails."
+        "If the search for the optimum fails, exit with 3 instead of using subset merging."
     )
-    allow_identifier: bool = flag(
-        "Design although nearly every record has a useful symbol of its own."
-    )
+    allow_identifier: bool = flag("Allow a column that is almost an identifier.")
 
     def on(self, request: DesignRequest) -> DesignRequest:
         """The request with these options."""
@@ -135,13 +136,14 @@ class ObjectiveOptions(o.KeptOptions):
 
     objective: str | None = option(
         "NAME|FILE",
-        "information (free outputs), or symbols of the column itself: truth (most records as "
-        "they are), distance (numbers moved least), or a CSV of costs with the symbols in "
+        "What to keep: information (free outputs); or, on symbols of the column itself, truth (most "
+        "records as they are), distance (numbers moved least), or a CSV of costs with the symbols in "
         "header and first column. Default: information; with --release truth.",
     )
     stay: list[str] | None = option(
         "[SYMBOL=]SHARE",
-        "Least probability that a symbol (or every one) is released as it is; may be repeated.",
+        "Least probability that a symbol is released as it is: of one symbol, or of all; may be "
+        "repeated.",
     )
     forbid: list[str] | None = option(
         "FROM:TO", "Never release TO for FROM; may be repeated."
@@ -187,11 +189,16 @@ class OutputOptions:
         "FILE", "The channel file.", public=o.PUBLIC_CHANNEL, names="--output -o"
     )
     public: bool = flag(
-        "Write the channel file without the table and whatever else discloses it.",
+        "Leave the table out of the channel file: with it, whatever else discloses the table.",
         public="",
     )
+    full: bool = flag(
+        "Print all sections: causes and remedies, and bounds on other measures.",
+        again=False,
+    )
     all_measures: bool = flag(
-        "Say what is promised and attained in every measure of leakage.", again=False
+        "Print the promised and the attained value of every measure of leakage: all sections, too.",
+        again=False,
     )
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
@@ -279,7 +286,6 @@ def design(
         advice = many_numbers(joint)
     reporter.notices((*joint.notices, *advice, *result.messages))
     from mechdesign.report.record import design_record
-    from mechdesign.report.terminal import design_text
 
     record = design_record(result, path) | reports.files
     done = "a channel is designed"
@@ -287,14 +293,23 @@ def design(
         done = f"written to {path}"
     logged = {key: record[key] for key in (*LOGGED, *reports.files)}
     reporter.done("designed", done, **logged)
-    end = _written(output, reports)
-    common.answer(
-        lambda: record,
-        lambda: (
-            f"{design_text(result, joint, all_measures=output.all_measures)}\n{end}"
-        ),
-    )
+    common.answer(lambda: record, lambda: _text(result, joint, output, reports))
     return 0
+
+
+def _text(
+    result: md.Design, joint: md.Joint, output: OutputOptions, reports: ReportOptions
+) -> str:
+    """The first screen; or all sections with --full, and with --all-measures, which is one of them."""
+    last = _written(output, reports)
+    if output.full or output.all_measures:
+        from mechdesign.report.terminal import design_text
+
+        text = design_text(result, joint, all_measures=output.all_measures)
+        return "\n".join([text, "", *last])
+    from mechdesign.report.first_screen import first_screen
+
+    return first_screen(result, joint, last=last)
 
 
 def _refuse_with_rows(
@@ -403,13 +418,18 @@ def with_columns(
     )
 
 
-def _written(output: OutputOptions, reports: ReportOptions) -> str:
+def _written(output: OutputOptions, reports: ReportOptions) -> list[str]:
+    """Lines on the files that were written and the next command."""
     if output.output is not None:
-        text = f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
+        lines = [
+            f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
+        ]
     elif reports.asked:
-        text = "The channel was not written; --output channel.json keeps this channel."
+        lines = [
+            "The channel was not written; --output channel.json keeps this channel."
+        ]
     else:
-        text = "Nothing was written; --output channel.json keeps this channel."
+        lines = ["Nothing was written; --output channel.json keeps this channel."]
     if reports.asked:
-        text += f"\n{reports.text()}"
-    return f"\n{text}"
+        lines += reports.text().split("\n")
+    return lines

@@ -28,13 +28,14 @@ class EstimateOptions:
 
     method: str = option(
         "NAME",
-        "unbiased (linear; can be negative) or ml (maximum likelihood).",
+        "Estimator: unbiased (linear; can be negative) or ml (maximum likelihood).",
         "unbiased",
     )
     level: str = option("SHARE", "Confidence level of the intervals.", "0.95")
     target: str = option(
         "WHAT",
-        "population (of which the records are a sample) or records (those of the file itself).",
+        "Quantity to estimate: population (of which the records are a sample) or records (those "
+        "of the file itself).",
         "population",
     )
     by: str | None = option(

@@ -74,7 +74,7 @@ class CommonOptions(ConsoleOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
-    """How a CSV file is written"""
+    """CSV format"""
 
     delimiter: str = option("CHAR", "Between cells; tab may be written so.", ",")
     quote: str = option("CHAR", "Around cells; none if there are no quotes.", '"')
@@ -96,21 +96,23 @@ class TableOptions:
     """The table"""
 
     sensitive: str | None = option(
-        "COL[,COL..]", "Column(s) to protect; several are crossed."
+        "COL[,COL..]", "Column to protect; several are crossed."
     )
     protect_each: bool = flag(
         "Protect each of several sensitive columns for itself, not their combinations."
     )
     useful: str | None = option(
         "COL[,COL..]",
-        "Column(s) to release; with --contingency, the name that `apply` will look for.",
+        "Column to release; several are crossed. With --contingency, the name that `apply` "
+        "will look for.",
     )
     weight: str | None = option(
-        "COL", "Column with the count or the survey weight of each row."
+        "COL",
+        "Column with the count of each row; or its survey weight, with --weighted.",
     )
     contingency: bool = flag(
-        "A wide table of counts: sensitive symbols down the first column, useful ones along the "
-        "header."
+        "The table is one of counts: sensitive symbols down the first column, useful ones along "
+        "the header."
     )
     probabilities: bool = flag("A wide table of probabilities instead of counts.")
     weighted: bool = flag(
@@ -118,13 +120,13 @@ class TableOptions:
     )
     missing: str = option(
         "WHAT",
-        "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the "
-        "record out).",
+        "Treatment of empty cells: refuse (an error), symbol (a symbol of their own), drop (leave "
+        "the record out).",
         "refuse",
     )
     bins: list[str] | None = option(
         "[COL=]BINS",
-        "Sort the numbers, dates or times of a useful column into bins: a width (10, 0.5, 7d, "
+        "Sort numbers, dates or times into bins: a width (10, 0.5, 7d, "
         "1h), quantiles:N, auto:N, or edges with commas (-inf and inf, too); `design` has "
         "auto. Repeat it for crossed columns.",
         names="--bin",
@@ -261,7 +263,7 @@ class OwnBudgets:
     """What is promised"""
 
     budget: list[str] | None = option(
-        "SYMBOL=EPS_L,EPS_U", "A sensitive symbol's own budgets; repeatable."
+        "SYMBOL=EPS_L,EPS_U", "Budgets of one sensitive symbol; may be repeated."
     )
 
     @property
@@ -275,12 +277,17 @@ class BudgetOptions(OwnBudgets):
     """What is promised"""
 
     notion: str | None = option(
-        "NAME", "alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.", "alip"
+        "NAME",
+        "Privacy notion: alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.",
+        "alip",
     )
-    epsilon: str | None = option("NATS", "Privacy budget, in (0, 700].")
+    epsilon: str | None = option(
+        "NATS", "Privacy budget in nats: above 0, at most 700."
+    )
     lam: str | None = option(
         "SHARE",
-        "alip, l1, chi2, alpha: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon (default 0.5).",
+        "Share of epsilon for the lower side: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon "
+        "(default 0.5). For alip, l1, chi2 and alpha.",
     )
     eps_l: str | None = option(
         "NATS|inf",
@@ -293,13 +300,13 @@ class BudgetOptions(OwnBudgets):
         "chi2, alpha.",
     )
     alpha: str | None = option(
-        "A", "alpha only: its order, above 1; inf is the largest lift (default 2)."
+        "A", "Order of alpha-lift: above 1; inf is the largest lift (default 2)."
     )
     at_most_times: str | None = option(
-        "K", "Nothing becomes more than K times as likely (eps_u = ln K)."
+        "K", "No sensitive value becomes more than K times as likely (eps_u = ln K)."
     )
     at_least_times: str | None = option(
-        "K", "Nothing becomes less than K times as likely (eps_l = -ln K)."
+        "K", "No sensitive value becomes less than K times as likely (eps_l = -ln K)."
     )
 
     def notion_or(self, default: str, upper: float | None = None) -> md.Notion:
@@ -318,7 +325,7 @@ class ConfidenceOptions:
 
     confidence: str | None = option(
         "LEVEL",
-        "The promise holds for the population that the counts are a sample of, at this level, "
+        "Protect the population behind the table, too: the promise holds for it at this level, "
         "in [0.5, 1).",
     )
     known_shares: str | None = option(
@@ -392,7 +399,7 @@ class AfterOptions:
 
     after: list[str] | None = option(
         "CHANNEL",
-        "A channel of an earlier release of the same records: all together keep the promise; "
+        "Channel of an earlier release of the same records: all together keep the promise; "
         "may be repeated.",
         public=PUBLIC_CHANNEL,
     )
@@ -408,7 +415,7 @@ class MaybeBudget(BudgetOptions):
 
     notion: str | None = option(
         "NAME",
-        "alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha "
+        "Privacy notion: alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha "
         "(default: that of the channel file; alip for a matrix).",
     )
 
@@ -418,17 +425,20 @@ class SearchOptions:
     """How it is found"""
 
     method: str = option(
-        "NAME", "How the optimum is searched: vertices, columns, or auto.", "auto"
+        "NAME", "Search method of the optimum: vertices, columns, or auto.", "auto"
     )
     gap: str = option(
-        "SHARE", "Stop when the proven bound is this close, as a share of H(X).", "1e-4"
+        "SHARE",
+        "Stop when the best possible is proven to be this close (a share of H(X)).",
+        "1e-4",
     )
     time_limit: str | None = option(
-        "SECONDS", "End each search then: best verified channel, proven gap."
+        "SECONDS",
+        "Stop the search after this many seconds and return the best channel found.",
     )
     enumerate: str = option(
         "NAME",
-        "Vertex enumeration back end, with --method vertices: auto (the fastest), pivot, "
+        "Vertex enumeration backend, with --method vertices: auto (the fastest), pivot, "
         "pycddlib, or pycddlib-exact (rational numbers; needs the full pycddlib).",
         "auto",
     )

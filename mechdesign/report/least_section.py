@@ -86,12 +86,13 @@ def number_blocks(numbers: Sequence[Moved]) -> list[b.Block]:
     """How far numbers move, and their histogram before and after."""
     blocks: list[b.Block] = []
     for moved in numbers:
-        blocks.append(b.Text(_moved_text(moved)))
+        blocks.append(b.Text(moved_text(moved)))
         blocks.append(_histogram(moved))
     return blocks
 
 
-def _moved_text(moved: Moved) -> str:
+def moved_text(moved: Moved) -> str:
+    """How far the numbers of a column move, and their correlation."""
     column = w.label(moved.column)
     if moved.edges:
         opening = (

@@ -20,7 +20,8 @@ from mechdesign.report.content import (
     worst_text,
 )
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
-from mechdesign.report.record import Belief, Report
+from mechdesign.report.first_screen import change_of
+from mechdesign.report.record import Report
 from mechdesign.report.sentences import outwards, text_of
 from mechdesign.tables.joint import Joint
 
@@ -79,7 +80,7 @@ def _shortened(report: Report) -> Report:
     beliefs = report.promise.beliefs
     if len(beliefs) <= MOST_LINES:
         return report
-    by_change = sorted(beliefs, key=_change, reverse=True)
+    by_change = sorted(beliefs, key=change_of, reverse=True)
     most_changed = set(by_change[:MOST_LINES])
     shown = tuple(belief for belief in beliefs if belief in most_changed)
     remark = (
@@ -90,11 +91,6 @@ def _shortened(report: Report) -> Report:
         report.promise, beliefs=shown, verdict=f"{report.promise.verdict} {remark}"
     )
     return replace(report, promise=promise)
-
-
-def _change(belief: Belief) -> float:
-    """The largest change of a probability in either direction."""
-    return max(belief.highest - belief.before, belief.before - belief.lowest)
 
 
 def _lines(block: b.Block) -> list[str]:
