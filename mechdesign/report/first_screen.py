@@ -65,9 +65,11 @@ def _promises(design: Design, report: Report) -> list[str]:
     if isinstance(limits, LiftLimits) and limits.need_shares:
         widest = limits.loosest
         factors = _factors(widest.lower, widest.upper)
-        table = f"Table: a released value makes any {sensitive} {factors} as probable."
+        table = f"Table: a released value makes any {sensitive} {factors} as probable"
         if limits.own:
-            table += " Single values have budgets of their own."
+            table += ", single values by budgets of their own"
+        verdict = "verified" if design.verified else "VIOLATED"
+        table += f" ({verdict})."
     else:
         # Averages of lifts, and ratios between two rows, bound no single factor directly.
         table = f"Table: {report.promise.statement}"
@@ -88,7 +90,7 @@ def _population(design: Design) -> str:
     factors = _factors(achieved.eps_l, achieved.eps_u)
     text = f"Population: {factors}, with {percent_of(population.level)} confidence"
     if design.confidence is not None:
-        return f"{text} (verified for every population that fits the records)."
+        return f"{text} (verified)."
     return f"{text}; --confidence 0.95 protects it, too."
 
 
