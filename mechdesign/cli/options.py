@@ -434,7 +434,7 @@ class SearchOptions:
     )
     time_limit: str | None = option(
         "SECONDS",
-        "Stop the search after this many seconds and return the best channel found.",
+        "Longest search in seconds: then the best channel found is returned.",
     )
     enumerate: str = option(
         "NAME",
