@@ -28,7 +28,7 @@ class EstimateOptions:
 
     method: str = option(
         "NAME",
-        "Estimator: unbiased (linear; can be negative) or ml (maximum likelihood).",
+        "Method of estimation: unbiased (linear; can be negative) or ml (maximum likelihood).",
         "unbiased",
     )
     level: str = option("SHARE", "Confidence level of the intervals.", "0.95")

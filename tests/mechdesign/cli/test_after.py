@@ -153,6 +153,7 @@ def test_each_secret_and_budgets(run, people, refused):
         "o.json",
         "--report",
         "o.md",
+        "--full",
     )
     assert made.code == 0, made.err
     assert "but 'race=a' at least" in made.out.replace("\n  ", " ")

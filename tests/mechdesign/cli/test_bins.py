@@ -109,6 +109,7 @@ def test_the_report_shows_how_far_numbers_move(people, run):
         "c.json",
         "--report",
         "r.html",
+        "--full",
     )
     assert done.code == 0, done.err
     assert "How far numbers move" in done.out
