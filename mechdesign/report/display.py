@@ -164,8 +164,12 @@ def frame(shown: Any) -> Any:
     return narwhals.from_dict(table, backend=backend).to_native()
 
 
-SHARES = ("before", "lowest after", "highest after")
-"""Columns of a design that are shown as percentages, as on the command line."""
+SHARES = {
+    "before": percent,
+    "lowest after": percent_at_least,
+    "highest after": percent_at_most,
+}
+"""Columns of a design that are shown as percentages, rounded outwards as on the command line."""
 
 
 def html(shown: Any) -> str:
@@ -188,9 +192,11 @@ def html(shown: Any) -> str:
 
 
 def _cell(name: str, value: Any) -> str:
-    if isinstance(value, float):
-        return percent(value) if name in SHARES else about(value)
-    return label(str(value))
+    if not isinstance(value, float):
+        return label(str(value))
+    if name in SHARES:
+        return SHARES[name](value)
+    return about(value)
 
 
 def plot(shown: Any, ax: Any = None) -> Any:

@@ -49,7 +49,7 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
     before = [lead_of(report.asked), *_promises(design, report), ""]
     kept = _kept(design, report)
-    after = ["", *_not_covered(design, report), "", *last, FULL]
+    after = ["", *_not_covered(design, report), "", FULL, *last]
     room = MOST_LINES - len(before) - len(after)
     if len(kept) > room:
         # Only remarks are cut: the utility comes first.

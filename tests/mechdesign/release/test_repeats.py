@@ -113,7 +113,9 @@ def test_an_identifier_that_comes_again_far_below(channel, tmp_path):
 def test_more_identifiers_than_are_remembered_are_told_of(
     channel, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("mechdesign.release.drawing.FirstSymbols", lambda: FirstSymbols(remembered=2))
+    monkeypatch.setattr(
+        "mechdesign.release.drawing.FirstSymbols", lambda: FirstSymbols(remembered=2)
+    )
     source = people(tmp_path / "in.csv", 9, "8,q")
     told = sanitise_file(
         channel,
