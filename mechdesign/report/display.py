@@ -23,7 +23,14 @@ from mechdesign.report import comparing, plots, releases, terminal
 from mechdesign.report.assessment import assessment_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
-from mechdesign.report.wording import count, label, percent, title
+from mechdesign.report.wording import (
+    count,
+    label,
+    percent,
+    percent_at_least,
+    percent_at_most,
+    title,
+)
 from mechdesign.tables.joint import Joint
 
 MOST_ROWS, MOST_COLUMNS = 12, 16
@@ -164,7 +171,7 @@ def frame(shown: Any) -> Any:
     return narwhals.from_dict(table, backend=backend).to_native()
 
 
-SHARES = {
+SHARES: dict[str, Callable[[float], str]] = {
     "before": percent,
     "lowest after": percent_at_least,
     "highest after": percent_at_most,
