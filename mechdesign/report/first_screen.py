@@ -88,10 +88,11 @@ def _population(design: Design) -> str:
         return "Population: unknown, because the table has no numbers of records."
     achieved = population.achieved
     factors = _factors(achieved.eps_l, achieved.eps_u)
-    text = f"Population: {factors}, with {percent_of(population.level)} confidence"
+    level = percent_of(population.level)
+    text = f"Population ({level} confidence): {factors} as probable"
     if design.confidence is not None:
         return f"{text} (verified)."
-    return f"{text}; --confidence 0.95 protects it, too."
+    return f"{text}; --confidence 0.95 protects it."
 
 
 def _factors(lower: float, upper: float) -> str:

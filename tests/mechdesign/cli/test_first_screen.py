@@ -61,8 +61,8 @@ def test_design_fits_a_screen(folder, run, options):
     assert lines[1].startswith("Table: ")
     starts = [line.split()[0] for line in lines if line]
     for earlier, later in zip(
-        ("Table:", "Population:", "Kept:", "Not"),
-        ("Population:", "Kept:", "Not", "All"),
+        ("Table:", "Population", "Kept:", "Not"),
+        ("Population", "Kept:", "Not", "All"),
         strict=True,
     ):
         assert starts.index(earlier) < starts.index(later)
@@ -75,8 +75,8 @@ def test_the_promises_are_the_first_three_lines(folder, run):
         "Table: a released value makes any group 0.6 to 1.65 times as probable (verified)."
     )
     assert re.fullmatch(
-        r"Population: [\d.]+ to [\d.]+ times, with 95 % confidence; "
-        r"--confidence 0.95 protects it, too\.",
+        r"Population \(95 % confidence\): [\d.]+ to [\d.]+ times as probable; "
+        r"--confidence 0.95 protects it\.",
         lines[2],
     )
 
