@@ -144,7 +144,8 @@ class DesignRequest:
             "joint",
             self.joint,
             Joint,
-            "; Joint.from_table and Joint.from_counts make one",
+            "; Joint.from_table and Joint.from_counts make one, and design takes a data frame with "
+            "sensitive= and useful=",
         )
         require_type(
             "notion",
