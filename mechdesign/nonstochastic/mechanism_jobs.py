@@ -318,6 +318,8 @@ def _release_groups(
                     source=table.name,
                     target=place_of(target),
                 )
+            # The ledger first: a crash between the two charges for a release that is not there,
+            # and never leaves a release that is not charged.
             if not rehearsal:
                 out.commit()
     return result

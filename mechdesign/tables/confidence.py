@@ -159,6 +159,22 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
     return recomputed
 
 
+def _share_ends(
+    totals: Sequence[int], known: tuple[Fraction, ...] | None, error: Fraction
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """Lower and upper ends of every P(s): known, estimated at this error, or open where it is 0."""
+    if known is not None:
+        return known, known
+    size = len(totals)
+    if not error:
+        return (Fraction(0),) * size, (Fraction(1),) * size
+    low, high = _Level.of_row(error, size).ends(totals)
+    # The ends are integers over SCALE, rounded outwards, so the fractions enclose the exact ends.
+    lower = tuple(Fraction(end, SCALE) for end in low)
+    upper = tuple(Fraction(end, SCALE) for end in high)
+    return lower, upper
+
+
 def check_level(level: Any) -> float:
     """The confidence level as a float."""
     # A truth value is a number to Python.
@@ -342,10 +358,11 @@ def confidence_set(
             f"the number of unseen symbols ({quoted(cast('object', unseen))}) must be an "
             "integer of at least 0"
         )
-    size = len(joint.counts)
     n = len(joint.counts[0]) + unseen
-    estimated = known_shares is None and estimate_shares
-    for_shares = spent / (n + 1) if estimated else Fraction(0)
+    # Where P(s) is estimated, its intervals take as much of the error as one cell of a row does.
+    for_shares = Fraction(0)
+    if known_shares is None and estimate_shares:
+        for_shares = spent / (n + 1)
     totals = joint.sensitive_counts
     row_levels = [
         _Level.of_row(part * (spent - for_shares), n) for part in _row_parts(totals)
@@ -358,19 +375,7 @@ def confidence_set(
         lower.append(row_lower)
         upper.append(row_upper)
 
-    share_lower: tuple[Fraction, ...]
-    share_upper: tuple[Fraction, ...]
-    if known_shares is not None:
-        share_lower = known_shares
-        share_upper = known_shares
-    elif estimated:
-        low, high = _Level.of_row(for_shares, size).ends(totals)
-        share_lower = tuple(Fraction(end, SCALE) for end in low)
-        share_upper = tuple(Fraction(end, SCALE) for end in high)
-    else:
-        share_lower = (Fraction(0),) * size
-        share_upper = (Fraction(1),) * size
-
+    share_lower, share_upper = _share_ends(totals, known_shares, for_shares)
     rest: list[int] = []
     if unseen:
         for total, row_level in zip(totals, row_levels, strict=True):

@@ -308,9 +308,9 @@ class Joint(Displayed):
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
-        DataFrame
-            Lazy tables are grouped where the data are, and counts alone are fetched.
+        frame : data frame or lazy table
+            pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
+            DataFrame. Lazy tables are grouped where the data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
             Columns; several are crossed, and the symbols are the combinations that occur. Symbols
             are text and sorted as text; `mechdesign.formats.cells` defines the text of numbers,

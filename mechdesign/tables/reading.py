@@ -45,6 +45,24 @@ WEIGHTS = (
 ColumnNames = str | Sequence[str] | None
 
 
+def _check_form(
+    contingency: bool, probabilities: bool, weighted: bool, weight: str | None
+) -> None:
+    """Refuse options of a wide and of a long table together."""
+    if contingency and probabilities:
+        raise InputError(
+            "--contingency reads counts and --probabilities probabilities: give one of them"
+        )
+    if (contingency or probabilities) and weight is not None:
+        raise InputError(
+            "--weight belongs to a long table; --contingency and --probabilities have none"
+        )
+    if weighted and not contingency and weight is None:
+        raise InputError(
+            "--weighted says what counts are: give --contingency or --weight COL too"
+        )
+
+
 def read_joint(
     path: PathLike,
     *,
@@ -79,20 +97,8 @@ def read_joint(
     text : TextOptions, optional
         How the text of a CSV is read.
     """
-    if contingency and probabilities:
-        raise InputError(
-            "--contingency reads counts and --probabilities probabilities: give one of them"
-        )
-    wide = contingency or probabilities
-    if wide and weight is not None:
-        raise InputError(
-            "--weight belongs to a long table; --contingency and --probabilities have none"
-        )
-    if weighted and not contingency and weight is None:
-        raise InputError(
-            "--weighted says what counts are: give --contingency or --weight COL too"
-        )
-    if wide:
+    _check_form(contingency, probabilities, weighted, weight)
+    if contingency or probabilities:
         what: Entry = "count"
         if probabilities:
             what = "probability"

@@ -143,9 +143,11 @@ class Records:
         frame : pandas, polars or pyarrow table, or a lazy one as for `Joint.from_table`
         sensitive : str or sequence of str
             The protected column; several are crossed.
-        groups : sequence of str or of sequences of str weight, missing : as for `Joint.from_table`
-        bins : mapping of column to bins, or anything that `Joint.binned` takes where there is one
-        column
+        groups : sequence of str or of sequences of str
+            The released columns; those of one entry are crossed.
+        weight, missing : as for `Joint.from_table`
+        bins : mapping of column to bins
+            Or anything that `Joint.binned` takes where there is one column.
 
         Raises
         ------
