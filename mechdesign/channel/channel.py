@@ -20,6 +20,7 @@ from mechdesign.notions import from_record
 from mechdesign.release.drawing import Release, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import Policy
+from mechdesign.tables.bins import Bins
 from mechdesign.tables.columns import values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.rebuilding import rebuild
@@ -113,6 +114,7 @@ class Channel(Displayed):
                 f"the rows form a {integers.shape[0]} x {integers.shape[1]} table, but there are "
                 f"{len(self.useful)} useful symbols and {len(self.outputs)} outputs"
             )
+        # Named before the sums are: one wrong entry says more than a wrong sum.
         excess = np.flatnonzero(integers.values > denominator)
         if excess.size:
             k = excess[0]
@@ -127,6 +129,7 @@ class Channel(Displayed):
                 raise InputError(
                     f"row {quoted(name)} sums to {total}, not to the denominator {denominator}"
                 )
+        # An output without mass has no posterior, so it could not be audited.
         reached = np.bincount(integers.indices, minlength=len(self.outputs))
         if not reached.all():
             label = self.outputs[int(np.argmin(reached))]
@@ -193,6 +196,7 @@ class Channel(Displayed):
         """(outputs,) array of P(y) under the joint; InputError if the channel carries
         none (a public one).
         """
+        # Sums of integers, and one division at the end: each mass is rounded once.
         totals = [sum(masses) for _, masses in self.behind]
         scale = sum(totals)
         return np.array([total / scale for total in totals])
@@ -220,6 +224,7 @@ class Channel(Displayed):
             raise InputError(
                 "this channel carries no joint table (a public one): posteriors need the table"
             )
+        # Python integers, because counts times entries may exceed 64 bits.
         weights = self.joint.useful_counts
         behind: list[tuple[tuple[int, ...], list[int]]] = []
         for inputs, values in self.integers.columns:
@@ -331,11 +336,11 @@ class Channel(Displayed):
         What stays: the rows with their labels, the notion with its budgets, and the columns and
         symbols of S, which say what is protected (and which column must not be left in a release).
         """
-        bins = tuple(
-            None if of_column is None else of_column.public()
-            for of_column in self.useful.bins
-        )
-        useful = replace(self.useful, bins=bins)
+        bins: list[Bins | None] = []
+        for of_column in self.useful.bins:
+            # The values inside of bins and their counts are cells of the table.
+            bins.append(None if of_column is None else of_column.public())
+        useful = replace(self.useful, bins=tuple(bins))
         return replace(self, useful=useful, joint=None, record=self.record.public())
 
     def save(

@@ -48,7 +48,6 @@ SLOTS = 1 << 16
 
 PART = 1 << 17
 """Slots that are read at a time."""
-"""Of a table of hashes at its beginning, and of it at a time."""
 
 
 class FirstSymbols:
@@ -67,6 +66,7 @@ class FirstSymbols:
         """Make an empty table large enough for so many, which come sorted: in a smaller
         one they crowd in one place.
         """
+        # Four fifths full at most: beyond that, linear probing gets slow.
         self._clear(max(SLOTS, min(count, self._room) * 5 // 4 + 1))
 
     def find(
@@ -76,6 +76,7 @@ class FirstSymbols:
         (else those given).
         """
         if not self._used:
+            # The first batch of a job without earlier releases: everything is new.
             return np.ones(len(hashes), np.bool_), codes
         new, first_codes = self._walk(hashes, codes, -1)
         return new.view(np.bool_), first_codes
@@ -188,6 +189,8 @@ class Release:
         self.channel = channel
         self.policy = policy or Policy()
         self.form = form
+        # Another channel gets other draws under the same key: two draws of one record through two
+        # channels must be independent, as their composition assumes.
         self.digest = channel_digest(channel)
         self._key = key.derived("channel", self.digest)
         self._alphabet = normalised(channel.useful, self.policy.normalise)
@@ -204,6 +207,7 @@ class Release:
         self.output_counts: Integers = np.zeros(len(released), dtype=np.int64)
         self.changed = changed
         self.changes = 0
+        # `seen` has the records of this release, `earlier` those of former ones from the ledger.
         self.seen = FirstSymbols()
         self.earlier = FirstSymbols()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
@@ -234,6 +238,8 @@ class Release:
         codes = self.codes
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
         if isinstance(records, Identifiers):
+            # A record that comes again keeps its draw: a second, independent one would tell more
+            # than the budget.
             first_codes = self._first_codes(codes, records)
             drawn = self._drawn(first_codes, records, self._key)
             if self.changed == REDRAW:
@@ -249,6 +255,7 @@ class Release:
             if sampler is None:
                 published.append(drawn)
             else:
+                # A key for each column, or two columns in bins would share their draws.
                 key = self._key.derived(records.kind, WITHIN, name)
                 published.append(sampler.draw(symbols, records.source(key)))
         return published
@@ -278,6 +285,8 @@ class Release:
         drawn = self._sampler.draw(codes, source)
         if self._posterior is None:
             return drawn
+        # The symbol is drawn from the output alone, with a word of its own: it tells no more of the
+        # record than the output does (data processing).
         source = records.source(key.derived(records.kind, LABEL))
         return self._posterior.draw(drawn.astype(np.int64), source)
 
@@ -291,6 +300,8 @@ class Release:
         _, here = self.seen.look(hashes, codes)
         _, before = self.earlier.find(hashes, codes)
         columns = quoted(",".join(self.channel.useful.columns))
+        # Two records with one identifier share a word. With different symbols their outputs are then
+        # dependent, which no promise covers.
         shared = np.flatnonzero(here != codes)
         if shared.size:
             raise InputError(
@@ -314,6 +325,7 @@ class Release:
         """
         for hashes, codes in self.seen.entries():
             new = np.flatnonzero(self.earlier.find(hashes, codes)[0])
+            # In the order of the hashes, which has nothing to do with that of the records.
             order = new[np.argsort(hashes[new], kind="stable")]
             yield hashes[order], codes[order]
 
@@ -375,6 +387,7 @@ def channel_digest(channel: Releasable) -> str:
         "denominator": channel.denominator,
     }
     digest = hashlib.sha256(canonical(head).encode())
+    # Little-endian 64-bit integers on every machine, so that a job can be continued on another one.
     for array in (rows.indptr, rows.indices, rows.values):
         digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
     return digest.hexdigest()

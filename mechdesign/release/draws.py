@@ -92,6 +92,7 @@ class Key:
         digest = hashlib.blake2b(
             key=self.secret, digest_size=KEY_BYTES, person=b"mechdesign key"
         )
+        # With its length before every label, ("ab", "c") and ("a", "bc") are different purposes.
         for text in map(str.encode, labels):
             digest.update(len(text).to_bytes(_WORD_BYTES, "big") + text)
         return Key(digest.digest())
@@ -117,9 +118,9 @@ class RowNumbers:
         def words(attempt: int, at: Integers) -> Words:
             if attempt or not len(at):
                 return words_at(_attempt(key, attempt), at + self.first)
-            first = self.first + int(
-                at[0]
-            )  # first words come in runs, which one stream gives faster
+            # First words come in runs, which one stream gives faster.
+            first = self.first + int(at[0])
+            # A block has the words of two rows; a run may begin with the second of them.
             block = (first // _WORDS_PER_BLOCK).to_bytes(_BLOCK, "big")
             stream = Cipher(algorithms.AES(key.secret), modes.CTR(block)).encryptor()
             stream.update(bytes(_WORD_BYTES * (first % _WORDS_PER_BLOCK)))
@@ -172,10 +173,13 @@ class Identifiers:
             raise InputError(
                 "identifiers need at least one column, and columns of the same length"
             )
-        arrays = [
-            each if hasattr(each, "buffers") else arrow_texts(each)
-            for each in self.columns
-        ]
+        arrays: list[Any] = []
+        for column in self.columns:
+            # Arrow arrays have buffers; everything else is a sequence of texts.
+            if hasattr(column, "buffers"):
+                arrays.append(column)
+            else:
+                arrays.append(arrow_texts(column))
         object.__setattr__(self, "columns", arrays)
 
     def __len__(self) -> int:
@@ -187,20 +191,22 @@ class Identifiers:
         """
 
         def words(attempt: int, at: Integers) -> Words:
-            found = np.empty(len(at), np.uint64)
-            run = (
-                slice(None)
-                if attempt or not len(at)
-                else slice(int(at[0]), int(at[-1]) + 1)
-            )
-            texts = [
-                each.take(arrow_integers(at)) if attempt else each[run]
-                for each in self.columns
-            ]
+            result = np.empty(len(at), np.uint64)
+            texts: list[Any] = []
+            for column in self.columns:
+                if attempt:
+                    # Rejected words are few and anywhere.
+                    texts.append(column.take(arrow_integers(at)))
+                elif len(at):
+                    # First words come in runs, which need no copy.
+                    texts.append(column[int(at[0]) : int(at[-1]) + 1])
+                else:
+                    texts.append(column)
             secret = _attempt(key, attempt).secret
+            # The personalisation keeps these words apart from all other uses of BLAKE2b here.
             person = b"mechdesign id".ljust(_PERSON, b"\0")
-            _rowhash.words(found, secret, person, [*map(arrow_offsets, texts)])
-            return found
+            _rowhash.words(result, secret, person, [*map(arrow_offsets, texts)])
+            return result
 
         return Draws(len(self), words)
 
@@ -247,7 +253,10 @@ class Draws:
         if bound == 1:
             return np.zeros(size, dtype=np.int64)
         if bound & (bound - 1) == 0:
+            # bound = 2^b: the b leading bits. Most channels have the denominator 2^53.
             return (words >> np.uint64(65 - bound.bit_length())).view(np.int64)
+        # The largest word below the last whole multiple of `bound`: words up to it are uniform modulo
+        # `bound`, exactly.
         limit = np.uint64(2**64 // bound * bound - 1)
         rejected = np.flatnonzero(words > limit)
         attempt = 0
@@ -267,6 +276,7 @@ def words_at(key: Key, numbers: Integers) -> Words:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     blocks = np.zeros((len(numbers), _WORDS_PER_BLOCK), dtype=">u8")
+    # The counter is the row number halved, as a 128-bit big-endian integer of which 64 bits suffice.
     blocks[:, 1] = numbers >> 1
     # A counter block is a fresh nonce, so ECB of the counters is counter mode, with the
     # order left free.

@@ -92,6 +92,7 @@ def normalised(variable: Variable, form: str) -> Variable:
     )
     twice = repeated(symbols)
     if twice is not None:
+        # Two rows of the channel for one text would leave open which one draws.
         first = symbols.index(twice)
         second = symbols.index(twice, first + 1)
         names = variable.names
@@ -125,6 +126,7 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
             "if they are released as the marginal; say --unknown marginal, or refuse"
         )
     rows = IntegerRows.of(channel.rows)
+    # A whole multiple of the channel's denominator: its own rows stay exact.
     scale = -(-FINE // channel.denominator)
     denominator = channel.denominator * scale
     further = [
@@ -154,7 +156,8 @@ def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
         table_of(channel, f"{name}=marginal")
         return [sum(masses) for _, masses in channel.behind]
     if rule == REFUSE:
-        label = channel.outputs[0]  # any row: nothing is ever drawn from it
+        # Any row will do, because nothing is ever drawn from it. It keeps the number of rows the same.
+        label = channel.outputs[0]
     else:
         label = rule.removeprefix(OUTPUT)
     if label not in channel.outputs:
@@ -209,6 +212,8 @@ def apportioned(shares: Sequence[int], denominator: int) -> Integers:
     total = sum(shares)
     exact = [Fraction(share * denominator, total) for share in shares]
     whole = [int(value) for value in exact]
+    # The largest remainder first. A share of zero has none, and there are always enough others,
+    # because the remainders add up to the number of units that are left.
     order = sorted(range(len(whole)), key=lambda i: whole[i] - exact[i])
     for i in order[: denominator - sum(whole)]:
         whole[i] += 1

@@ -43,7 +43,7 @@ def released_variable(channel: Releasable, form: str) -> Variable:
         labels = tuple((label,) for label in channel.outputs)
         return Variable((",".join(useful.columns),), labels)
     if form == REPRESENTATIVE:
-        # Outputs with the same numbers are one symbol.
+        # Outputs with the same numbers are one symbol: a reader of the file cannot tell them apart.
         numbers = zip(*numbers_released(channel), strict=True)
         return Variable(useful.columns, tuple(dict.fromkeys(numbers)))
     if form == POSTERIOR_DRAW:
@@ -129,7 +129,8 @@ def _numbers(
     rank = {label: k for k, label in enumerate(bins.labels)}
     numbers: list[str] = []
     for inputs, masses in channel.behind:
-        # (rank of the bin, its median, mass), in the order of the bins
+        # (rank of the bin, its median, mass), in the order of the bins: a weighted median of medians
+        # needs no arithmetic with numbers, which may be dates.
         behind: list[tuple[int, str, int]] = []
         for x, mass in zip(inputs, masses, strict=True):
             if medians[x]:
@@ -270,6 +271,7 @@ def _bins_moved(
     texts = _numbers(channel, part, symbols, REPRESENTATIVE)
     shown = list(dict.fromkeys(texts))
     released = np.array([float(bins.number(text) or 0) for text in shown])
+    # q(b, z), the joint masses of bins and released numbers.
     masses = _bin_masses(channel, joint, part, bins, [shown.index(t) for t in texts])
     # Records that are published without a number are left out.
     masses = masses * [bool(text) for text in shown]
@@ -281,6 +283,7 @@ def _bins_moved(
         zip(bins.values or (), bins.counts or (), strict=True)
     ):
         if values:
+            # The mean of |v - z| over the values of this bin, and the moments for the correlation.
             numbers = np.array([float(bins.number(text) or 0) for text in values])
             shares = np.array(counts, dtype=np.float64) / sum(counts)
             distance[k] = shares @ np.abs(numbers[:, None] - released)
@@ -311,6 +314,8 @@ def _bin_masses(
     in_bin = np.equal.outer(np.arange(len(bins)), bin_of).astype(np.float64)
     numbers = np.arange(max(number_of) + 1)
     shown_as = np.equal.outer(number_of, numbers).astype(np.float64)
+    # Crossed columns: several symbols share a bin of this column, several outputs a number, and the
+    # two 0/1 matrices add their masses up.
     weights = joint.p_x[:, None] * channel.matrix
     return in_bin @ weights @ shown_as
 
@@ -331,6 +336,7 @@ def _correlation(
         return None
     if np.ptp(own[before > 0]) == 0 and not np.any(inner):
         return None
+    # The law of total variance: between the bins, and inside of them.
     spread = before @ (own**2 + inner) * (after @ released**2)
     return float(own @ masses @ released / math.sqrt(spread))
 

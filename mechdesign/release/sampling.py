@@ -50,7 +50,10 @@ class Sampler:
         running = np.cumsum(integers.values.view(np.uint64), dtype=np.uint64)
         before = np.concatenate([np.zeros(1, np.uint64), running])[integers.indptr[:-1]]
         self._above = (running - np.repeat(before, lengths)).view(np.int64)
+        # Bisection of the longest row; shorter rows have converged before.
         self._steps = int(lengths.max(initial=1) - 1).bit_length()
+        # Every row gets the same number of buckets, so that a bucket is found by one multiplication
+        # and one shift; channels with many rows get coarser ones.
         bits = (GUIDE_ENTRIES // max(1, len(integers))).bit_length() - 1
         bits = min(max(bits, GUIDE_BITS.start), GUIDE_BITS.stop - 1)
         self._shift = max(0, (denominator - 1).bit_length() - bits)
@@ -61,6 +64,8 @@ class Sampler:
         """For each row and each block of 2**shift integers, the output that has all of
         it, or -1.
         """
+        # Both ends of a bucket lead to the same output exactly if all of the bucket does, because
+        # cumulated integers grow along a row.
         x = np.repeat(np.arange(rows, dtype=np.int64), self._buckets)
         first = np.tile(np.arange(self._buckets, dtype=np.int64) << self._shift, rows)
         last = np.minimum(first + ((1 << self._shift) - 1), self.denominator - 1)
@@ -74,6 +79,8 @@ class Sampler:
         """
         low = self._starts[codes]
         high = self._starts[codes + 1] - 1
+        # The invariant: the answer lies in [low, high]. All records bisect at once, also those that
+        # have converged, for which `low < high` stops the lower end.
         for _ in range(self._steps):
             middle = (low + high) >> 1
             right = self._above[middle] <= numbers
@@ -83,6 +90,7 @@ class Sampler:
 
     def outputs(self, codes: Integers, numbers: Integers) -> NDArray[np.int32]:
         """The output for each input code and uniform integer."""
+        # Most integers fall into a bucket of one output; only the others are searched.
         result = self._guide[codes * self._buckets + (numbers >> self._shift)]
         split = np.flatnonzero(result < 0)
         if split.size:

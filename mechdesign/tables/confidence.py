@@ -73,6 +73,7 @@ class ConfidenceSet:
                     raise InputError(
                         "an interval of the confidence set has no place in [0, 1]"
                     )
+            # Some distribution must lie between the ends, or the set would promise everything.
             if not sum(lower) <= SCALE <= sum(upper):
                 raise InputError(
                     "the intervals of a sensitive symbol hold no distribution at all"
@@ -308,6 +309,7 @@ class _Level:
 
     def upper_end(self, count: int, total: int) -> int:
         """The lower end for the complement 1 - p, whose level falls with it."""
+        # With q = 1 - p the level constant + slope p is (constant + slope) - slope q.
         constant = self.constant + self.slope
         return SCALE - lower_end(total - count, total, constant, -self.slope)
 
@@ -351,6 +353,7 @@ def confidence_set(
         The number of useful symbols of which the table has no record.
     """
     check_counts(joint)
+    # The level as it is written: 0.95 is 19/20, and not the double next to it.
     spent = 1 - Fraction(repr(check_level(level)))
     known_shares = None if shares is None else check_shares(shares, joint)
     if type(unseen) is not int or unseen < 0:
@@ -368,6 +371,7 @@ def confidence_set(
         _Level.of_row(part * (spent - for_shares), n) for part in _row_parts(totals)
     ]
 
+    # A union bound over rows: given the row sums, each row is a sample of P(.|s), whatever P(s) is.
     lower: list[tuple[int, ...]] = []
     upper: list[tuple[int, ...]] = []
     for counts, row_level in zip(joint.counts, row_levels, strict=True):
@@ -379,6 +383,7 @@ def confidence_set(
     rest: list[int] = []
     if unseen:
         for total, row_level in zip(totals, row_levels, strict=True):
+            # A symbol without a record has the count 0 in every row, and the upper end of that count.
             one_symbol = row_level.upper_end(0, total)
             rest.append(min(unseen * one_symbol, SCALE))
     return ConfidenceSet(

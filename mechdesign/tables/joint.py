@@ -98,6 +98,7 @@ class Joint(Displayed):
             )
         for s, row in enumerate(self.counts):
             for x, entry in enumerate(row):
+                # bool is a kind of int, and no count.
                 if type(entry) is not int or not 0 <= entry < LARGEST_ENTRY:
                     place = cell_name(self.sensitive, self.useful, s, x)
                     raise InputError(
@@ -123,7 +124,8 @@ class Joint(Displayed):
     def secrets(self) -> tuple[Joint, ...]:
         """The tables that are protected.
 
-        This is the table itself, or the marginal one of each sensitive column (`Variable.protects_columns`).
+        This is the table itself, or the marginal one of each sensitive column
+        (`Variable.protects_columns`).
         """
         if not self.sensitive.protects_columns:
             return (self,)
@@ -168,6 +170,7 @@ class Joint(Displayed):
             labels = () if column_bins is None else column_bins.labels
             ranks.append({label: i for i, label in enumerate(labels)})
 
+        # Bins in their own order, since their labels as texts would put [10, 20) before [9, 10).
         def order(symbol: Symbol) -> list[tuple[int, str]]:
             return [
                 (rank.get(text, -1), text)
@@ -204,6 +207,7 @@ class Joint(Displayed):
     @cached_property
     def lift(self) -> Array:
         """(|S|, |X|) array of P(s|x) / P(s), the lift matrix A, each entry correctly rounded."""
+        # A(s, x) = P(s, x) / (P(s) P(x)) = count n / (row sum column sum), all integers.
         n = self.total
         rows = self.sensitive_counts
         columns = self.useful_counts
@@ -444,6 +448,7 @@ def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
     Python divides integers of any size with correct rounding.
     """
     if total <= EXACT_DOUBLE:
+        # Both sides are exact as doubles, so numpy's division rounds once, too.
         values = np.array(rows, dtype=np.float64) / float(total)
     else:
         values = np.array([[entry / total for entry in row] for row in rows])

@@ -150,6 +150,7 @@ class Variable:
         """
         if len(self.columns) == 1:
             return tuple(symbol[0] for symbol in self.symbols)
+        # ("a, b", "c") and ("a", "b, c") would look alike.
         joined = tuple(", ".join(symbol) for symbol in self.symbols)
         if len(set(joined)) == len(joined):
             return joined
@@ -183,6 +184,7 @@ class Variable:
         """
         if not self.protects_columns:
             return (self.names,)
+        # The shortest spelling that no other protected symbol of any column shares.
         spellings = [
             [_spellings(secret.columns[0], name) for name in secret.names]
             for secret in self.secrets
