@@ -168,7 +168,9 @@ def _answer(
 def _text(
     result: md.Design, joint: md.Joint, output: OutputOptions, reports: ReportOptions
 ) -> str:
-    """The first screen; or all sections with --full, and with --all-measures, which is one of them."""
+    """The first screen; or all sections with --full, and with --all-measures, which is
+    one of them.
+    """
     last = _written(output, reports)
     if output.full or output.all_measures:
         from mechdesign.report.terminal import design_text

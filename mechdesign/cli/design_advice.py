@@ -34,7 +34,9 @@ def advise(
     search: DesignOptions,
     objective: ObjectiveOptions,
 ) -> None:
-    """Print the recommendation of `compare` for the optimum, and the commands that follow from it."""
+    """Print the recommendation of `compare` for the optimum, and the commands that
+    follow from it.
+    """
     from mechdesign.comparison.recommending import recommend
     from mechdesign.mechanisms.optimal import OPTIMAL
     from mechdesign.report.comparing import recommendation_text

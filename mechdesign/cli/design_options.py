@@ -114,9 +114,9 @@ class ObjectiveOptions(o.KeptOptions):
 
     objective: str | None = option(
         "NAME|FILE",
-        "What to keep: information (free outputs); or, on symbols of the column itself, truth (most "
-        "records as they are), distance (numbers moved least), or a CSV of costs with the symbols in "
-        "header and first column. Default: information; with --release truth.",
+        "What to keep: information (free outputs); or, on symbols of the column itself, truth "
+        "(most records as they are), distance (numbers moved least), or a CSV of costs with "
+        "the symbols in header and first column. Default: information; with --release truth.",
     )
     stay: list[str] | None = option(
         "[SYMBOL=]SHARE",

@@ -1,7 +1,8 @@
 """The options that the short help of each command shows, and the groups of commands.
 
-Somebody who reads `--help` for the first time needs some twenty options, those in words before those
-in nats. The others are in `--help-all`, so an option that is added elsewhere appears there by itself.
+Somebody who reads `--help` for the first time needs some twenty options, those in words before
+those in nats. The others are in `--help-all`, so an option that is added elsewhere appears there by
+itself.
 """
 
 from __future__ import annotations

@@ -300,8 +300,8 @@ class Release:
         _, here = self.seen.look(hashes, codes)
         _, before = self.earlier.find(hashes, codes)
         columns = quoted(",".join(self.channel.useful.columns))
-        # Two records with one identifier share a word. With different symbols their outputs are then
-        # dependent, which no promise covers.
+        # Two records with one identifier share a word. With different symbols their outputs
+        # are then dependent, which no promise covers.
         shared = np.flatnonzero(here != codes)
         if shared.size:
             raise InputError(

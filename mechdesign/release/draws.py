@@ -255,8 +255,8 @@ class Draws:
         if bound & (bound - 1) == 0:
             # bound = 2^b: the b leading bits. Most channels have the denominator 2^53.
             return (words >> np.uint64(65 - bound.bit_length())).view(np.int64)
-        # The largest word below the last whole multiple of `bound`: words up to it are uniform modulo
-        # `bound`, exactly.
+        # The largest word below the last whole multiple of `bound`: words up to it are
+        # uniform modulo `bound`, exactly.
         limit = np.uint64(2**64 // bound * bound - 1)
         rejected = np.flatnonzero(words > limit)
         attempt = 0
@@ -276,7 +276,8 @@ def words_at(key: Key, numbers: Integers) -> Words:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     blocks = np.zeros((len(numbers), _WORDS_PER_BLOCK), dtype=">u8")
-    # The counter is the row number halved, as a 128-bit big-endian integer of which 64 bits suffice.
+    # The counter is the row number halved, as a 128-bit big-endian integer of which 64 bits
+    # suffice.
     blocks[:, 1] = numbers >> 1
     # A counter block is a fresh nonce, so ECB of the counters is counter mode, with the
     # order left free.

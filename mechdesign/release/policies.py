@@ -156,7 +156,8 @@ def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
         table_of(channel, f"{name}=marginal")
         return [sum(masses) for _, masses in channel.behind]
     if rule == REFUSE:
-        # Any row will do, because nothing is ever drawn from it. It keeps the number of rows the same.
+        # Any row will do, because nothing is ever drawn from it. It keeps the number of
+        # rows the same.
         label = channel.outputs[0]
     else:
         label = rule.removeprefix(OUTPUT)

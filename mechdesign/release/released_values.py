@@ -129,8 +129,8 @@ def _numbers(
     rank = {label: k for k, label in enumerate(bins.labels)}
     numbers: list[str] = []
     for inputs, masses in channel.behind:
-        # (rank of the bin, its median, mass), in the order of the bins: a weighted median of medians
-        # needs no arithmetic with numbers, which may be dates.
+        # (rank of the bin, its median, mass), in the order of the bins: a weighted median
+        # of medians needs no arithmetic with numbers, which may be dates.
         behind: list[tuple[int, str, int]] = []
         for x, mass in zip(inputs, masses, strict=True):
             if medians[x]:

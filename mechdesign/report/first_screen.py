@@ -163,7 +163,8 @@ def _kept(design: Design, report: Report) -> list[str]:
         unchanged = unchanged_share(design)
         if unchanged is not None:
             lines += _lines(
-                f"Unchanged: {_tenths(float(unchanged))} of the records are released with their own {useful} "
+                f"Unchanged: {_tenths(float(unchanged))} of the records are released with "
+                f"their own {useful} "
                 "(expected)."
             )
     for moved in report.numbers:

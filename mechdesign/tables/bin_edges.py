@@ -298,8 +298,7 @@ def _thinned(part: Numbers) -> Numbers:
     Of more than `MOST_VALUES`, those in the middle of equal shares of the mass are kept.
     """
     if len(part) <= MOST_VALUES:
-        # Only proportions are drawn from; without the common divisor the file does not tell how many
-        # records a bin has.
+        # Values are drawn in proportion to the masses, so these are kept in lowest terms.
         divisor = math.gcd(*(mass for _, mass in part)) or 1
         return [(value, mass // divisor) for value, mass in part]
     sums = list(itertools.accumulate(mass for _, mass in part))

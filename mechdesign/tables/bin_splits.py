@@ -69,7 +69,8 @@ class _DistanceToMedian:
         middle = np.minimum(middle, len(values) - 1)
         mass_above = mass[last] - mass[middle]
         mass_below = mass[middle] - mass[first]
-        # sum |v - m| is the moment of the values above m less m times their mass, and the reverse below.
+        # sum |v - m| is the moment of the values above m less m times their mass, and the
+        # reverse below.
         above = moment[last] - moment[middle] - values[middle] * mass_above
         below = values[middle] * mass_below - moment[middle] + moment[first]
         return np.where(last > first, np.maximum(above + below, 0.0), 0.0)
@@ -127,8 +128,9 @@ def least_cells(cost: Cost, size: int, most: int) -> list[tuple[list[int], float
             def total(end: Places, start: Places, best: Floats = best) -> Floats:
                 return best[start] + cost(end, start)
 
-            # best_c(e) = min over start < e of best_{c-1}(start) + cost(start, e). By the quadrangle
-            # inequality the minimising start grows with e, which `row_minima` needs.
+            # best_c(e) = min over start < e of best_{c-1}(start) + cost(start, e). By the
+            # quadrangle inequality the minimising start grows with e, which `row_minima`
+            # needs.
             starts = row_minima(total, ends, starts_of_all, ends - 1)
             last_starts.append(np.append(0, starts))
             best = np.append(0, total(ends, starts))
@@ -152,7 +154,8 @@ def row_minima(value: Cost, rows: Places, first: Places, last: Places) -> Places
     """
     if rows.size < FEW_ROWS:
         return _row_minima_at_once(value, rows, first, last)
-    # `place` holds the minimum of every row that is known; `step` halves from the largest power of two.
+    # `place` holds the minimum of every row that is known; `step` halves from the largest
+    # power of two.
     place = last.copy()
     step = 1 << (rows.size.bit_length() - 1)
     while step:

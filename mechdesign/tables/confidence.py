@@ -383,7 +383,8 @@ def confidence_set(
     rest: list[int] = []
     if unseen:
         for total, row_level in zip(totals, row_levels, strict=True):
-            # A symbol without a record has the count 0 in every row, and the upper end of that count.
+            # A symbol without a record has the count 0 in every row, and the upper end of
+            # that count.
             one_symbol = row_level.upper_end(0, total)
             rest.append(min(unseen * one_symbol, SCALE))
     return ConfidenceSet(

@@ -213,8 +213,8 @@ class Records:
                 if count:
                     key = (*row, secret)
                     counts[key] = counts.get(key, 0) + count
-        # Sorted by the released groups, the secret last: rows with a common beginning are neighbours,
-        # as the nodes of the tree need them.
+        # Sorted by the released groups, the secret last: rows with a common beginning are
+        # neighbours, as the nodes of the tree need them.
         keys = sorted(counts)
         table = np.array(keys, dtype=np.int64).reshape(len(keys), len(groups) + 1)
         return cls(
