@@ -68,6 +68,7 @@ def design(
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish
     which output for each useful symbol, so that no output says much about the sensitive column.
     """
+    # A script that forgets the budget gets an error; a person at a prompt gets the recommendation.
     writes = output.output is not None or reports.asked or common.as_json
     if budget.is_missing and not (writes or rows.asked or after.after):
         advise(reporter, table, budget, confidence, search, objective)

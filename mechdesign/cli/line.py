@@ -150,6 +150,7 @@ def _in_brief(parameter: Any) -> Any:
     text = FIRST_CLAUSE.match(parameter.help or "")
     if text is not None:
         brief.help = f"{text[1].rstrip('.')}."
+    # Seven panels of three options each would cost fourteen lines of frames.
     brief.rich_help_panel = None
     brief.show_default = False
     return brief
@@ -287,6 +288,7 @@ def _signature(
                     annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY
                 )
             )
+    # Python allows no parameter without a default behind one with a default.
     required = [p for p in parameters if p.default is inspect.Parameter.empty]
     optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
     return inspect.Signature([*required, *optional])
@@ -354,6 +356,7 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
     for group in groups:
         for member, declaration, names in declared(type(group)):
             value = getattr(group, member.name)
+            # Only what the user typed: people read this line in reports.
             if not declaration.again or value == member.default:
                 continue
             if declaration.public is not None:

@@ -82,6 +82,7 @@ class Meter:
 
     def _rate(self, now: float, done: int) -> float | None:
         """Mean over the window, or over a longer time if too little was done within it."""
+        # The oldest sample goes once the next one is old enough and far enough back, too.
         samples = self._samples
         while len(samples) > 1:
             next_time, next_done = samples[1]

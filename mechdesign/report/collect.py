@@ -75,6 +75,8 @@ def promise_of(channel: Channel, name: str = "the channel") -> Notion:
 
 def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
     """The design of a channel from a file, audited again; its bound comes from the file."""
+    # Nothing is taken from the file that can be computed from its integers and its table; only the
+    # bound would need the search again.
     confidence = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=confidence)
     certificate = _certificate(channel)
@@ -149,6 +151,7 @@ def internal_report(
 
 def _curve_axis(design: Design) -> tuple[Any, str]:
     """The axis of the trade-off curve, or None with the reason why there is none."""
+    # A curve of channels that keep another promise than this one would mislead.
     if design.channel.record.after:
         return None, NO_EARLIER
     sample = design.confidence
@@ -180,6 +183,7 @@ def write_report(
     joint = channel.joint
     if result is None and joint is not None:
         result = design_behind(channel, joint, notion)
+    # Before anything is written: a report of a broken promise would look like a promise.
     if result is not None and not result.verified:
         raise InputError(
             "a channel that breaks its promise has no report; mechdesign.audit says where"

@@ -111,7 +111,7 @@ def _factors(lower: float, upper: float) -> str:
 def _beliefs(report: Report, room: int) -> list[str]:
     """The probabilities before and after that can change most, as many as there is room for."""
     beliefs = report.promise.beliefs
-    # The header and the empty line below the table; a remark where not all are shown.
+    # Two lines go to the header and the empty line below, one to the remark if some are left out.
     rows = room - 2
     if rows < len(beliefs):
         rows -= 1
@@ -123,6 +123,7 @@ def _beliefs(report: Report, room: int) -> list[str]:
     lines: list[Sequence[str]] = [
         (w.label(sensitive), "before", "lowest after", "highest after")
     ]
+    # In the order of the table, which readers know, and not in that of the changes.
     for belief in beliefs:
         if belief in most_changed:
             lines.append(

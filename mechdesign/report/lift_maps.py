@@ -73,6 +73,7 @@ def _scale(ends: float) -> tuple[b.Cell, ...]:
 def _ends(*tables: b.Blocked) -> float:
     """The lift of the last colour: the same for both maps, so that they can be compared."""
     values = [lift for table in tables for line in table.values for lift in line]
+    # A power of two for an end, so that the legend has whole steps.
     for end in ENDS:
         if all(1.0 / end <= lift <= end for lift in values):
             return end
@@ -110,6 +111,7 @@ def _limits(promise: Promise, columns: int) -> list[tuple[float, float]]:
     low = promise.low or 0.0
     high = math.inf if promise.high is None else promise.high
     allowed = promise.allowed or ((low, high),) * columns
+    # Columns of a map may be blocks of neighbouring symbols; all blocks but the last are as wide.
     width = -(-len(allowed) // columns)
     limits: list[tuple[float, float]] = []
     for start in range(0, len(allowed), width):
@@ -138,5 +140,6 @@ def _lift(value: float, mark: str, ends: float) -> b.Cell:
         text = f"{value:.2f}"
     else:
         text = f"{value:.1f}"
+    # On a logarithmic scale, halving is as far from 1 as doubling.
     level = math.log(value, ends) if value > 0.0 else -1.0
     return b.Cell(text + mark, tint=max(-1.0, min(1.0, level)))

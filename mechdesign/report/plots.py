@@ -194,6 +194,7 @@ def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
     for axes, panel in zip(subplots, panels, strict=True):
         guides += draw_panel(axes, panel, rows, lines)
         axes.set_title(panel.title)
+    # All panels have the same lines, so the first one explains them for all.
     handles, labels = subplots[0].get_legend_handles_labels()
     legend = dict(zip(labels, handles, strict=True))
     for guide in guides:
@@ -289,7 +290,8 @@ def _draw_line(axes: Any, panel: Panel, line: Series) -> None:
     for row in line.rows:
         value = panel.value(row)
         if value is None or math.isinf(value):
-            value = math.nan  # a gap in the line
+            # Matplotlib leaves a gap in the line at a NaN.
+            value = math.nan
         values.append(value)
     axes.plot(
         budgets,
