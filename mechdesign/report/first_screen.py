@@ -92,7 +92,16 @@ def _population(design: Design) -> str:
     text = f"Population ({level} confidence): {factors} as probable"
     if design.confidence is not None:
         return f"{text} (verified)."
-    return f"{text}; --confidence 0.95 protects it."
+    if _takes_confidence(design):
+        return f"{text}; --confidence 0.95 protects it."
+    return f"{text}."
+
+
+def _takes_confidence(design: Design) -> bool:
+    """Whether a design with the same request can promise something for the population."""
+    notion = design.notion
+    is_single = not notion.own and not design.channel.record.after
+    return isinstance(notion.limits, LiftLimits) and is_single
 
 
 def _factors(lower: float, upper: float) -> str:

@@ -216,3 +216,19 @@ def test_bins_that_need_a_budget_are_refused_without_one(wide, run):
     result = run("design", wide, *asked)
     assert result.code == 2
     assert "--bin auto needs one" in result.err
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+def test_confidence_is_advised_where_it_is_built(options, folder, run):
+    """The advice of the screen must not be refused."""
+    out = run("design", "records.csv", *MICRO, *options, "--force").out
+    if "--confidence 0.95 protects it" in out:
+        again = run(
+            "design", "records.csv", *MICRO, *options, "--force", "--confidence", "0.95"
+        )
+        assert again.code == 0, again.err
+    elif "--confidence" not in options:
+        refused = run(
+            "design", "records.csv", *MICRO, *options, "--force", "--confidence", "0.95"
+        )
+        assert refused.code == 2
