@@ -32,6 +32,9 @@ COMMANDS = {
 }
 """Every command with its group, in the order of the help."""
 
+OF_THE_PROGRAM = ("--quiet", "--log-json", "--debug")
+"""Options of every command that the help of the program has once."""
+
 TABLE = ("--sensitive", "--useful", "--contingency", "--weight")
 """The columns of a table, and its two other forms."""
 

@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from mechdesign.cli.console import PROGRAM, Reporter
-from mechdesign.cli.first_options import FIRST_OPTIONS
+from mechdesign.cli.first_options import FIRST_OPTIONS, OF_THE_PROGRAM
 
 COMMAND = "command"
 """The key of the design command in the provenance of a channel file."""
@@ -107,9 +107,12 @@ class PlainCommand(Plain, TyperCommand):
         return sorted(parameters, key=place_of)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: the first options of the command, or after --help-all every one."""
+        """Write the help: the first options of the command, or after --help-all every one.
+
+        A command with few options shows them all, but for those that the program's help has.
+        """
         first = FIRST_OPTIONS.get(path_of(ctx))
-        if first is None or self.is_whole_help:
+        if self.is_whole_help:
             super().format_help(ctx, formatter)
             return
         # A copy is shown, because the options that the help leaves out are still parsed and
@@ -119,9 +122,13 @@ class PlainCommand(Plain, TyperCommand):
         shown.params = []
         for parameter in self.params:
             is_argument = isinstance(parameter, TyperArgument)
-            if is_argument or not set(first).isdisjoint(parameter.opts):
+            if first is None:
+                if set(OF_THE_PROGRAM).isdisjoint(parameter.opts):
+                    shown.params.append(parameter)
+            elif is_argument or not set(first).isdisjoint(parameter.opts):
                 shown.params.append(_in_brief(parameter))
-        shown.epilog = f"{self.epilog}\n\n{MORE_OPTIONS}"
+        if first is not None:
+            shown.epilog = f"{self.epilog}\n\n{MORE_OPTIONS}"
         shown.format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
