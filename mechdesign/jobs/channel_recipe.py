@@ -24,9 +24,9 @@ from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.side_files import Sides
 from mechdesign.leaks.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.release.binned import LABEL, POSTERIOR_DRAW
 from mechdesign.release.drawing import Release, channel_digest, key_of
 from mechdesign.release.policies import MARGINAL
+from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mechdesign.core.errors import InputError, naming
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.nameless_file import NamelessFile
@@ -115,7 +115,7 @@ class FileRun:
         if self.sides.codebook is not None and self.recipe.codebook_note is not None:
             self._notes.append(self.recipe.codebook_note)
         schema = schema_of(self.table)
-        with naming(self.table.name):
+        with errors_naming(self.table.name):
             self.plan = self.recipe.plan(self.table.header)
             if schema is not None and not self.recipe.options.keep_sensitive:
                 refuse_inner(

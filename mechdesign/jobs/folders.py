@@ -27,7 +27,7 @@ from mechdesign.core.file_locks import open_locked
 from mechdesign.core.files import (
     EXISTS,
     PathLike,
-    part_of,
+    part_file,
     real_path,
     reason,
     sync_folder,
@@ -191,7 +191,7 @@ class _FolderRelease:
         self.dry_run = dry_run
         self.base, self.names = files_of(source)
         self.final = real_path(target)
-        self.stage = part_of(self.final)
+        self.stage = part_file(self.final)
         inside = real_path(self.base)
         if self.final in (inside, *inside.parents) or inside in self.final.parents:
             raise InputError(

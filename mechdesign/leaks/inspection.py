@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError, naming
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import encode
@@ -117,7 +117,7 @@ def inspect_file(
         )
     renamed = dict(columns or {})
     with open_source(source, text) as table:
-        with naming(table.name):
+        with errors_naming(table.name):
             useful = tuple(renamed.get(name, name) for name in channel.useful.columns)
             for name in (*useful, *sensitive):
                 require_column(name, table.header)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ParamSpec
+from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
@@ -27,7 +27,7 @@ from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.watchdog import HEURISTICS, STANDARD, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
-from mechdesign.tables.joint import Joint
+from mechdesign.tables.joint import Joint, Missing
 
 Arguments = ParamSpec("Arguments")
 
@@ -69,21 +69,73 @@ def design_requested(request: DesignRequest) -> Design:
     return spending(result, rules, whole, request.after, request.time_limit)
 
 
+class DesignCall(Protocol[Arguments]):
+    """`design`, called with a joint table, or with a data frame and the names of its columns."""
+
+    @overload
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Design: ...
+
+    @overload
+    def __call__(
+        self,
+        joint: Any,
+        notion: Notion,
+        *,
+        sensitive: str | Sequence[str],
+        useful: str | Sequence[str],
+        weight: str | None = None,
+        missing: Missing = "refuse",
+        **options: Any,
+    ) -> Design: ...
+
+
+COLUMN_ARGUMENTS = ("sensitive", "useful", "weight", "missing")
+"""Arguments of `Joint.from_table` that `design` takes with a data frame in the place of a joint."""
+
+
 def _with_fields_as_keywords(
     request: Callable[Arguments, DesignRequest],
-) -> Callable[Arguments, Design]:
+) -> DesignCall[Arguments]:
     """`design`, whose parameters are the fields of `DesignRequest`: for type checkers, editors and `help`."""
 
-    def design(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Design:
-        return design_requested(request(*args, **kwargs))
+    def design(joint: Any, *args: Any, **kwargs: Any) -> Design:
+        columns: dict[str, Any] = {}
+        for name in COLUMN_ARGUMENTS:
+            if name in kwargs:
+                columns[name] = kwargs.pop(name)
+        if columns:
+            joint = _joint_of_frame(joint, columns)
+        if not args and "notion" not in kwargs:
+            raise InputError(
+                "design needs a notion, as in md.ALIP(eps_l=0.5, eps_u=0.5); "
+                "md.compare(joint) shows what budgets keep"
+            )
+        make: Any = request
+        return design_requested(make(joint, *args, **kwargs))
 
     vars(design)["__signature__"] = inspect.signature(DesignRequest)
     _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
     design.__doc__ = (
         "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"
-        f"    The parameters are the fields of `DesignRequest`.\n\n{parameters}"
+        "    The parameters are the fields of `DesignRequest`. The table may also be a data frame;\n"
+        "    then `sensitive` and `useful` name its columns, as in `Joint.from_table`.\n\n"
+        f"{parameters}"
     )
-    return design
+    return cast("DesignCall[Arguments]", design)
+
+
+def _joint_of_frame(frame: Any, columns: Mapping[str, Any]) -> Joint:
+    """The joint table of two columns of a data frame."""
+    if isinstance(frame, Joint):
+        raise InputError(
+            f"{next(iter(columns))} belongs to a data frame; a Joint has its columns: leave it out"
+        )
+    for name in ("sensitive", "useful"):
+        if name not in columns:
+            raise InputError(
+                f"a data frame needs sensitive and useful, the names of its columns: give {name}"
+            )
+    return Joint.from_table(frame, **columns)
 
 
 design = _with_fields_as_keywords(DesignRequest)

@@ -24,7 +24,7 @@ from mechdesign.auditing.matrix import non_negative
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, naming
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, quoted
@@ -227,7 +227,7 @@ def read_costs(
                 f"{source.name}: the symbol {listed(twice)} has two rows or two columns of costs"
             )
     costs: dict[str, dict[str, Fraction]] = {}
-    with naming(source.name):
+    with errors_naming(source.name):
         for x, *cells in rows:
             costs[x] = {
                 y: non_negative(cell, COST, y, x)

@@ -11,8 +11,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.arguments import several
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.arguments import list_argument
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms.least_cost import (
     DISTANCE,
@@ -140,13 +140,14 @@ class DesignRequest:
     constraints: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        expected(
+        require_type(
             "joint",
             self.joint,
             Joint,
-            "; Joint.from_table and Joint.from_counts make one",
+            "; Joint.from_table and Joint.from_counts make one, and design takes a data frame with "
+            "sensitive= and useful=",
         )
-        expected(
+        require_type(
             "notion",
             self.notion,
             Notion,
@@ -154,11 +155,13 @@ class DesignRequest:
         )
         check_sensitive(self.joint)
         # Iterables are read once, here: a generator would be empty for the second reader.
-        after = several("after", self.after, "channels")
+        after = list_argument("after", self.after, "channels")
         for channel in after:
-            expected("each of after", channel, Channel)
+            require_type("each of after", channel, Channel)
         object.__setattr__(self, "after", after)
-        forbid = several("forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]")
+        forbid = list_argument(
+            "forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]"
+        )
         object.__setattr__(self, "forbid", forbid)
         search = self.search  # Search checks its own fields.
         object.__setattr__(self, "gap", search.gap)

@@ -142,7 +142,7 @@ class Design(Displayed):
     def population(self) -> PopulationPromise | None:
         """What holds for the population: for the set of the design, or at 95 %; None without counts of records."""
         joint = self.channel.joint
-        if joint is None or not joint.is_counts or joint.sensitive.each:
+        if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
             return None
         return population_promise(
             self.channel, joint, self.notion, chosen=self.confidence

@@ -23,7 +23,7 @@ from mechdesign.auditing.rows import RowAudit, audit_rows
 from mechdesign.channel.record import SymbolBudgets
 from mechdesign.channel.row_channel import RowChannel, RowRecord
 from mechdesign.core.arguments import number
-from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, expected
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, require_type
 from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import about, quoted
 from mechdesign.mechanisms.row_bound import RowBound, upper_bound
@@ -85,7 +85,7 @@ class RowRequest:
     progress: Steps | None = None
 
     def __post_init__(self) -> None:
-        expected("notion", self.notion, Notion, "; write one, as in LIP(0.5)")
+        require_type("notion", self.notion, Notion, "; write one, as in LIP(0.5)")
         limits_of(self.notion)
         check_promise(self.promise)
         if self.objective not in OBJECTIVES:
@@ -249,7 +249,7 @@ def _check_records(records: Records) -> None:
             "symbol: there is nothing "
             "to protect"
         )
-    if records.sensitive.each:
+    if records.sensitive.protects_columns:
         raise InputError(
             "protect-each is not built for a release of rows: protect one column, or their "
             "combinations"

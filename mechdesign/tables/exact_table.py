@@ -128,6 +128,7 @@ def scaled(
 
     If that is not 1, the products are divided by their greatest common divisor.
     """
+    # The smallest integers in the same proportions: probabilities and weights of any decimals.
     common = math.lcm(*{value.denominator for row in values for value in row})
     counts = [
         [value.numerator * (common // value.denominator) for value in row]
@@ -198,6 +199,7 @@ def refuse_margins(
 
     Only one with a name such as `Total` is refused, or any one if `unnamed`.
     """
+    # The other direction sees the transposed table.
     columns = list(zip(*counts, strict=True))
     _refuse_margin("row", sensitive, counts, unnamed)
     _refuse_margin("column", useful, columns, unnamed)
@@ -206,6 +208,7 @@ def refuse_margins(
 def _refuse_margin(
     what: str, variable: Variable, lines: Sequence[Sequence[int]], unnamed: bool
 ) -> None:
+    # With a margin among them the lines add up to twice the margin.
     totals = [sum(line) for line in zip(*lines, strict=True)]
     for name, line in zip(variable.names, lines, strict=True):
         if MARGINS.fullmatch(name.strip().lower()) is not None:

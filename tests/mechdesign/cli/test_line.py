@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.cli.design import DesignOptions, OutputOptions
+from mechdesign.cli.design_options import DesignOptions, OutputOptions
 from mechdesign.cli.line import command_line, recorded_line
 from mechdesign.cli.options import BudgetOptions, InputTable
 
