@@ -2,12 +2,14 @@
 
     minimise sum_k w_k cost(v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in Pi
 
-(Zarrabian et al. 2023, eq. (26), for the entropy). One loop serves every method: a master program over
-the columns so far, priced until the proven gap is closed (`solvers.generation`). 'vertices' begins with all
-enumerated vertices, so that pricing only has to confirm them; 'columns' begins with next to nothing.
+(Zarrabian et al. 2023, eq. (26), for the entropy). One loop serves every method: a master program
+over the columns so far, priced until the proven gap is closed (`solvers.generation`). 'vertices'
+begins with all enumerated vertices, so that pricing only has to confirm them; 'columns' begins with
+next to nothing.
 
-Invariants: every column is a member of the polytope, the value is the cost of a decomposition of the point,
-and the bound holds for the relaxation, whatever the limits, HiGHS and the enumeration do.
+Invariants: every column is a member of the polytope, the value is the cost of a decomposition of
+the point, and the bound holds for the relaxation, whatever the limits, HiGHS and the enumeration
+do.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ from solvers.results import Envelope, EnvelopeStatus, Pricer, Progress
 from solvers.uncertain import UncertainSet
 
 TIGHTENING_SHARE = 0.2
-"""Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
+"""Share of the time limit that upper bounds of the coordinates may take; they only speed the search
+up."""
 
 ROBUST_TIGHTENING_SHARE = 0.1
 """The same over an uncertain set, where each of them takes longer."""
@@ -58,15 +61,17 @@ MEMBER = 1e-11
 """Excess up to which a column of another run counts as a member."""
 
 ROUNDING = 5e-13
-"""Excess, relative to the terms of a row, up to which a column of another run counts as a member: columns
-lie on the boundary, some of them outside by the tolerance of the kernel's simplex (2e-13 of 1 + the row)."""
+"""Excess, relative to the terms of a row, up to which a column of another run counts as a member:
+columns lie on the boundary, some of them outside by the tolerance of the kernel's simplex (2e-13 of
+1 + the row)."""
 
 INCUMBENT_ERROR = 1e-9
-"""Relative miss of an entry of the point up to which a decomposition from elsewhere is taken as one."""
+"""Relative miss of an entry of the point up to which a decomposition from elsewhere is taken as
+one."""
 
 PLANE_FROM = 400
-"""Classes of symbols from which pricing all triples of a plane beats the tree: 1.2 to 2.5 times on tables of
-Adult with three sensitive values."""
+"""Classes of symbols from which pricing all triples of a plane beats the tree: 1.2 to 2.5 times on
+tables of Adult with three sensitive values."""
 
 MOST_STARS = 1000
 """Coordinates up to which dense columns, one for each, are no burden for the master."""
@@ -111,29 +116,31 @@ def lower_envelope(
     point : (n,) array
         A member of the polytope.
     relaxation : Polytope, optional
-        A set with the same rows that contains the polytope; the bound holds for it. Give the true set
-        here where `polytope` is a slightly shrunk one.
+        A set with the same rows that contains the polytope; the bound holds for it. Give the true
+        set here where `polytope` is a slightly shrunk one.
     method : {"auto", "vertices", "columns"}
     enumeration : str
         The enumeration of `solvers.vertices`; "auto" unless the method is "vertices".
     gap : float
         Stop once ``value - bound`` is at most this (absolute, in units of the cost).
     time_limit : float, optional
-        Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does the same.
+        Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does the
+        same.
     start, dual : optional
         Columns and prices of a neighbouring problem. Columns outside the polytope are left out.
     incumbents : callable
-        Decompositions of the point that are known, as (weights, points); asked for unless all vertices are listed and
-        no limit can come before their best combination. Those that are decompositions into members count from the
-        start, so the value is never above theirs, whatever the limits and HiGHS do; of the others
-        the members are columns.
+        Decompositions of the point that are known, as (weights, points); asked for unless all
+        vertices are listed and no limit can come before their best combination. Those that are
+        decompositions into members count from the start, so the value is never above theirs,
+        whatever the limits and HiGHS do; of the others the members are columns.
 
     Raises
     ------
     InvalidPolytope, InvalidOption
         On NaN, wrong shapes or options out of range.
     EmptyPolytope, OutsidePolytope
-        If there is no member at all, or the point is none; the latter carries a separating inequality.
+        If there is no member at all, or the point is none; the latter carries a separating
+        inequality.
     BackendFailure
         If the master program cannot be solved even once.
     """
@@ -239,7 +246,9 @@ def _tree_pricer(
 
 
 def deadline(started: float, gap: float, time_limit: float | None) -> float:
-    """When a run has to end, on the clock of `time.monotonic`; InvalidOption if gap or limit are out of range."""
+    """When a run has to end, on the clock of `time.monotonic`; InvalidOption if gap or limit are
+    out of range.
+    """
     if not gap > 0.0:
         raise errors.InvalidOption(f"gap ({gap}) must be a positive number")
     if time_limit is not None and not time_limit >= 0.0:
@@ -256,7 +265,9 @@ def concluded(
     interrupted: bool,
     listed: Vertices | None = None,
 ) -> Envelope:
-    """Let the generation run, and return its result; `listed` are all vertices, where these were the columns."""
+    """Let the generation run, and return its result; `listed` are all vertices, where these were
+    the columns.
+    """
     status = run.run()
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
@@ -317,7 +328,8 @@ def _worst_row(explicit: Polytope, p: Array) -> tuple[str, Array, float]:
     """The name of the row that the point violates most, and that row as ``normal v <= offset``."""
     rows, _, bounds = explicit.one_sided
     worst = int(np.argmax(rows @ p - bounds))
-    # One-sided rows are those with an upper end first, then the negatives of those with a lower one.
+    # One-sided rows are those with an upper end first, then the negatives of those with a lower
+    # one.
     with_upper = np.flatnonzero(np.isfinite(explicit.upper))
     with_lower = np.flatnonzero(np.isfinite(explicit.lower))
     if worst < len(with_upper):
@@ -330,7 +342,8 @@ def _worst_row(explicit: Polytope, p: Array) -> tuple[str, Array, float]:
 def _stars(polytope: Polytope, p: Array) -> Points:
     """Columns by a little of which any others can be completed to a decomposition of the point.
 
-    Else one rare coordinate that the columns miss would leave the trivial decomposition as the only one.
+    Else one rare coordinate that the columns miss would leave the trivial decomposition as the only
+    one.
     """
     units_inside = polytope.excess(np.eye(len(p))) <= 0.0
     low = units_inside.astype(np.float64)
@@ -354,7 +367,9 @@ def _with_incumbents(
     initial: list[Points],
     incumbents: Sequence[tuple[ArrayLike, Points]],
 ) -> tuple[Points, Array]:
-    """All columns, the point itself first, and the weights of the best decomposition among those known."""
+    """All columns, the point itself first, and the weights of the best decomposition among those
+    known.
+    """
     columns = Points.concatenate(initial)
     parts = [columns]
     width = len(columns)
@@ -412,7 +427,8 @@ def _vertices(
         if method == "auto":
             return None
         raise errors.TooManyVertices(
-            f"the polytope has more than {MOST_ROWS} rows without its auxiliary variables, too many to enumerate "
+            f"the polytope has more than {MOST_ROWS} rows without its auxiliary "
+            "variables, too many to enumerate "
             'vertices; use method="columns"'
         )
     if method == "auto":
@@ -447,8 +463,9 @@ def robust_envelope(
 ) -> Envelope:
     """Decompose ``uncertain.point`` into members of the set at least cost, with a proven bound.
 
-    Parameters and errors are those of `lower_envelope`, but that of incumbents the members alone count; `margin` is
-    that of `RobustSearch`. The bound holds for the set itself, whose points are members of it with the margin.
+    Parameters and errors are those of `lower_envelope`, but that of incumbents the members alone
+    count; `margin` is that of `RobustSearch`. The bound holds for the set itself, whose points are
+    members of it with the margin.
     """
     started = time.monotonic()
     end = deadline(started, gap, time_limit)

@@ -1,7 +1,9 @@
-"""From a request to a verified design: bins, rules, mechanism, fallback, and what other releases or the population ask.
+"""From a request to a verified design: bins, rules, mechanism, fallback, and what other releases or
+the population ask.
 
-`design` is the one entry. What it decides is in this order: the table (bins, several secrets, released columns), the
-rules of the promise (`rules`, `population`), the mechanism or the objective, and what has to be added to the result.
+`design` is the one entry. What it decides is in this order: the table (bins, several secrets,
+released columns), the rules of the promise (`rules`, `population`), the mechanism or the objective,
+and what has to be added to the result.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def design_requested(request: DesignRequest) -> Design:
     InputError
         If an option does not fit the table.
     NotPrivate
-        If the releases `after` which this one is made break the promise already, or leave nothing to spend.
+        If the releases `after` which this one is made break the promise already, or leave nothing
+        to spend.
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
@@ -72,7 +75,9 @@ def design_requested(request: DesignRequest) -> Design:
 def _with_fields_as_keywords(
     request: Callable[Arguments, DesignRequest],
 ) -> Callable[Arguments, Design]:
-    """`design`, whose parameters are the fields of `DesignRequest`: for type checkers, editors and `help`."""
+    """`design`, whose parameters are the fields of `DesignRequest`: for type checkers, editors and
+    `help`.
+    """
 
     def design(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Design:
         return design_requested(request(*args, **kwargs))
@@ -136,7 +141,9 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
 
 
 def _optimal_or_merging(rules: Rules, request: DesignRequest, started: float) -> Design:
-    """The optimum; subset merging where the search failed, or ended early with a channel that keeps less."""
+    """The optimum; subset merging where the search failed, or ended early with a channel that keeps
+    less.
+    """
     search = request.search
     try:
         best = optimal(rules, search)

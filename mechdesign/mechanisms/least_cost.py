@@ -1,8 +1,10 @@
-"""Channels of least expected cost on the column's own symbols: most records true, numbers moved least, or any costs.
+"""Channels of least expected cost on the column's own symbols: most records true, numbers moved
+least, or any costs.
 
-The linear program over W(y|x) with one output for every symbol (`solvers.assignment`), bounded from below, rounded to
-integers and audited exactly. Frequencies can be kept in expectation (invariant PRAM), shares W(x|x) bounded from below,
-pairs forbidden: docs/how-to/least-cost.md has the mathematics.
+The linear program over W(y|x) with one output for every symbol (`solvers.assignment`), bounded from
+below, rounded to integers and audited exactly. Frequencies can be kept in expectation (invariant
+PRAM), shares W(x|x) bounded from below, pairs forbidden: docs/how-to/least-cost.md has the
+mathematics.
 """
 
 from __future__ import annotations
@@ -150,7 +152,8 @@ def _numbers(joint: Joint) -> list[Fraction]:
         values = [value for value in numbers_of(joint.useful) if value is not None]
         if len(columns) > 1 or len(values) < len(joint.useful):
             raise InputError(
-                "objective distance needs one useful column of numbers, each bin with a number of its own"
+                "objective distance needs one useful column of numbers, each bin with "
+                "a number of its own"
             )
         return values
     if len(columns) > 1:
@@ -162,13 +165,16 @@ def _numbers(joint: Joint) -> list[Fraction]:
         return [fraction_of(text := symbol[0]) for symbol in joint.useful.symbols]
     except InputError:
         raise InputError(
-            f"objective distance needs numbers, but the column {quoted(joint.useful.columns[0])} has the symbol "
+            "objective distance needs numbers, but the column "
+            f"{quoted(joint.useful.columns[0])} has the symbol "
             f"{quoted(text)}; use objective truth, or a matrix of costs"
         ) from None
 
 
 def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
-    """Exact costs from an array in the order of the symbols, or a frame or mapping with the symbols as labels."""
+    """Exact costs from an array in the order of the symbols, or a frame or mapping with the symbols
+    as labels.
+    """
     names = joint.useful.names
     if hasattr(given, "columns") and hasattr(given, "index"):  # pandas
         header = [str(name) for name in given.columns]
@@ -192,7 +198,8 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
     )
     if not square or len(rows) != len(names):
         raise InputError(
-            f"the cost matrix must have a row and a column for each of the {len(names)} useful symbols, in their order"
+            "the cost matrix must have a row and a column for each of the "
+            f"{len(names)} useful symbols, in their order"
         )
     places = zip(product(names, names), chain.from_iterable(rows), strict=True)
     exact = [non_negative(cell, COST, y, x) for (x, y), cell in places]
@@ -205,7 +212,8 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
 def read_costs(
     path: PathLike, text: TextOptions | None = None
 ) -> dict[str, dict[str, Fraction]]:
-    """A matrix of costs from a CSV or Parquet file: what is released along the header, for what down the first column.
+    """A matrix of costs from a CSV or Parquet file: what is released along the header, for what
+    down the first column.
 
     Raises
     ------
@@ -237,7 +245,8 @@ def read_costs(
 
 
 def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
-    """The channel of least expected cost for the notion, verified exactly, with a bound on every other one.
+    """The channel of least expected cost for the notion, verified exactly, with a bound on every
+    other one.
 
     Raises
     ------
@@ -302,7 +311,8 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
         )
     if len(channel.outputs) == 1:
         said.append(
-            f"every record is released as {quoted(channel.outputs[0])}, which tells nothing: give a larger budget, "
+            f"every record is released as {quoted(channel.outputs[0])}, which tells "
+            "nothing: give a larger budget, "
             "more records, or merge symbols"
         )
     rounded = Rounded(channel, verdict)
@@ -365,6 +375,7 @@ def limits_of(wanted: Wanted, joint: Joint) -> ChannelLimits:
             )
         if wanted.keep_frequencies and not allowed[:, x].any():
             raise InputError(
-                f"forbid leaves nothing that could become {quoted(name)}, whose frequency is to be kept"
+                f"forbid leaves nothing that could become {quoted(name)}, whose "
+                "frequency is to be kept"
             )
     return ChannelLimits(tuple(stay), allowed, wanted.keep_frequencies)

@@ -1,9 +1,10 @@
-"""Least-cost programs with convex costs or further constraints of the user's own, modelled in cvxpy.
+"""Least-cost programs with convex costs or further constraints of the user's own, modelled in
+cvxpy.
 
-*Bound.* A convex cost lies above its tangent at the solution W0, and so does a constraint g(W) <= 0 with its multiplier
-nu >= 0: cost(W) >= cost(W0) + nu g(W0) + (d cost + nu dg)(W - W0) for every W that keeps the constraints. The right
-side is linear in W, so the bound of `solvers.assignment` holds for it. Tangents are those that cvxpy evaluates, in
-double precision.
+*Bound.* A convex cost lies above its tangent at the solution W0, and so does a constraint g(W) <= 0
+with its multiplier nu >= 0: cost(W) >= cost(W0) + nu g(W0) + (d cost + nu dg)(W - W0) for every W
+that keeps the constraints. The right side is linear in W, so the bound of `solvers.assignment`
+holds for it. Tangents are those that cvxpy evaluates, in double precision.
 """
 
 # cvxpy has no complete types.
@@ -31,7 +32,8 @@ from solvers.uncertain import UncertainSet
 
 cp: Any = import_module("cvxpy")
 MOST_CUTS, CLOSED = 200, 1e-7
-"""Tangents of a cost with kinks, and the gap (relative to costs above 1) at which they are enough."""
+"""Tangents of a cost with kinks, and the gap (relative to costs above 1) at which they are enough.
+"""
 
 LARGEST_VIOLATION = 1e-7
 """By how much the integers may miss a constraint of the user's own, in its own unit."""
@@ -40,7 +42,9 @@ CLARABEL = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 
 
 class ConvexProgram:
-    """A cost and constraints as functions of the cvxpy variable W and the table; `cost` is None for linear costs."""
+    """A cost and constraints as functions of the cvxpy variable W and the table; `cost` is None for
+    linear costs.
+    """
 
     def __init__(
         self, joint: Joint, cost: Any, constraints: Callable[..., Any] | None
@@ -55,7 +59,8 @@ class ConvexProgram:
         self.cost: Any = cp.sum(cost(self.w, joint)) if linear is None else linear
         if constraints is not None and not callable(constraints):
             raise InputError(
-                f"constraints must be a function of W and the table, not a {type(constraints).__name__}"
+                "constraints must be a function of W and the table, not a "
+                f"{type(constraints).__name__}"
             )
         given = [] if constraints is None else constraints(self.w, joint)
         self.constraints: list[Any] = (
@@ -73,7 +78,8 @@ class ConvexProgram:
             )
         if any(variable.id != self.w.id for variable in goal.variables()):
             raise InputError(
-                "the objective and the constraints must be written with W alone, without other variables"
+                "the objective and the constraints must be written with W alone, "
+                "without other variables"
             )
 
     def solve(
@@ -84,11 +90,13 @@ class ConvexProgram:
         margin: float,
         end: float,
     ) -> Assigned:
-        """The optimum by HiGHS if everything is linear, by Clarabel if not; with a bound for `proof`.
+        """The optimum by HiGHS if everything is linear, by Clarabel if not; with a bound for
+        `proof`.
 
-        Of an uncertain set the program has the rows found so far, until no column breaks one by half the margin; till
-        then columns are pulled inside where the constraints allow it. At a kink one tangent proves little: the cost
-        is replaced by its tangents so far (Kelley 1960), weighed by their multipliers, until cost and bound meet.
+        Of an uncertain set the program has the rows found so far, until no column breaks one by
+        half the margin; till then columns are pulled inside where the constraints allow it. At a
+        kink one tangent proves little: the cost is replaced by its tangents so far (Kelley 1960),
+        weighed by their multipliers, until cost and bound meet.
         """
         problem.check()
         is_free = bool(problem.open.all()) and not problem.floors.any()
@@ -278,7 +286,9 @@ class ConvexProgram:
 
 
 def _gradient(expression: Any, w: Any, prices: Array) -> Array | None:
-    """The gradient of `prices` times an expression by W; zero for a constant, None where cvxpy has none."""
+    """The gradient of `prices` times an expression by W; zero for a constant, None where cvxpy has
+    none.
+    """
     found = expression.grad.get(w) if w in expression.grad else 0.0
     if found is None:
         return None

@@ -1,4 +1,6 @@
-"""The program of a channel of least cost on a table: solved, rounded to integers that pass the audit, or refused."""
+"""The program of a channel of least cost on a table: solved, rounded to integers that pass the
+audit, or refused.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,25 @@ MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Margins tried in turn until the integers pass the exact audit; see `optimal.MARGINS`."""
 
 LARGE_FROM, LARGE_MARGIN = 300, 1e-7
-"""Symbols from which the first margin is that of an interior point solution: a second solve would take minutes."""
+"""Symbols from which the first margin is that of an interior point solution: a second solve would
+take minutes."""
 
 LARGEST_DEVIATION = Fraction(1, 10**12)
-"""How much an expected share may change where frequencies are kept: exact equality has no common denominator."""
+"""How much an expected share may change where frequencies are kept: exact equality has no common
+denominator."""
 
 REACHES = (20.0, 15.0, 12.0, 10.0, 8.0, 5.0)
-"""Nats beyond which a budget counts as so many, to be tried in turn: exp(-20) is more than the simplex method leaves of
-a zero, but symbols of a share of 1e-7 need more. Bounds hold for the budgets as they are."""
+"""Nats beyond which a budget counts as so many, to be tried in turn: exp(-20) is more than the
+simplex method leaves of a zero, but symbols of a share of 1e-7 need more. Bounds hold for the
+budgets as they are."""
 
 NOISE = 1e-11
-"""Shares below this are what an interior point method leaves of a zero; they go to the largest of their row."""
+"""Shares below this are what an interior point method leaves of a zero; they go to the largest of
+their row."""
 
 MOST_TRIED, BISECTIONS = 20, 20
-"""Symbols looked at alone, and halvings of all shares, to say why none of the channels can stay as asked."""
+"""Symbols looked at alone, and halvings of all shares, to say why none of the channels can stay as
+asked."""
 
 MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
 """Shares of the channel whose rows all are P(y), tried where integers miss a budget by a hair."""
@@ -57,7 +64,9 @@ MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
 
 @dataclass(frozen=True, eq=False)
 class ChannelLimits:
-    """What W(y|x) must keep to beside the notion: least shares W(x|x), pairs that may occur, frequencies."""
+    """What W(y|x) must keep to beside the notion: least shares W(x|x), pairs that may occur,
+    frequencies.
+    """
 
     stay: tuple[Fraction, ...]
     allowed: NDArray[np.bool_]
@@ -65,7 +74,9 @@ class ChannelLimits:
 
 
 class Plan:
-    """The linear program of a table, over classes of symbols where the costs cannot tell them apart."""
+    """The linear program of a table, over classes of symbols where the costs cannot tell them
+    apart.
+    """
 
     def __init__(
         self,
@@ -119,8 +130,8 @@ class Plan:
             self.uncertain = self.rules.within(reach)
 
     def _allowed(self, always: Sequence[int] = ()) -> NDArray[np.bool_] | None:
-        """The pairs that are possible, None for all: symbols that `always` stay become no others, and no output lacks a
-        sensitive symbol none of whose lifts may be zero.
+        """The pairs that are possible, None for all: symbols that `always` stay become no others,
+        and no output lacks a sensitive symbol none of whose lifts may be zero.
         """
         limits = self.rules.notion.limits
         allowed = self.limits.allowed.copy()
@@ -133,7 +144,9 @@ class Plan:
         return allowed
 
     def problem(self, margin: float, **changes: Any) -> Assignment:
-        """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
+        """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold
+        for.
+        """
         if margin:
             floor = np.minimum(self.floor * (1.0 + margin), 1.0)
         else:
@@ -150,7 +163,8 @@ class Plan:
     def _assigned(
         self, margin: float, changes: Mapping[str, Any] | None = None, **options: Any
     ) -> Assigned:
-        """The solution of the program that is smaller by a margin, with the bound for the one that is not.
+        """The solution of the program that is smaller by a margin, with the bound for the one that
+        is not.
 
         `changes` are other fields of the program, `options` those of the solver.
         """
@@ -168,7 +182,9 @@ class Plan:
         )
 
     def designed(self) -> tuple[Channel, Audit, Assigned]:
-        """The channel, its verdict, and the solution with its bound; `EmptyPolytope` only where there is no channel."""
+        """The channel, its verdict, and the solution with its bound; `EmptyPolytope` only where
+        there is no channel.
+        """
         try:
             return self._searched(REACHES)
         except (EmptyPolytope, SolverFailure):
@@ -256,7 +272,9 @@ class Plan:
         return show
 
     def _expanded(self, shares: Array) -> Array:
-        """Shares of the symbols from those of their classes: a symbol is kept, or becomes one of the other class."""
+        """Shares of the symbols from those of their classes: a symbol is kept, or becomes one of
+        the other class.
+        """
         if not self.reduced.is_reduced:
             return shares
         group, p = self.reduced.group, self.joint.p_x
@@ -308,13 +326,17 @@ class Plan:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether a constant output of the shares of the symbols, which is private, may be ruled out."""
+        """Whether a constant output of the shares of the symbols, which is private, may be ruled
+        out.
+        """
         return (
             self.allowed is not None or any(self.limits.stay) or self.convex is not None
         )
 
     def why_not(self) -> str:
-        """Which symbol cannot stay as asked, and how often it can; or that the forbidden pairs leave nothing."""
+        """Which symbol cannot stay as asked, and how often it can; or that the forbidden pairs
+        leave nothing.
+        """
         names, limits = self.joint.useful.names, self.limits
         if self.convex is not None and self.convex.constraints:
             return "no private channel keeps to the constraints (with stay, forbid and frequencies as asked)"
@@ -344,8 +366,10 @@ class Plan:
             if most < self.floor[x] - 2.0 * margin:
                 symbol = int(np.flatnonzero(self.reduced.group == x)[0])
                 return (
-                    f"stay: no private channel releases {quoted(names[symbol])} as it is with probability "
-                    f"{float(limits.stay[symbol]):g}; the largest value that works for it is {at_least(max(most, 0.0))}"
+                    f"stay: no private channel releases {quoted(names[symbol])} as it "
+                    "is with probability "
+                    f"{float(limits.stay[symbol]):g}; the largest value that works for "
+                    f"it is {at_least(max(most, 0.0))}"
                 )
         low, high = 0.0, 1.0
         for _ in range(BISECTIONS if len(names) <= LARGE_FROM else 0):
@@ -368,7 +392,9 @@ class Plan:
 
 
 def _balanced(shares: Array, p: Array) -> Array:
-    """Shares whose columns have the masses p, by factors near 1 for rows and columns (Newton steps of Sinkhorn's)."""
+    """Shares whose columns have the masses p, by factors near 1 for rows and columns (Newton steps
+    of Sinkhorn's).
+    """
     for _ in range(2):
         masses = p @ shares
         if np.abs(masses - p).max() <= 1e-16:

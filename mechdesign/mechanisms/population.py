@@ -1,8 +1,9 @@
 """Channels whose promise holds for every population that the counts do not contradict.
 
-The posteriors of the table that are private for a whole confidence set form a convex set with P_X in it, so the
-optimum is again the lower envelope of the entropy at P_X (Zarrabian et al. 2023, eq. (26)), now over an uncertain
-set; rounding, repair and certificate stay as they are, and the exact verdict is that on the set.
+The posteriors of the table that are private for a whole confidence set form a convex set with P_X
+in it, so the optimum is again the lower envelope of the entropy at P_X (Zarrabian et al. 2023, eq.
+(26)), now over an uncertain set; rounding, repair and certificate stay as they are, and the exact
+verdict is that on the set.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ from solvers import Array, Envelope, OutsidePolytope, UncertainSet, robust_envel
 from solvers.uncertain import extreme_means
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
-"""Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `rules.MARGINS`."""
+"""Margins tried in turn, as shares of what the inequalities have to spare at P_X; see
+`rules.MARGINS`."""
 
 TABLE_SHARE = 0.1
-"""Share of the time limit for a bound from the table's own optimum, where the search did not end."""
+"""Share of the time limit for a bound from the table's own optimum, where the search did not end.
+"""
 
 TABLE_SECONDS = 10.0
 """Seconds for that bound where there is no time limit."""
@@ -51,7 +54,8 @@ TABLE_GAP = 1e-2
 """Gap of that optimum, in units of H(X)."""
 
 LITTLE = 0.05
-"""A channel that keeps less of H(X) than this is worth a word on how many records would be needed."""
+"""A channel that keeps less of H(X) than this is worth a word on how many records would be needed.
+"""
 
 GOAL = 0.5
 """Share of what the table alone would allow that the estimate of needed records aims at."""
@@ -67,7 +71,9 @@ ESTIMATE_SECONDS = 5.0
 
 
 def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> UncertainSet:
-    """The posteriors of the table that are private for the whole set, all bounds moved outwards by rounding."""
+    """The posteriors of the table that are private for the whole set, all bounds moved outwards by
+    rounding.
+    """
     limits = auditing.lift_limits(notion)
     lower = [[_below(end, SCALE) for end in row] for row in chosen.lower]
     upper = [[quotient_above(end, SCALE) for end in row] for row in chosen.upper]
@@ -99,9 +105,9 @@ def _below(numerator: int, denominator: int) -> float:
 class PopulationLifts(MergedSets):
     """Merged sets of symbols judged by their extreme lifts over a confidence set.
 
-    Without unseen symbols P(T|s) lies between max(lower(T), 1 - upper(others)) and min(upper(T), 1 - lower(others))
-    with the sums of the ends, so `given_s` holds both sums, (2 |S|, n), and merging adds them as it adds
-    probabilities.
+    Without unseen symbols P(T|s) lies between max(lower(T), 1 - upper(others)) and min(upper(T), 1
+    - lower(others)) with the sums of the ends, so `given_s` holds both sums, (2 |S|, n), and
+    merging adds them as it adds probabilities.
     """
 
     def __init__(self, joint: Joint, limits: LiftLimits, chosen: ConfidenceSet) -> None:
@@ -128,7 +134,8 @@ class PopulationLifts(MergedSets):
     def omega(self, given_s: Array, mass: Array) -> Array:
         """The largest log lift (or quotient) minus its budget, (k,).
 
-        Free mass lies on T, then on unseen symbols, whose w is P(T), then elsewhere; for the least the other way.
+        Free mass lies on T, then on unseen symbols, whose w is P(T), then elsewhere; for the least
+        the other way.
         """
         size = len(given_s) // 2
         limits = self._limits
@@ -175,7 +182,9 @@ class PopulationRules(Rules):
         return uncertain_set(self.joint, self.notion, self.chosen)
 
     def within(self, reach: float) -> UncertainSet:
-        """The same with at most `reach` nats below and for quotients, and with what larger budgets allow as `slack`."""
+        """The same with at most `reach` nats below and for quotients, and with what larger budgets
+        allow as `slack`.
+        """
         uncertain = self.uncertain
         factor = math.exp(reach)
         ratio = uncertain.ratio
@@ -186,7 +195,8 @@ class PopulationRules(Rules):
             least = max(least, 1.0 / factor)
         most = uncertain.most
         if least and most > 1.0 / uncertain.share_lower.min():
-            # No lift is above 1 / P(s), so beside a lower side an upper one beyond that changes nothing.
+            # No lift is above 1 / P(s), so beside a lower side an upper one beyond that changes
+            # nothing.
             most = math.inf
         slack = 0.0
         if ratio < uncertain.ratio:
@@ -211,8 +221,8 @@ class PopulationRules(Rules):
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
         """A weight for each failing output that brings it inside, as for a table.
 
-        Mixing a into a column moves h, g and their means by a, so an inequality that fails by e and has c to spare
-        at a constant column holds again from a = e / c on.
+        Mixing a into a column moves h, g and their means by a, so an inequality that fails by e and
+        has c to spare at a constant column holds again from a = e / c on.
         """
         uncertain = self.uncertain
         w = columns_of(rows, failing).T
@@ -251,7 +261,9 @@ class PopulationRules(Rules):
         return solve
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
-        """The certificate, or the bound of the table's own optimum where that is smaller and the table in the set."""
+        """The certificate, or the bound of the table's own optimum where that is smaller and the
+        table in the set.
+        """
         bound = proof.upper_bound_nmi
         gap = proof.gap_nmi
         if gap is None or bound is None or gap <= search.gap:
@@ -305,17 +317,21 @@ def _advice(design: Design, rules: PopulationRules) -> str:
     way_out = "merge symbols, or choose a lower level or a larger budget"
     if needed is not None:
         way_out = (
-            f"about {needed} records like these would keep half of what the table alone allows (an estimate), "
+            f"about {needed} records like these would keep half of what the table "
+            "alone allows (an estimate), "
             "merging symbols or a lower level ask for fewer"
         )
     return (
-        f"{rules.joint.total} records say so little of their population that a channel private for all of the set "
+        f"{rules.joint.total} records say so little of their population that a channel "
+        "private for all of the set "
         f"keeps only {design.nmi:.2g} of H(X); {way_out}"
     )
 
 
 def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int | None:
-    """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows; None if unknown."""
+    """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows;
+    None if unknown.
+    """
     end = time.perf_counter() + ESTIMATE_SECONDS
     search = Search(gap=ESTIMATE_GAP)
 

@@ -14,7 +14,8 @@ from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 
 MERGE_TOLERANCE = 1e-10
 """Points that differ by no more than this in every coordinate are one vertex: a hundred times the
-error of a vertex solved in doubles on an ordinary table, far below a difference that changes a cost."""
+error of a vertex solved in doubles on an ordinary table, far below a difference that changes a
+cost."""
 
 DEFAULT_MAX_VERTICES = 2_000_000
 """About half a minute of pivoting on a table of 200 symbols, and 3 GB of points."""
@@ -117,10 +118,11 @@ def finished_vertices(
 
 
 def ordered(points: Array) -> Array:
-    """Rows in lexicographic order; of those within `MERGE_TOLERANCE` the one with the fewest positive entries stays.
+    """Rows in lexicographic order; of those within `MERGE_TOLERANCE` the one with the fewest
+    positive entries stays.
 
-    Close points are neighbours along a fixed generic direction: their keys differ by less than a window,
-    so few pairs are compared.
+    Close points are neighbours along a fixed generic direction: their keys differ by less than a
+    window, so few pairs are compared.
     """
     if len(points) == 0:
         return points
