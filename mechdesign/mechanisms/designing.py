@@ -17,8 +17,8 @@ from typing import ParamSpec
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms.after import check_room, spending
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
+from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.population import PopulationRules, confident

@@ -16,11 +16,11 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.arguments import several
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.progress import Steps
-from mechdesign.mechanisms.least_cost import (
+from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
     INFORMATION,
     TRUTH,
-    Wanted,
+    LeastCostObjective,
 )
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.result import Design
@@ -190,9 +190,9 @@ class DesignRequest:
         )
 
     @property
-    def least_cost(self) -> Wanted:
+    def least_cost(self) -> LeastCostObjective:
         """The objective with the restrictions on the column's own symbols."""
-        return Wanted(
+        return LeastCostObjective(
             objective=self.objective,
             distance=self.distance,
             keep_frequencies=self.keep_frequencies,
@@ -217,7 +217,7 @@ class DesignRequest:
                     f"{self.mechanism} out"
                 )
             return
-        if objective != Wanted():
+        if objective != LeastCostObjective():
             raise InputError(
                 "distance, keep_frequencies, stay, forbid and constraints are for "
                 "channels on the column's own "
