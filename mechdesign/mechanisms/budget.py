@@ -193,16 +193,19 @@ def budget_for(
         raise InputError(
             "--lam splits the budget that --keep finds; the other words say both sides themselves"
         )
-    upper = None if at_most_times is None else most_nats(at_most_times)
+    # A side of which nothing is said stays None, and free.
+    lower = None
+    if at_least_times is not None:
+        lower = least_nats(at_least_times)
+    upper = None
+    if at_most_times is not None:
+        upper = most_nats(at_most_times)
     if max_posterior is not None:
         request = DesignRequest(joint, kind.at(1.0), **options)
-        allowed = posterior_budget(request, max_posterior)
-        upper = allowed if upper is None else min(upper, allowed)
-    return in_words(
-        kind,
-        lower=None if at_least_times is None else least_nats(at_least_times),
-        upper=upper,
-    )
+        posterior_upper = posterior_budget(request, max_posterior)
+        if upper is None or posterior_upper < upper:
+            upper = posterior_upper
+    return in_words(kind, lower=lower, upper=upper)
 
 
 def keeping(
@@ -254,7 +257,8 @@ def keeping(
         proof = "none is tried below"
     else:
         proof = "no smaller budget was proven to keep less"
-    message = f"epsilon {epsilon:g} keeps {at_least(float(100 * share))} % of the information; {proof}"
+    percent = at_least(float(100 * share))
+    message = f"epsilon {epsilon:g} keeps {percent} % of the information; {proof}"
     return replace(
         design,
         certificate=replace(design.certificate, details=details),

@@ -125,7 +125,7 @@ def _population_rules(
         estimate_shares=lift_limits(notion).need_shares,
         unseen=request.unseen,
     )
-    return PopulationRules(joint, notion, chosen=populations)
+    return PopulationRules(joint, notion, populations=populations)
 
 
 def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:

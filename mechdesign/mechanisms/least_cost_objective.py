@@ -162,6 +162,7 @@ def _numbers(joint: Joint) -> list[Fraction]:
         raise InputError(
             "objective distance needs one useful column of numbers, not several crossed ones"
         )
+    column = quoted(",".join(joint.useful.columns))
     values = []
     for symbol in joint.useful.symbols:
         text, *_ = symbol
@@ -169,7 +170,7 @@ def _numbers(joint: Joint) -> list[Fraction]:
             values.append(fraction_of(text))
         except InputError:
             raise InputError(
-                f"objective distance needs numbers, but the column {quoted(joint.useful.columns[0])} has the "
+                f"objective distance needs numbers, but the column {column} has the "
                 f"symbol {quoted(text)}; use objective truth, or a matrix of costs"
             ) from None
     return values

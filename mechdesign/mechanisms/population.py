@@ -70,21 +70,25 @@ ESTIMATE_SECONDS = 5.0
 """Longest that the estimate may take in all."""
 
 
-def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> UncertainSet:
+def uncertain_set(
+    joint: Joint, notion: Notion, populations: ConfidenceSet
+) -> UncertainSet:
     """The posteriors of the table that are private for the whole set, all bounds moved outwards by
     rounding.
     """
     limits = auditing.lift_limits(notion)
-    lower = [[_below(end, SCALE) for end in row] for row in chosen.lower]
-    upper = [[quotient_above(end, SCALE) for end in row] for row in chosen.upper]
-    if chosen.rest:
+    lower = [[_below(end, SCALE) for end in row] for row in populations.lower]
+    upper = [[quotient_above(end, SCALE) for end in row] for row in populations.upper]
+    if populations.rest:
         # Unseen symbols are released with P(y), which is w = 1 for the posterior: the last column.
-        for low, high, rest in zip(lower, upper, chosen.rest, strict=True):
+        for low, high, rest in zip(lower, upper, populations.rest, strict=True):
             low.append(_below(0, SCALE))
             high.append(quotient_above(rest, SCALE))
-    share_lower = [_below(*share.as_integer_ratio()) for share in chosen.share_lower]
+    share_lower = [
+        _below(*share.as_integer_ratio()) for share in populations.share_lower
+    ]
     share_upper = [
-        quotient_above(*share.as_integer_ratio()) for share in chosen.share_upper
+        quotient_above(*share.as_integer_ratio()) for share in populations.share_upper
     ]
     return UncertainSet(
         joint.p_x,
@@ -110,19 +114,21 @@ class PopulationLifts(MergedSets):
     merging adds them as it adds probabilities.
     """
 
-    def __init__(self, joint: Joint, limits: LiftLimits, chosen: ConfidenceSet) -> None:
-        lower = np.array([[end / SCALE for end in row] for row in chosen.lower])
-        upper = np.array([[end / SCALE for end in row] for row in chosen.upper])
+    def __init__(
+        self, joint: Joint, limits: LiftLimits, populations: ConfidenceSet
+    ) -> None:
+        lower = np.array([[end / SCALE for end in row] for row in populations.lower])
+        upper = np.array([[end / SCALE for end in row] for row in populations.upper])
         self.p_x = joint.p_x
         self.given_s = np.vstack([lower, upper])
         self._totals = lower.sum(axis=1)[:, None], upper.sum(axis=1)[:, None]
         self._rest = np.array(
-            [end / SCALE for end in chosen.rest] or [0.0] * len(lower)
+            [end / SCALE for end in populations.rest] or [0.0] * len(lower)
         )[:, None]
         self._limits = limits
         self.slack = 4.0 * rounding_slack((2 * len(lower), len(self.p_x)))
-        share_lower = np.array(chosen.share_lower, np.float64)
-        share_upper = np.array(chosen.share_upper, np.float64)
+        share_lower = np.array(populations.share_lower, np.float64)
+        share_upper = np.array(populations.share_upper, np.float64)
         self._shares = share_lower, share_upper
 
     def within(
@@ -172,14 +178,14 @@ class PopulationLifts(MergedSets):
 class PopulationRules(Rules):
     """A notion for every population of a set; see `Rules`."""
 
-    chosen: ConfidenceSet = field(kw_only=True)
+    populations: ConfidenceSet = field(kw_only=True)
     search_share: ClassVar[float] = 1.0 - TABLE_SHARE
     response_share: ClassVar[float] = 0.3
 
     @cached_property
     def uncertain(self) -> UncertainSet:
         """The posteriors that are private for the whole set."""
-        return uncertain_set(self.joint, self.notion, self.chosen)
+        return uncertain_set(self.joint, self.notion, self.populations)
 
     def within(self, reach: float) -> UncertainSet:
         """The same with at most `reach` nats below and for quotients, and with what larger budgets
@@ -208,15 +214,19 @@ class PopulationRules(Rules):
     @property
     def has_faces(self) -> bool:
         """Not where outputs are released for symbols of no record, too."""
-        return not self.chosen.rest
+        return not self.populations.rest
 
     def verdict(self, channel: Channel) -> Audit:
         """The audit of the table, with the verdict and the worst cell of the set."""
-        return auditing.audit(channel, self.joint, self.notion, population=self.chosen)
+        return auditing.audit(
+            channel, self.joint, self.notion, population=self.populations
+        )
 
     def failing(self, channel: Channel) -> tuple[int, ...]:
         """Outputs that violate the notion for some population."""
-        return auditing.failing_outputs(channel, self.joint, self.notion, self.chosen)
+        return auditing.failing_outputs(
+            channel, self.joint, self.notion, self.populations
+        )
 
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
         """A weight for each failing output that brings it inside, as for a table.
@@ -269,7 +279,7 @@ class PopulationRules(Rules):
         if gap is None or bound is None or gap <= search.gap:
             return proof
         needs_shares = auditing.lift_limits(self.notion).need_shares
-        if needs_shares and self.chosen.shares_are_known:
+        if needs_shares and self.populations.shares_are_known:
             # Known shares may differ from those of the table, which then is not in the set.
             return proof
         seconds = TABLE_SECONDS
@@ -294,7 +304,9 @@ class PopulationRules(Rules):
 
     def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
         """Merged sets of symbols; the risk is always that of the worst quotient."""
-        return PopulationLifts(joint, auditing.lift_limits(self.notion), self.chosen)
+        return PopulationLifts(
+            joint, auditing.lift_limits(self.notion), self.populations
+        )
 
 
 def confident(design: Design, rules: PopulationRules, started: float) -> Design:
@@ -302,18 +314,18 @@ def confident(design: Design, rules: PopulationRules, started: float) -> Design:
     messages = design.messages
     if design.nmi < LITTLE and design.least is None:
         messages = (*messages, _advice(design, rules))
-    record = replace(design.channel.record, confidence=rules.chosen.to_record())
+    record = replace(design.channel.record, confidence=rules.populations.to_record())
     return replace(
         design,
         channel=design.channel.with_record(record),
-        confidence=rules.chosen,
+        confidence=rules.populations,
         messages=messages,
         seconds=time.perf_counter() - started,
     )
 
 
 def _advice(design: Design, rules: PopulationRules) -> str:
-    needed = records_needed(rules.joint, rules.notion, rules.chosen)
+    needed = records_needed(rules.joint, rules.notion, rules.populations)
     way_out = "merge symbols, or choose a lower level or a larger budget"
     if needed is not None:
         way_out = (
@@ -328,7 +340,9 @@ def _advice(design: Design, rules: PopulationRules) -> str:
     )
 
 
-def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int | None:
+def records_needed(
+    joint: Joint, notion: Notion, populations: ConfidenceSet
+) -> int | None:
     """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows;
     None if unknown.
     """
@@ -341,20 +355,22 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
 
     goal = GOAL * kept(Rules(joint, notion))
     shares = None
-    if chosen.shares_are_known:
-        shares = dict(zip(joint.sensitive.symbols, chosen.share_lower, strict=True))
+    if populations.shares_are_known:
+        shares = dict(
+            zip(joint.sensitive.symbols, populations.share_lower, strict=True)
+        )
     for k in range(1, MOST_DOUBLINGS + 1):
         counts = tuple(tuple(count << k for count in row) for row in joint.counts)
         larger = replace(joint, counts=counts)
         if time.perf_counter() > end:
             return None
-        populations = confidence_set(
+        larger_set = confidence_set(
             larger,
-            chosen.level,
+            populations.level,
             shares=shares,
             estimate_shares=auditing.lift_limits(notion).need_shares,
-            unseen=chosen.unseen,
+            unseen=populations.unseen,
         )
-        if kept(PopulationRules(larger, notion, chosen=populations)) >= goal:
+        if kept(PopulationRules(larger, notion, populations=larger_set)) >= goal:
             return larger.total
     return None

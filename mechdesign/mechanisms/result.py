@@ -132,7 +132,10 @@ class Design(Displayed):
 
     def __repr__(self) -> str:
         percent = math.floor(10_000 * self.nmi) / 100
-        text = f"{self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {percent:g} % of the information kept"
+        text = (
+            f"{self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {percent:g} % of the "
+            "information kept"
+        )
         if not self.verified:
             text += ", NOT private"
         return f"Design({text})"

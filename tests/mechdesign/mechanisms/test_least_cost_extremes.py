@@ -187,7 +187,7 @@ def test_rows_of_smaller_budgets_hold_with_their_slack_for_larger_ones(notion):
     """(a + row_error) . w >= 0 for every row a of the set within the reach, and every w of the whole set."""
     joint = md.Joint.from_counts([[500, 70, 30], [90, 100, 900]])
     chosen = confidence_set(joint, 0.9, estimate_shares=lift_limits(notion).need_shares)
-    rules = PopulationRules(joint, notion, chosen=chosen)
+    rules = PopulationRules(joint, notion, populations=chosen)
     whole, near = rules.uncertain, rules.within(1.0)
     broken = []
     for v in whole.pulled(0.0):
