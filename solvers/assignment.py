@@ -284,7 +284,9 @@ def assign(
     from solvers.assignment_simplex import vertex
 
     problem.check()
-    end = math.inf if time_limit is None else time.monotonic() + time_limit
+    end = math.inf
+    if time_limit is not None:
+        end = time.monotonic() + time_limit
     proof = proof or problem
     aim = max(gap, LEAST_GAP) * problem.spread()
     if method == "simplex" or (method == "auto" and problem.open.sum() <= SMALL):
@@ -371,7 +373,9 @@ class _PairGeneration:
         return self.best is not None and self.best.cost - self.bound <= self._closed
 
     def _first_pairs(self) -> NDArray[np.bool_]:
-        """The cheapest and some random pairs of each column, the diagonal, and some whole columns."""
+        """The cheapest and some random pairs of each column, the diagonal, and some whole
+        columns.
+        """
         problem = self.problem
         shape = problem.cost.shape
         # Equal costs are ordered at random, or all columns would take the same pairs.

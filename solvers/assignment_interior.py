@@ -137,7 +137,9 @@ class InteriorPoint:
         self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)
 
     def _first_auxiliary(self, q: Array) -> float:
-        """The value of all auxiliary variables, in units of p_y, that leaves the sides most room."""
+        """The value of all auxiliary variables, in units of p_y, that leaves the sides most
+        room.
+        """
         auxiliary = self.problem.sides[2].sum(axis=1)
         level = self.columns(np.where(self._real, q, 0.0)) @ self.t[: self._m].T
         thetas = np.geomspace(1e-3, 1.0, 25)
@@ -203,7 +205,9 @@ class InteriorPoint:
         return np.einsum("ij,ij->i", self.g, (multipliers @ self.t)[self._y])
 
     def _step(self) -> float:
-        """One predictor-corrector step (Mehrotra 1992); the shorter of its primal and dual lengths."""
+        """One predictor-corrector step (Mehrotra 1992); the shorter of its primal and dual
+        lengths.
+        """
         newton = _NewtonSystem(self)
         q = self.q
         w = self.w

@@ -134,7 +134,10 @@ class Program:
         self._general = general / self._lengths
         # Equations first, then rows of at least zero.
         m = len(general)
-        self._first = 2 * n if problem.keep else n
+        # n equations of the rows, and n of the masses of the columns where these are kept.
+        self._first = n
+        if problem.keep:
+            self._first = 2 * n
         self._last = self._first + m * n
         lower = np.zeros(self._last)
         lower[: self._first] = 1.0
@@ -306,7 +309,9 @@ def assign_uncertain(
     end the search at any time.
     """
     problem.check()
-    end = math.inf if time_limit is None else time.monotonic() + time_limit
+    end = math.inf
+    if time_limit is not None:
+        end = time.monotonic() + time_limit
     proof = proof or problem
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()
     program = Program(problem)
@@ -324,11 +329,15 @@ def assign_uncertain(
             if best is None:
                 raise
             return replace(best, bound=bound)
+        # The rows so far are only some of those of the set: the relaxation bounds the whole
+        # problem.
         relaxed = priced(proof, uncertain, rows, of, multipliers)
         bound = max(bound, assignment.lower_bound(relaxed, multipliers))
         worst, pulled, broken = separated(problem, uncertain, shares, margin)
         if worst <= VIOLATED or problem.is_free:
-            inside = shares if worst <= VIOLATED else pulled
+            inside = pulled
+            if worst <= VIOLATED:
+                inside = shares
             cost = problem.cost_of(inside)
             if best is None or cost < best.cost:
                 best = Assigned(

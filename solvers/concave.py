@@ -78,7 +78,9 @@ _OUTCOMES = {2: SearchStatus.COLUMNS, 3: SearchStatus.MEMORY_LIMIT}
 
 @dataclass(frozen=True)
 class SearchCounts:
-    """What a search cost: nodes, linear programs, simplex pivots, and the most boxes kept at once."""
+    """What a search cost: nodes, linear programs, simplex pivots, and the most boxes kept at
+    once.
+    """
 
     nodes: int = 0
     programs: int = 0
@@ -275,7 +277,9 @@ class ConcaveSearch:
         from solvers._kernel import Search
 
         check_limits(workers, memory_limit)
-        outer = polytope if relaxation is None else relaxation
+        outer = relaxation
+        if outer is None:
+            outer = polytope
         polytope.check_relaxation(outer)
         self.n = polytope.n
         rows = kernel_rows(polytope, outer)
@@ -365,7 +369,9 @@ class ConcaveSearch:
         ever cheaper neighbours. If these alone find `enough` points, the tree is not touched and
         the bound is ``-inf``.
         """
-        deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+        deadline = np.inf
+        if time_limit is not None:
+            deadline = time.monotonic() + time_limit
         grouped, best = self._grouped(prices)
         parts = len(self._kernels)
         starts: list[tuple[Any, ...]] = []
@@ -448,7 +454,9 @@ class ConcaveSearch:
         """Work on the trees of all kernels, in slices of time, until they are done or a limit is
         met.
         """
-        nodes = _NO_LIMIT if node_limit is None else int(node_limit)
+        nodes = _NO_LIMIT
+        if node_limit is not None:
+            nodes = int(node_limit)
         while True:
             left = min(SLICE, deadline - time.monotonic())
             if left <= 0.0:

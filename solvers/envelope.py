@@ -299,7 +299,9 @@ def _tree_pricer(
     memory_limit: int,
     time_limit: float | None,
 ) -> Pricer:
-    """Branch and bound; or all vertices, where there are many symbols and the rows see two numbers."""
+    """Branch and bound; or all vertices, where there are many symbols and the rows see two
+    numbers.
+    """
     tightening = math.inf
     if time_limit is not None:
         tightening = TIGHTENING_SHARE * time_limit

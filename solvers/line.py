@@ -124,7 +124,9 @@ class LineSearch:
         **_: object,
     ) -> SearchResult:
         """Price every vertex; the other parameters of a tree do not apply."""
-        deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+        deadline = np.inf
+        if time_limit is not None:
+            deadline = time.monotonic() + time_limit
         # A unit vector has no entropy: its reduced cost is minus its price.
         between = (self.a >= self._outer[0]) & (self.a <= self._outer[1])
         bound = -float(np.max(prices[between], initial=-np.inf))
@@ -132,7 +134,10 @@ class LineSearch:
         parts = [Points.units(cheap_units, self.n)]
         priced = 0
         for end, proving in self._passes():
-            level = self._outer[end] if proving else self.inner[end]
+            # The bound holds for the relaxation; columns are members of the polytope itself.
+            level = self.inner[end]
+            if proving:
+                level = self._outer[end]
             for below, above in self._blocks(level):
                 if time.monotonic() > deadline:
                     return SearchResult(
@@ -199,7 +204,9 @@ class LineSearch:
         return value, float(value.min() - slack)
 
     def pairs(self, i: Index, j: Index, end: float | Array) -> Points:
-        """The outputs of two symbols whose number is the end (the same for all, or one for each)."""
+        """The outputs of two symbols whose number is the end (the same for all, or one for
+        each).
+        """
         theta = (end - self.a[i]) / (self.a[j] - self.a[i])
         proper = (theta > 0.0) & (theta < 1.0)
         share = theta[proper]
@@ -211,7 +218,9 @@ class LineSearch:
 def _best_partners(
     value: Array, below: Index, above: Index, cutoff: float
 ) -> tuple[Index, Index]:
-    """The cheapest partner of every symbol of a block, where the pair costs less than the cutoff."""
+    """The cheapest partner of every symbol of a block, where the pair costs less than the
+    cutoff.
+    """
     i = np.concatenate([below, below[value.argmin(axis=0)]])
     j = np.concatenate([above[value.argmin(axis=1)], above])
     cheap = np.concatenate([value.min(axis=1), value.min(axis=0)]) < cutoff

@@ -401,7 +401,9 @@ class _Sweep:
     def _slices(
         self, work: Callable[..., tuple[int, float, float, int]], *data: Any
     ) -> bool:
-        """All of the compiled work, in slices between which the clock and Ctrl-C have their turn."""
+        """All of the compiled work, in slices between which the clock and Ctrl-C have their
+        turn.
+        """
         first = 0
         while first < len(self.prices):
             left = min(SLICE, self._deadline - time.monotonic())

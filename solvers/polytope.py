@@ -227,7 +227,9 @@ class Polytope:
 
     @cached_property
     def _eliminated(self) -> tuple[Array, Array, Array]:
-        """Rows, bounds and magnitudes of ``matrix v <= bound``, all auxiliary variables eliminated."""
+        """Rows, bounds and magnitudes of ``matrix v <= bound``, all auxiliary variables
+        eliminated.
+        """
         rows, weights, bounds = self.one_sided
         k = weights.shape[1]
         # The auxiliary variables stand last, and r >= 0 is written as rows of its own.

@@ -30,7 +30,9 @@ class EnvelopeStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of a computation: value of the best decomposition, proven bound, and effort so far."""
+    """A moment of a computation: value of the best decomposition, proven bound, and effort so
+    far.
+    """
 
     value: float
     bound: float

@@ -183,7 +183,8 @@ class UncertainSet:
     def _kinds(self, points: ArrayLike) -> Array:
         """`excess` of each kind of inequality, (kinds, k)."""
         h, g = self.extremes(points)
-        low, high = self.share_lower, self.share_upper
+        low = self.share_lower
+        high = self.share_upper
         # A set without any inequality is never violated.
         worst = [np.full(len(h), -np.inf)]
         if np.isfinite(self.ratio):
@@ -326,7 +327,9 @@ def extreme_means(
 
 
 def _extreme_weights(c: Array, low: Array, high: Array) -> Array:
-    """Probability vectors in a box, with as much as can be on the least entries of each row of c."""
+    """Probability vectors in a box, with as much as can be on the least entries of each row of
+    c.
+    """
     order = np.argsort(c, axis=-1, kind="stable")
     widths = np.broadcast_to(high - low, c.shape)
     free = np.take_along_axis(widths, order, axis=-1)

@@ -77,7 +77,9 @@ def binned_for(
 
 
 class Trial(NamedTuple):
-    """A number of bins, the table in so many, and how far its channel moves the medians on average."""
+    """A number of bins, the table in so many, and how far its channel moves the medians on
+    average.
+    """
 
     distance: float
     bins: int

@@ -39,7 +39,8 @@ FINE_GAP = 1e-7
 """Gap of every optimum, as a share of H(X): a step of the scale is worth 1e-5 to 1e-3, and is to be
 decided."""
 
-KEPT_AT, KEPT_LESS_AT = "kept_at", "kept_less_at"
+KEPT_AT = "kept_at"
+KEPT_LESS_AT = "kept_less_at"
 """What the certificate of `keeping` tells: the budget, and the largest that was proven not to keep
 so much."""
 
@@ -63,7 +64,9 @@ def in_words(
             "alip, or nats"
         )
     sides: dict[str, Any] = {"eps_l": lower, "eps_u": upper}
-    sides = {name: math.inf if side is None else side for name, side in sides.items()}
+    for name, side in sides.items():
+        if side is None:
+            sides[name] = math.inf
     if kind.takes_lam():
         return kind(**sides | order)
     (budget,) = kind.budgets()
@@ -95,7 +98,10 @@ def posterior_budget(request: DesignRequest, value: object) -> float:
     prior = max(priors)
     if prior >= share:
         symbol = quoted(joint.sensitive.names[priors.index(prior)])
-        has = "has" if request.confidence is None else "may have"
+        has = "has"
+        if request.confidence is not None:
+            # The share is then the largest that the counts do not contradict.
+            has = "may have"
         raise NotPrivate(
             f"no release keeps every belief at most {value}: {symbol} {has} the share "
             f"{about(float(prior))} before "

@@ -14,7 +14,10 @@ from mechdesign.mechanisms.least_cost_tolerances import (
 )
 from solvers.errors import EmptyPolytope
 
-FORBIDDEN = "no private channel does without the forbidden pairs; forbid fewer, or use a larger budget"
+FORBIDDEN = (
+    "no private channel does without the forbidden pairs; forbid fewer, or use a larger "
+    "budget"
+)
 
 
 def refusal(program: LeastCostProgram) -> str:
@@ -64,7 +67,9 @@ def _refusal_of_all(program: LeastCostProgram) -> str:
 
 
 def _demanding_symbols(program: LeastCostProgram) -> list[int]:
-    """Classes with a share to keep, those first whose release as they are breaks the promise most."""
+    """Classes with a share to keep, those first whose release as they are breaks the promise
+    most.
+    """
     units = np.eye(len(program.table.useful))
     if program.uncertain is None:
         excess = program.problem(0.0).columns.excess(units)

@@ -52,7 +52,9 @@ class Tangent:
 
 @dataclass(frozen=True, eq=False)
 class ConvexModel:
-    """The variable W (n, n) of cvxpy, with the cost and the user's constraints as functions of it."""
+    """The variable W (n, n) of cvxpy, with the cost and the user's constraints as functions of
+    it.
+    """
 
     w: Any
     cost: Any

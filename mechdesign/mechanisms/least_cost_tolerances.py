@@ -27,7 +27,8 @@ SHARPEST_GAP = 1e-6
 """Gap aimed at where no time limit is set, however large a gap was asked for."""
 
 REFUSAL_MARGIN = 1e-9
-"""Margin of the programs behind a refusal, taken off the shares that it names, so that these work."""
+"""Margin of the programs behind a refusal, taken off the shares that it names, so that these
+work."""
 
 MOST_TRIED = 20
 """Symbols tried alone to explain why none of the channels can stay as asked."""

@@ -109,7 +109,10 @@ class _Extremes(MergedSets):
         self.slack = rounding_slack((p.shape[0], p.shape[1]))
         self.risk = risk
         if risk == "auto":
-            self.risk = "log-ratio" if math.isfinite(limits.ratio) else "log-max"
+            # Under LDP what counts is the quotient of the lifts of two sensitive symbols.
+            self.risk = "log-max"
+            if math.isfinite(limits.ratio):
+                self.risk = "log-ratio"
 
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
@@ -156,7 +159,9 @@ class _Means(MergedSets):
         self.given_s = p / self.p_s[:, None]
         self.limits = limits
         self.slack = rounding_slack((p.shape[0], p.shape[1]))
-        self.risk = "log-max" if risk == "auto" else risk
+        self.risk = risk
+        if risk == "auto":
+            self.risk = "log-max"
 
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
@@ -418,7 +423,9 @@ def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
 
 
 def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]:
-    """`taken` without the members that the limits do not need, the most expensive given back first."""
+    """`taken` without the members that the limits do not need, the most expensive given back
+    first.
+    """
     needed = list(taken)
     for k in sorted(taken, key=lambda k: -pool.mass[k]):
         if time.perf_counter() > end:

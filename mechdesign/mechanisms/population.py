@@ -310,7 +310,9 @@ class PopulationRules(Rules):
 
 
 def confident(design: Design, rules: PopulationRules, started: float) -> Design:
-    """The design with its set in the record, and with advice on how many records would be needed."""
+    """The design with its set in the record, and with advice on how many records would be
+    needed.
+    """
     messages = design.messages
     if design.nmi < LITTLE and design.least is None:
         messages = (*messages, _advice(design, rules))

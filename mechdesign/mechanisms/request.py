@@ -30,6 +30,7 @@ from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level
 from mechdesign.tables.joint import Joint
+from solvers import Envelope
 
 MECHANISMS = (OPTIMAL, *HEURISTICS)
 
@@ -179,13 +180,16 @@ class DesignRequest:
     @property
     def search(self) -> Search:
         """How the optimum is searched."""
+        start: Envelope | None = None
+        if self.start is not None:
+            start = self.start.envelope
         return Search(
             method=self.method,
             enumeration=self.enumerate,
             gap=self.gap,
             time_limit=self.time_limit,
             workers=self.workers,
-            start=None if self.start is None else self.start.envelope,
+            start=start,
             progress=self.progress,
         )
 

@@ -1,4 +1,6 @@
-"""What every mechanism returns: a verified channel, its utility, and the proof of how good it is."""
+"""What every mechanism returns: a verified channel, its utility, and the proof of how good it
+is.
+"""
 
 from __future__ import annotations
 

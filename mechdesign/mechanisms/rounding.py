@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -367,18 +368,24 @@ def partition_channel(
     """The verified channel that publishes which group a symbol belongs to: exact, without any
     rounding.
     """
-    joint, n = rules.joint, len(rules.joint.useful)
-    drawn = {min(groups[k]): list(each) for k, each in (shares or {}).items()}
+    joint = rules.joint
+    n = len(joint.useful)
+    # R(y) of a group, by the smallest of its symbols.
+    randomised: dict[int, list[int]] = {}
+    for k, parts in (shares or {}).items():
+        randomised[min(groups[k])] = list(parts)
     ordered = sorted(sorted(int(x) for x in group) for group in groups)
-    if sorted(x for group in ordered for x in group) != list(range(n)) or [] in ordered:
+    members = sorted(chain.from_iterable(ordered))
+    if members != list(range(n)) or [] in ordered:
         raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
     pairs: list[list[int]] = [[] for _ in range(n)]
     width = 0
-    for (
-        group
-    ) in ordered:  # whose members have the same entries, on outputs of their own
-        values = drawn.get(group[0], [DENOMINATOR])
-        row = [part for y, value in enumerate(values, width) for part in (y, value)]
+    for group in ordered:
+        # All members of a group have the same entries, on outputs of the group's own.
+        values = randomised.get(group[0], [DENOMINATOR])
+        row: list[int] = []
+        for y, value in enumerate(values, width):
+            row += [y, value]
         width += len(values)
         for x in group:
             pairs[x] = row
@@ -397,10 +404,15 @@ def partition_channel(
 def _integer_rows(
     design: FloatDesign, added: Array
 ) -> tuple[IntegerRows, NDArray[np.int64]]:
-    mixed = design.mixed(added) if added.any() else design
-    x, y, values = mixed.x, mixed.y, _largest_remainders(mixed)
+    """The integers of a design after mixing, and the outputs that are left."""
+    mixed = design
+    if added.any():
+        mixed = design.mixed(added)
+    values = _largest_remainders(mixed)
     positive = values > 0
-    x, y, values = x[positive], y[positive], values[positive]
+    x = mixed.x[positive]
+    y = mixed.y[positive]
+    values = values[positive]
     # An output may have rounded away altogether; the others keep their order.
     kept, y = np.unique(y, return_inverse=True)
     indptr = np.concatenate(([0], np.cumsum(np.bincount(x, minlength=mixed.n))))

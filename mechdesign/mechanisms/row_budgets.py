@@ -30,7 +30,8 @@ from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
 from solvers import Array
 
-TOTAL, RELATIVE = "total", "relative"
+TOTAL = "total"
+RELATIVE = "relative"
 PROMISES = (TOTAL, RELATIVE)
 
 MARGIN = 1e-9

@@ -37,7 +37,8 @@ from mechdesign.mechanisms.row_budgets import MARGIN, Bounds
 from solvers import Array, Polytope, SolverError, lower_envelope
 from solvers.programs.highs import SHARP, highs_with
 
-TRUTH, INFORMATION = "truth", "information"
+TRUTH = "truth"
+INFORMATION = "information"
 OBJECTIVES = (TRUTH, INFORMATION)
 
 NOISE = 1e-9
@@ -53,8 +54,11 @@ LARGEST_PROGRAM = 600
 """Symbols of a node up to which the program of least change is solved: it has the square of that
 many variables (240 symbols take 0.3 to 2 s)."""
 
-ENVELOPE_GAP, ENVELOPE_SECONDS = 1e-6, 2.0
-"""Nats of a node within which its envelope is searched, and the most that one node may take."""
+ENVELOPE_GAP = 1e-6
+"""Nats within which the envelope of a node is searched."""
+
+ENVELOPE_SECONDS = 2.0
+"""Longest that the envelope of one node may take."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -207,7 +207,9 @@ class Rules:
 
     def rounded(self, weights: Array, points: Points) -> Rounded:
         """The channel of integers of a float design, verified."""
-        mixing = LARGEST_STACKED_MIXING if self.is_homogeneous else LARGEST_MIXING
+        mixing = LARGEST_MIXING
+        if self.is_homogeneous:
+            mixing = LARGEST_STACKED_MIXING
         return round_channel(weights, points, self, largest_mixing=mixing)
 
 
@@ -233,7 +235,9 @@ def table_rules(
     `whole` is the table with the useful columns of the earlier channels too, where `after` names
     some.
     """
-    table = joint if whole is None else whole
+    table = whole
+    if table is None:
+        table = joint
     if not is_stacked(table, notion, after):
         return Rules(joint, notion)
     return Rules(joint, notion, demands_of(table, notion, after, joint))

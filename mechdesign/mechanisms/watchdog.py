@@ -47,7 +47,8 @@ Randomisation: TypeAlias = str | Sequence[float]
 """`merge`, `uniform`, or the probabilities of the outputs, one for each risky symbol in the table's
 order."""
 
-MERGE, UNIFORM = "merge", "uniform"
+MERGE = "merge"
+UNIFORM = "uniform"
 
 SUM_TOLERANCE = Fraction(1, 10**9)
 """Probabilities may miss a sum of 1 by this much, as those of an outside matrix; they are then
@@ -84,7 +85,9 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
     return whole[whole > 0].tolist()
 
 
-COMPLETE, SUBSETS, RESPONSE = "complete-merging", "subset-merging", "subset-response"
+COMPLETE = "complete-merging"
+SUBSETS = "subset-merging"
+RESPONSE = "subset-response"
 
 UNWRITABLE = (
     "a channel made as published, without repair, is for study and is not written; "
@@ -249,6 +252,9 @@ def marked(design: Design, *, satisfied: bool) -> Design:
     """The design of an unrepaired procedure: it says whether it violates, and its channel refuses
     to be saved.
     """
+    message = VIOLATES
+    if satisfied:
+        message = AS_PUBLISHED
     record = design.channel.record
     provenance = {**record.provenance, "as_published": True, "satisfied": satisfied}
     return replace(
@@ -258,7 +264,7 @@ def marked(design: Design, *, satisfied: bool) -> Design:
         ),
         verified=satisfied,
         as_published=True,
-        messages=(*design.messages, AS_PUBLISHED if satisfied else VIOLATES),
+        messages=(*design.messages, message),
     )
 
 
@@ -313,6 +319,7 @@ def subset_response(
 
     end = search.end(started)
     for margin in rules.margins:
+        # The larger the margin, the farther are posteriors from the limits that rounding may break.
         solve = rules.solver(margin, search, end)
         try:
             weights, points, _ = respond(solve, rules.joint.p_x, groups, end, show)
@@ -329,7 +336,8 @@ def subset_response(
             borrowed=merged.borrowed,
         )
         if design.nmi < merged.nmi:
-            break  # rounding may cost 1e-7 of H(X), more than the sets gained
+            # Rounding may cost 1e-7 of H(X), more than the sets gained.
+            break
         if options.as_published:
             design = marked(design, satisfied=True)
         return design

@@ -89,7 +89,9 @@ def vertices(
         raise InvalidOption(
             f"method {method!r} is not known; use one of {', '.join(METHODS)}"
         )
-    end = math.inf if time_limit is None else time.monotonic() + time_limit
+    end = math.inf
+    if time_limit is not None:
+        end = time.monotonic() + time_limit
     limits = ListingLimits(
         max_vertices=max_vertices, memory_limit=memory_limit, end=end
     )
@@ -127,7 +129,8 @@ def _by_cdd_instead(polytope: Polytope, limits: ListingLimits) -> Vertices:
         raise BackendFailure(
             "rounding defeats the enumeration of vertices, by pivoting as well as by "
             "cddlib in doubles; "
-            'use method="columns", which needs no enumeration, or exact cddlib where the full pycddlib '
+            'use method="columns", which needs no enumeration, or exact cddlib where '
+            "the full pycddlib "
             f"is installed ({error})"
         ) from error
 
@@ -157,7 +160,8 @@ def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertic
             raise TooManyVertices(
                 f"the enumeration exceeded its budget after {seen.bases} bases "
                 f"(max_vertices={most}, memory_limit="
-                f'{limits.memory_limit}); use method="columns", which needs no enumeration, or raise the limit'
+                f'{limits.memory_limit}); use method="columns", which needs no '
+                "enumeration, or raise the limit"
             )
     if len(listed) > most or listed.points.nbytes > limits.memory_limit:
         raise TooManyVertices(_too_many(f"{len(listed)} vertices", limits))
@@ -176,6 +180,7 @@ def _refuse_if_too_large(polytope: Polytope, limits: ListingLimits) -> None:
 def _too_many(count: str, limits: ListingLimits) -> str:
     return (
         f"the polytope has {count}, too many for max_vertices={limits.max_vertices} or "
-        f'memory_limit={limits.memory_limit} bytes; use method="columns", which needs no enumeration, '
+        f'memory_limit={limits.memory_limit} bytes; use method="columns", which needs '
+        "no enumeration, "
         "or raise the limit"
     )

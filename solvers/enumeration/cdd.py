@@ -23,7 +23,8 @@ from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.points import Array
 from solvers.polytope import Polytope
 
-FLOAT, EXACT = "cdd", "cdd-exact"
+FLOAT = "cdd"
+EXACT = "cdd-exact"
 
 ROUNDED = 1e-9
 """Entries below this in a vertex of cddlib's doubles are zeros that it rounded: it keeps no
@@ -101,7 +102,8 @@ def _generators(
 
 def _inconsistent(method: str, reason: str) -> BackendFailure:
     return BackendFailure(
-        f'cddlib gave up (enumeration "{method}": {reason}); choose the enumeration "pivot", or exact '
+        f'cddlib gave up (enumeration "{method}": {reason}); choose the enumeration '
+        '"pivot", or exact '
         'cddlib where the full pycddlib is installed; method="columns" needs no vertices'
     )
 

@@ -44,7 +44,8 @@ class ListingLimits:
         """Raise OutOfTime if the end has come."""
         if self.left() <= 0.0:
             raise OutOfTime(
-                'the vertices were not enumerated in time; allow more seconds, or use method="columns"'
+                "the vertices were not enumerated in time; allow more seconds, or use "
+                'method="columns"'
             )
 
     def __post_init__(self) -> None:
@@ -103,15 +104,18 @@ def finished_vertices(
     # A row is only as accurate as its largest entry.
     size = np.abs(explicit.rows).max(axis=1, initial=0.0)
     slack = MEMBERSHIP_TOLERANCE * np.where(size > 0.0, size, 1.0)
-    lower, upper = explicit.lower - slack, explicit.upper + slack
+    lower = explicit.lower - slack
+    upper = explicit.upper + slack
     for start in range(0, len(points), _CHECK_ROWS):
         part = points[start : start + _CHECK_ROWS]
         w = part @ explicit.rows.T
         inside = ((w >= lower) & (w <= upper)).all() and part.min() >= 0.0
         if not inside or np.abs(part.sum(axis=1) - 1.0).max() > MEMBERSHIP_TOLERANCE:
             raise BackendFailure(
-                f'enumeration by "{method}" returned a point outside the polytope: the data are too close to '
-                'a tie for it; use exact cddlib (pycddlib with GMP), or method="columns", which needs no vertices'
+                f'enumeration by "{method}" returned a point outside the polytope: the '
+                "data are too close to "
+                "a tie for it; use exact cddlib (pycddlib with GMP), or "
+                'method="columns", which needs no vertices'
             )
     points.setflags(write=False)
     return Vertices(points, method, exact, **seen)

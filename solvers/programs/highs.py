@@ -174,7 +174,9 @@ class HighsMaster:
         self._box: PriceBox | None = None
 
     def add(self, points: Points, costs: Array) -> None:
-        """Append columns, each multiplied by a power of two that makes its largest entry about one."""
+        """Append columns, each multiplied by a power of two that makes its largest entry about
+        one.
+        """
         k = len(points)
         if not k:
             return
@@ -313,7 +315,9 @@ class SparseRows:
 
 @dataclass(frozen=True)
 class Program:
-    """Minimise ``costs @ x`` subject to rows and ``lower <= x <= upper``; `integer` marks integers."""
+    """Minimise ``costs @ x`` subject to rows and ``lower <= x <= upper``; `integer` marks
+    integers.
+    """
 
     costs: Array
     lower: Array
