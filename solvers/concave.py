@@ -292,8 +292,8 @@ class ConcaveSearch:
         if sum(matrix.shape) > MOST_ENTRIES:
             raise InvalidPolytope(
                 f"{distinct} different columns and {matrix.shape[0]} rows are too many "
-                "for branch and bound, which "
-                f"takes {MOST_ENTRIES} together; merge coordinates with similar columns"
+                f"for branch and bound, which takes {MOST_ENTRIES} together; merge "
+                "coordinates with similar columns"
             )
 
         def kernel(top: Array) -> Any:

@@ -70,8 +70,8 @@ def binned_for(
     )
     message = (
         f"bins of {quoted(column)}: {best.bins} of them move the released medians "
-        "least at this budget, by "
-        f"{distance_text(best.distance, kind)} on average ({tried}; auto:N chooses another number)"
+        f"least at this budget, by {distance_text(best.distance, kind)} on average "
+        f"({tried}; auto:N chooses another number)"
     )
     return best.table, (message,)
 
@@ -119,10 +119,9 @@ def refuse_identifier(joint: Joint) -> None:
     name = quoted(",".join(joint.useful.columns))
     raise InputError(
         f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
-        "it all but identifies them "
-        "and the channel would list them; group its values (--bin for numbers, dates "
-        "and times), choose another "
-        "column, or insist (--allow-identifier)"
+        "it all but identifies them and the channel would list them; group its values "
+        "(--bin for numbers, dates and times), choose another column, or insist "
+        "(--allow-identifier)"
     )
 
 
@@ -137,7 +136,7 @@ def many_numbers(joint: Joint) -> tuple[str, ...]:
         return ()
     advice = (
         f"the column {quoted(','.join(columns))} has {len(symbols):,} different "
-        f"{kind}s, each a symbol of its own: "
-        "--bin releases them in bins, --objective distance moves them as little as possible"
+        f"{kind}s, each a symbol of its own: --bin releases them in bins, --objective "
+        "distance moves them as little as possible"
     )
     return (advice,)

@@ -104,8 +104,7 @@ def posterior_budget(request: DesignRequest, value: object) -> float:
             has = "may have"
         raise NotPrivate(
             f"no release keeps every belief at most {value}: {symbol} {has} the share "
-            f"{about(float(prior))} before "
-            "anything is released; say more than that"
+            f"{about(float(prior))} before anything is released; say more than that"
         )
     # The lift of a belief that grows to the share, and that of its complement, which falls.
     largest_lift = share / prior

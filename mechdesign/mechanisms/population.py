@@ -332,13 +332,12 @@ def _advice(design: Design, rules: PopulationRules) -> str:
     if needed is not None:
         way_out = (
             f"about {needed} records like these would keep half of what the table "
-            "alone allows (an estimate), "
-            "merging symbols or a lower level ask for fewer"
+            "alone allows (an estimate), merging symbols or a lower level ask for "
+            "fewer"
         )
     return (
         f"{rules.joint.total} records say so little of their population that a channel "
-        "private for all of the set "
-        f"keeps only {design.nmi:.2g} of H(X); {way_out}"
+        f"private for all of the set keeps only {design.nmi:.2g} of H(X); {way_out}"
     )
 
 

@@ -224,9 +224,8 @@ class DesignRequest:
         if objective != LeastCostObjective():
             raise InputError(
                 "distance, keep_frequencies, stay, forbid and constraints are for "
-                "channels on the column's own "
-                "symbols: say what these should cost with objective (--objective "
-                "truth, distance or COSTS.csv)"
+                "channels on the column's own symbols: say what these should cost "
+                "with objective (--objective truth, distance or COSTS.csv)"
             )
 
     def _check_population(self) -> None:

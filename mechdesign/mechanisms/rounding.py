@@ -352,9 +352,9 @@ def round_channel(
             worst = verdict.worst
             raise RoundingFailure(
                 "the design breaks its budget by more than rounding can repair "
-                f"(output {quoted(worst.output)}, "
-                f"sensitive symbol {quoted(worst.sensitive)}, lift {worst.lift:.17g}); "
-                "design with a larger margin"
+                f"(output {quoted(worst.output)}, sensitive symbol "
+                f"{quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a "
+                "larger margin"
             )
 
 

@@ -265,9 +265,8 @@ def design_records(
 def _check_records(records: Records) -> None:
     if len(records.sensitive) == 1:
         raise InputError(
-            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single "
-            "symbol: there is nothing "
-            "to protect"
+            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a "
+            "single symbol: there is nothing to protect"
         )
     if records.sensitive.each:
         raise InputError(
@@ -370,9 +369,9 @@ class RowSearch:
             worst = f"{quoted(audit.worst.sensitive)}, lift {audit.worst.lift:.17g}"
         if self.request.given:
             raise NotPrivate(
-                "the given columns use up the promise to the last digit: release them as levels in "
-                "place of giving "
-                "them (--release), or promise relative to them (--promise relative)"
+                "the given columns use up the promise to the last digit: release them "
+                "as levels in place of giving them (--release), or promise relative "
+                "to them (--promise relative)"
             )
         raise SolverFailure(
             f"no tree passed the exact audit ({worst}); use a larger budget"
@@ -534,7 +533,6 @@ def _messages(grown: Grown, bound: RowBound, nmi: float) -> tuple[str, ...]:
     if bound.trivial > 0.0 and nmi < NEARLY_ALL:
         messages.append(
             "nothing better than the whole information was proven as a bound for "
-            f"{about(100.0 * bound.trivial)} % of "
-            "the records in time"
+            f"{about(100.0 * bound.trivial)} % of the records in time"
         )
     return tuple(messages)

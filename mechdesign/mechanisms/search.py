@@ -93,15 +93,13 @@ class Search:
         if self.enumeration != "auto" and self.method != "vertices":
             raise InputError(
                 f"enumerate ({self.enumeration!r}) says who lists the vertices: it "
-                "needs the method vertices "
-                f"(--method vertices), not {self.method}"
+                f"needs the method vertices (--method vertices), not {self.method}"
             )
         if self.enumeration == "pycddlib-exact" and not exact_available():
             raise InputError(
                 "enumerate pycddlib-exact needs the full pycddlib with GMP, which is "
-                "not installed: pip uninstall "
-                "pycddlib-standalone, install libcdd-dev and libgmp-dev, pip install "
-                "pycddlib; or use pycddlib or pivot"
+                "not installed: pip uninstall pycddlib-standalone, install libcdd-dev "
+                "and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
             )
 
     def end(self, started: float, share: float = 1.0) -> float:

@@ -95,13 +95,11 @@ UNWRITABLE = (
 )
 VIOLATES = (
     "this is the procedure as published, without repair: its channel VIOLATES the "
-    "notion, is for study only and "
-    "cannot be written to a file"
+    "notion, is for study only and cannot be written to a file"
 )
 AS_PUBLISHED = (
     "this is the procedure as published, without repair; here its channel satisfies "
-    "the notion; it is for study "
-    "and cannot be written to a file"
+    "the notion; it is for study and cannot be written to a file"
 )
 
 
@@ -303,8 +301,8 @@ def subset_response(
     if not rules.has_faces:
         raise InputError(
             f"{RESPONSE} with symbols of no record is not built: an output of a few "
-            "symbols would be released for "
-            "these, too, so that sets cannot be looked at one by one; use another mechanism"
+            "symbols would be released for these, too, so that sets cannot be looked "
+            "at one by one; use another mechanism"
         )
     rules = replace(rules, by_symbol=True)
     partition, merged = merging(RESPONSE, rules, search, options, share=MERGING_SHARE)

@@ -130,8 +130,7 @@ def _by_cdd_instead(polytope: Polytope, limits: ListingLimits) -> Vertices:
             "rounding defeats the enumeration of vertices, by pivoting as well as by "
             "cddlib in doubles; "
             'use method="columns", which needs no enumeration, or exact cddlib where '
-            "the full pycddlib "
-            f"is installed ({error})"
+            f"the full pycddlib is installed ({error})"
         ) from error
 
 
@@ -181,6 +180,5 @@ def _too_many(count: str, limits: ListingLimits) -> str:
     return (
         f"the polytope has {count}, too many for max_vertices={limits.max_vertices} or "
         f'memory_limit={limits.memory_limit} bytes; use method="columns", which needs '
-        "no enumeration, "
-        "or raise the limit"
+        "no enumeration, or raise the limit"
     )

@@ -113,8 +113,8 @@ def finished_vertices(
         if not inside or np.abs(part.sum(axis=1) - 1.0).max() > MEMBERSHIP_TOLERANCE:
             raise BackendFailure(
                 f'enumeration by "{method}" returned a point outside the polytope: the '
-                "data are too close to "
-                "a tie for it; use exact cddlib (pycddlib with GMP), or "
+                "data are too close to a tie for it; use exact cddlib (pycddlib with "
+                "GMP), or "
                 'method="columns", which needs no vertices'
             )
     points.setflags(write=False)
