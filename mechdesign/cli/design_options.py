@@ -143,7 +143,7 @@ class ObjectiveOptions(o.KeptOptions):
 
     def on(self, request: DesignRequest, text: TextOptions) -> DesignRequest:
         """The request with these options; `text` is how a file of costs is written."""
-        from mechdesign.mechanisms.least_cost import read_costs
+        from mechdesign.mechanisms.least_cost_objective import read_costs
 
         symbols = request.joint.useful.names
         objective = self.name

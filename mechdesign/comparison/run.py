@@ -24,7 +24,7 @@ from mechdesign.core.errors import InputError, SolverFailure, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
-from mechdesign.mechanisms.least_cost import INFORMATION
+from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.request import MECHANISMS

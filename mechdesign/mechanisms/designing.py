@@ -1,7 +1,9 @@
-"""From a request to a verified design: bins, rules, mechanism, fallback, and what other releases or the population ask.
+"""From a request to a verified design: bins, rules, mechanism, fallback, and what other releases or
+the population ask.
 
-`design` is the one entry. What it decides is in this order: the table (bins, several secrets, released columns), the
-rules of the promise (`rules`, `population`), the mechanism or the objective, and what has to be added to the result.
+`design` is the one entry. What it decides is in this order: the table (bins, several secrets,
+released columns), the rules of the promise (`rules`, `population`), the mechanism or the objective,
+and what has to be added to the result.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms.after import check_room, spending
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
+from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.population import PopulationRules, confident
@@ -40,7 +42,8 @@ def design_requested(request: DesignRequest) -> Design:
     InputError
         If an option does not fit the table.
     NotPrivate
-        If the releases `after` which this one is made break the promise already, or leave nothing to spend.
+        If the releases `after` which this one is made break the promise already, or leave nothing
+        to spend.
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
@@ -96,7 +99,9 @@ COLUMN_ARGUMENTS = ("sensitive", "useful", "weight", "missing")
 def _with_fields_as_keywords(
     request: Callable[Arguments, DesignRequest],
 ) -> DesignCall[Arguments]:
-    """`design`, whose parameters are the fields of `DesignRequest`: for type checkers, editors and `help`."""
+    """`design`, whose parameters are the fields of `DesignRequest`: for type checkers, editors and
+    `help`.
+    """
 
     def design(joint: Any, *args: Any, **kwargs: Any) -> Design:
         columns: dict[str, Any] = {}
@@ -172,7 +177,7 @@ def _population_rules(
         estimate_shares=lift_limits(notion).need_shares,
         unseen=request.unseen,
     )
-    return PopulationRules(joint, notion, chosen=populations)
+    return PopulationRules(joint, notion, populations=populations)
 
 
 def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
@@ -188,7 +193,9 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
 
 
 def _optimal_or_merging(rules: Rules, request: DesignRequest, started: float) -> Design:
-    """The optimum; subset merging where the search failed, or ended early with a channel that keeps less."""
+    """The optimum; subset merging where the search failed, or ended early with a channel that keeps
+    less.
+    """
     search = request.search
     try:
         best = optimal(rules, search)
