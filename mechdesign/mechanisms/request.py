@@ -239,7 +239,8 @@ class DesignRequest:
         return isinstance(self.objective, str) and self.objective in PURPOSES
 
     def _check_objective(self) -> None:
-        if (self.objective == TASK) is not (self.task is not None):
+        for_task = isinstance(self.objective, str) and self.objective == TASK
+        if for_task is not (self.task is not None):
             raise InputError(
                 "objective task and the task column belong together (--objective task --task "
                 "COL; task=)"
