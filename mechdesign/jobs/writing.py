@@ -21,6 +21,7 @@ from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Batch, Kind, Source, sink_for
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.formats.parquet import ParquetSource
+from mechdesign.formats.parquet_sink import ParquetSink
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.recipe import BadRecord, Drawer, Place
 from mechdesign.tables.rebuilding import own_values
@@ -99,6 +100,8 @@ def write_release(
                 format.escape,
             ) as sink,
         ):
+            if drawer.may_drop and isinstance(sink, ParquetSink):
+                sink.merge_groups()
             for batch in table.batches(encode=encoded, read=stored):
                 kept, written = columns.of_batch(batch, first_row)
                 first_row += batch.num_rows

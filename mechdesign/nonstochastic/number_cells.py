@@ -297,6 +297,11 @@ class NumbersDrawer(Drawer):
         self._counts = [np.zeros(len(self._labels), np.int64)]
 
     @property
+    def may_drop(self) -> bool:
+        """Whether records with an empty cell, or a value outside the range, are left out."""
+        return "drop" in (self._missing, self.tally.mechanism.outside)
+
+    @property
     def labels(self) -> dict[Place, tuple[str, ...]]:
         """The texts of the answers, and last the empty one."""
         return {(0, 0): self._labels}
