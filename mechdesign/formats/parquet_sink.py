@@ -3,10 +3,10 @@
 A copy keeps the types, nulls, metadata, compression and row groups of its source. Encodings,
 statistics and the order that rows were sorted in are left to the writer.
 
-Columns of repeated text travel as codes into a dictionary, which the writer puts into the file as it
-is. The dictionary of a source has its values in the order of the source, and may have values of
-records that are left out. So every row group gets dictionaries of its own (`released_dictionary`):
-the values that its records have, in the order of these records.
+Columns of repeated text travel as codes into a dictionary, which the writer puts into the file as
+it is. The dictionary of a source has its values in the order of the source, and may have values of
+records that are left out. So every row group gets dictionaries of its own
+(`released_dictionary`): the values that its records have, in the order of these records.
 """
 
 # pyarrow has no complete types.
@@ -27,8 +27,10 @@ from mechdesign.formats.outputs import (
     Output,
     WrittenColumn,
     check_outputs,
+    column_notes_alone,
     field_of,
     metadata_of,
+    plain_field,
     values_of,
 )
 
@@ -109,6 +111,11 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         Where records may be left out, the sizes of the groups would disclose how many of each.
         """
         self._group_ends = frozenset()
+
+    def leave_out_notes(self) -> None:
+        """Write no notes of the source but those on its columns as such."""
+        self._metadata = column_notes_alone(self._metadata)
+        self._fields = [plain_field(field) for field in self._fields]
 
     def write(self, batch: Any, written: Sequence[Any]) -> None:
         """Write a batch of the source with its written columns."""

@@ -52,7 +52,7 @@ from mechdesign.jobs.release_file import release_file
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.stopping import keep_stoppable, uninterrupted
-from mechdesign.leaks.evidence import Crossing
+from mechdesign.leaks.crossing import Crossing
 from mechdesign.release.draws import Key
 
 REPLACED = ".{}.old"

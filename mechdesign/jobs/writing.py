@@ -100,8 +100,8 @@ def write_release(
                 format.escape,
             ) as sink,
         ):
-            if drawer.may_drop and isinstance(sink, ParquetSink):
-                sink.merge_groups()
+            if isinstance(sink, ParquetSink):
+                _close(sink, drawer)
             for batch in table.batches(encode=encoded, read=stored):
                 kept, written = columns.of_batch(batch, first_row)
                 first_row += batch.num_rows
@@ -119,6 +119,14 @@ def write_release(
         where = table.where(error.position)
         raise InputError(f"{where}: {error.what}") from None
     return sink.records
+
+
+def _close(sink: ParquetSink, drawer: Drawer) -> None:
+    """Keep out of a Parquet file what nobody asked for, and what records left out would show in."""
+    if drawer.may_drop:
+        sink.merge_groups()
+    if not drawer.recipe.options.keeps_all:
+        sink.leave_out_notes()
 
 
 class _ReleasedColumns:

@@ -32,7 +32,8 @@ from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Frame, Place
 from mechdesign.jobs.side_files import Sides
-from mechdesign.leaks.evidence import Crossing, decisive, log_evidence
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import decisive, log_evidence
 from mechdesign.nonstochastic.answering import BadCell, numbers_of, some_of, usable
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mechdesign.core.errors import InputError
 from mechdesign.formats.arrow_arrays import released_dictionary
 from mechdesign.formats.outputs import KeptColumn
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from tests.cases.released_records import mixing_channel
 
 HOUSES = 50
 
@@ -153,3 +156,86 @@ def test_views_of_text_are_shuffled_and_dropped_as_text_is(channel, tmp_path):
     assert released["note"].type == pa.string_view()
     notes = Counter(released["note"].to_pylist())
     assert notes == Counter(views.to_pylist())
+
+
+def test_notes_of_a_file_stay_only_with_all_of_its_columns(channel, tmp_path):
+    """Metadata, attributes of a frame, notes on columns, and the range of its row numbers."""
+    frame = pd.DataFrame({"job": ["a"] * 60, "n": range(60)}, index=range(700, 760))
+    frame.attrs = {"about": "secret attribute"}
+    table = pa.Table.from_pandas(frame)
+    schema = table.schema.with_metadata(
+        {**table.schema.metadata, b"history": b"secret history"}
+    )
+    noted = schema.field("n").with_metadata({b"unit": b"secret unit"})
+    pq.write_table(table.cast(schema.set(1, noted)), tmp_path / "in.parquet")
+    out = tmp_path / "out.parquet"
+    sanitise_file(channel, tmp_path / "in.parquet", out, keep="n")
+    assert b"secret" not in out.read_bytes()
+    released = pq.read_table(out)
+    assert b"700" not in released.schema.metadata[b"pandas"]
+    assert b"secret" not in released.schema.serialize().to_pybytes()
+    assert pd.read_parquet(out)["n"].tolist() == list(range(60))
+    applied = sanitise_file(
+        channel, tmp_path / "in.parquet", tmp_path / "all.parquet", keep="all"
+    )
+    assert any("notes stay" in notice for notice in applied.notices)
+    assert pq.read_table(tmp_path / "all.parquet").schema.metadata[b"history"]
+
+
+JOBS = sorted("abc"[i % 3] for i in range(900))
+
+
+@pytest.mark.parametrize("keep", ["n", "all"])
+@pytest.mark.parametrize(
+    "texts", [range(900), [f"id{i}" for i in range(900)], range(900, 0, -1)]
+)
+def test_a_column_that_rises_in_the_refused_order_is_refused_with_a_shuffle(
+    channel, tmp_path, keep, texts
+):
+    pd.DataFrame({"job": JOBS, "n": texts}).to_csv(tmp_path / "in.csv", index=False)
+    files = (tmp_path / "in.csv", tmp_path / "out.csv")
+    with pytest.raises(InputError, match=r"'n' rises or falls with the order .*'job'"):
+        sanitise_file(channel, *files, keep=keep, shuffle=True)
+    assert not files[1].exists()
+    # An order that discloses nothing may come back.
+    mixed = np.random.default_rng(3).permutation(JOBS)
+    pd.DataFrame({"job": mixed, "n": texts}).to_csv(tmp_path / "in.csv", index=False)
+    sanitise_file(channel, *files, keep=keep, shuffle=True)
+
+
+def test_copies_of_hundreds_of_values_and_pairs_are_refused_in_a_file(tmp_path):
+    chance = np.random.default_rng(4)
+    codes = chance.permutation(np.arange(60_000) % 600)
+    channel = mixing_channel()
+    jobs = np.array([*"abc"])[codes % 3]
+    pad = chance.integers(0, 3, 60_000)
+    frame = pd.DataFrame(
+        {"job": jobs, "code": codes, "u": pad, "v": (codes + pad) % 3, "w": pad}
+    )
+    for suffix in ("csv", "parquet"):
+        path = tmp_path / f"in.{suffix}"
+        if suffix == "csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_parquet(path, index=False)
+        out = tmp_path / f"out.{suffix}"
+        with pytest.raises(InputError, match="the column 'code' stands for"):
+            sanitise_file(channel, path, out, keep="all")
+        with pytest.raises(InputError, match="columns 'u' and 'v' together stand for"):
+            sanitise_file(channel, path, out, keep="all", drop=["code", "w"])
+        sanitise_file(channel, path, out, keep="all", drop=["code", "v"])
+        sanitise_file(channel, path, out, keep=["u", "v"], force=True)
+
+
+def test_more_than_thirty_kept_columns_are_noted(channel, tmp_path):
+    frame = pd.DataFrame({f"c{i}": range(40) for i in range(31)})
+    frame["job"] = "a"
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    applied = sanitise_file(
+        channel, tmp_path / "in.csv", tmp_path / "out.csv", keep="all"
+    )
+    assert any("no two together" in notice for notice in applied.notices)
+    applied = sanitise_file(
+        channel, tmp_path / "in.csv", tmp_path / "o.csv", keep="all", drop="c0"
+    )
+    assert applied.notices == ()
