@@ -374,7 +374,7 @@ class ConfidenceOptions:
         return Population(level=check_level(level), known_shares=shares)
 
     def unseen(self, joint: md.Joint) -> int:
-        """How many of the listed symbols occur in no record; checks the list of sensitive values."""
+        """How many listed symbols occur in no record; checks the list of sensitive values, too."""
         from mechdesign.tables.confidence_files import check_secrets, unseen_symbols
 
         if self.secrets is not None:
