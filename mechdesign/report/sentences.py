@@ -65,7 +65,9 @@ def population_record(promise: PopulationPromise | None) -> dict[str, Any] | Non
 def population_sentences(
     promise: PopulationPromise, confidence: ConfidenceSet | None, records: int
 ) -> list[str]:
-    """Sentences for the terminal and reports; `confidence` is the set of a design with confidence."""
+    """Sentences for the terminal and reports; `confidence` is the set of a design with
+    confidence.
+    """
     return text_of("population", promise, confidence, records).splitlines()
 
 

@@ -44,7 +44,7 @@ Entry: TypeAlias = Literal["count", "weight", "probability"]
 
 
 class ExactTable(NamedTuple):
-    """The content of a Joint: labels, non-negative integers without empty rows and columns, notices.
+    """The content of a Joint: labels, non-negative integers, notices; no row or column is empty.
 
     `empty_sensitive` and `empty_useful` are the names of the symbols that were listed without mass.
     """
@@ -136,6 +136,7 @@ def scaled(
 
     If that is not 1, the products are divided by their greatest common divisor.
     """
+    # The smallest integers in the same proportions: probabilities and weights of any decimals.
     common = math.lcm(*{value.denominator for row in values for value in row})
     counts = [
         [value.numerator * (common // value.denominator) for value in row]
@@ -217,6 +218,7 @@ def refuse_margins(
 
     Only one with a name such as `Total` is refused, or any one if `unnamed`.
     """
+    # The other direction sees the transposed table.
     columns = list(zip(*counts, strict=True))
     _refuse_margin("row", sensitive, counts, unnamed)
     _refuse_margin("column", useful, columns, unnamed)
@@ -225,6 +227,7 @@ def refuse_margins(
 def _refuse_margin(
     what: str, variable: Variable, lines: Sequence[Sequence[int]], unnamed: bool
 ) -> None:
+    # With a margin among them the lines add up to twice the margin.
     totals = [sum(line) for line in zip(*lines, strict=True)]
     for name, line in zip(variable.names, lines, strict=True):
         if MARGINS.fullmatch(name.strip().lower()) is not None:

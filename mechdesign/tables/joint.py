@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.arguments import several
+from mechdesign.core.arguments import list_argument
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
@@ -103,6 +103,7 @@ class Joint(Displayed):
             )
         for s, row in enumerate(self.counts):
             for x, entry in enumerate(row):
+                # bool is a kind of int, and no count.
                 if type(entry) is not int or not 0 <= entry < LARGEST_ENTRY:
                     place = cell_name(self.sensitive, self.useful, s, x)
                     raise InputError(
@@ -128,9 +129,10 @@ class Joint(Displayed):
     def secrets(self) -> tuple[Joint, ...]:
         """The tables that are protected.
 
-        This is the table itself, or the marginal one of each sensitive column (`Variable.each`).
+        This is the table itself, or the marginal one of each sensitive column
+        (`Variable.protects_columns`).
         """
-        if not self.sensitive.each:
+        if not self.sensitive.protects_columns:
             return (self,)
         tables: list[Joint] = []
         row_sums = self.sensitive.added(self.counts)
@@ -141,7 +143,7 @@ class Joint(Displayed):
 
     def protecting_each(self) -> Joint:
         """The same table, every sensitive column protected for itself."""
-        return replace(self, sensitive=replace(self.sensitive, each=True))
+        return replace(self, sensitive=replace(self.sensitive, protects_columns=True))
 
     def releasing(self, columns: str | Sequence[str]) -> Joint:
         """The table of some of the useful columns; the others are summed over."""
@@ -173,6 +175,7 @@ class Joint(Displayed):
             labels = () if column_bins is None else column_bins.labels
             ranks.append({label: i for i, label in enumerate(labels)})
 
+        # Bins in their own order, since their labels as texts would put [10, 20) before [9, 10).
         def order(symbol: Symbol) -> list[tuple[int, str]]:
             return [
                 (rank.get(text, -1), text)
@@ -209,6 +212,7 @@ class Joint(Displayed):
     @cached_property
     def lift(self) -> Array:
         """(|S|, |X|) array of P(s|x) / P(s), the lift matrix A, each entry correctly rounded."""
+        # A(s, x) = P(s, x) / (P(s) P(x)) = count n / (row sum column sum), all integers.
         n = self.total
         rows = self.sensitive_counts
         columns = self.useful_counts
@@ -320,9 +324,9 @@ class Joint(Displayed):
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
-        DataFrame
-            Lazy tables are grouped where the data are, and counts alone are fetched.
+        frame : data frame or lazy table
+            pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
+            DataFrame. Lazy tables are grouped where the data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
             Columns; several are crossed, and the symbols are the combinations that occur. Symbols
             are text and sorted as text; `mechdesign.formats.cells` defines the text of numbers,
@@ -412,7 +416,7 @@ class Joint(Displayed):
         )
         table = without_empty(self.sensitive, variable, counts, tuple(notices))
         joint = Joint.from_exact(table, is_counts=self.is_counts)
-        # An empty symbol may lie in a bin with records. Then it counts once too often, which is safe.
+        # An empty symbol may lie in a bin with records: it counts once too often, which is safe.
         return replace(
             joint,
             empty_sensitive=self.empty_sensitive,
@@ -447,7 +451,7 @@ def _has_labels(texts: Sequence[str], bins: Bins) -> bool:
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
     if isinstance(columns, str):
         return (columns,)
-    return several("columns", columns, "names, or one name")
+    return list_argument("columns", columns, "names, or one name")
 
 
 def _require_mass(what: str, variable: Variable, sums: Sequence[int]) -> None:
@@ -462,6 +466,7 @@ def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
     Python divides integers of any size with correct rounding.
     """
     if total <= EXACT_DOUBLE:
+        # Both sides are exact as doubles, so numpy's division rounds once, too.
         values = np.array(rows, dtype=np.float64) / float(total)
     else:
         values = np.array([[entry / total for entry in row] for row in rows])

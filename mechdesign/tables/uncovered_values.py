@@ -1,8 +1,8 @@
 """Sensitive values without a record: no promise covers them, and how common one of them can be.
 
-A confidence set has a row for each sensitive value of the table. A value that nobody listed and no record has is
-outside of it. What N independent records say of such values is a bound on their shares
-(docs/explanation/population.md, Proposition 4).
+A confidence set has a row for each sensitive value of the table. A value that nobody listed and no
+record has is outside of it. What N independent records say of such values is a bound on their
+shares (docs/explanation/population.md, Proposition 4).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ DIGITS = 2
 def largest_uncovered_share(records: int, level: float) -> float:
     """The largest share of the population that a value without any record can have.
 
-    With probability `level` or more no value of a larger share is missing among `records` independent
-    draws. At most 1 / q values have a share of q or more, and each of them is missing with probability
-    (1 - q)^N at most, so the union bound gives q with (1 - q)^N / q = 1 - level.
+    With probability `level` or more no value of a larger share is missing among `records`
+    independent draws. At most 1 / q values have a share of q or more, and each of them is missing
+    with probability (1 - q)^N at most, so the union bound gives q with (1 - q)^N / q = 1 - level.
 
     Parameters
     ----------
