@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from mechdesign.channel import file, row_file
+from mechdesign.channel import box_file, file, row_file
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.files import read_errors, text_of
@@ -13,8 +14,8 @@ HEAD = 4096
 """Bytes at the beginning of a file in which its format stands; keys before it would be shorter."""
 
 
-def load(path: str | os.PathLike[str]) -> Channel | RowChannel:
-    """Open the file of a channel, of one variable or of rows.
+def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
+    """Open the file of a channel, of one variable, of rows, or of boxes of rows.
 
     Raises
     ------
@@ -27,4 +28,6 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel:
     kind = f'"{row_file.RowChannelDocument.FORMAT}"'.encode()
     if kind in head:
         return row_file.read(path)
+    if f'"{box_file.BoxChannelDocument.FORMAT}"'.encode() in head:
+        return box_file.read(path)
     return file.read(path)

@@ -21,6 +21,7 @@ from mechdesign.cli.design_options import (
 from mechdesign.cli.design_rows import (
     TRUTH,
     RowOptions,
+    answer_boxes,
     answer_rows,
     designed,
     read_rows,
@@ -82,7 +83,16 @@ def design(
     if rows.asked:
         _refuse_with_rows(budget, confidence, after, search, reports)
         return _design_rows(
-            reporter, table, budget, rows, search, objective, output, common, force
+            reporter,
+            table,
+            budget,
+            population.level,
+            rows,
+            search,
+            objective,
+            output,
+            common,
+            force,
         )
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -196,8 +206,8 @@ def _refuse_with_rows(
         refused.append("--keep")
     if budget.max_posterior is not None:
         refused.append("--max-posterior")
-    if confidence != o.ConfidenceOptions():
-        refused.append("--confidence")
+    if replace(confidence, confidence=None) != o.ConfidenceOptions():
+        refused.append("--known-shares, --symbols or --secrets")
     if after.after:
         refused.append("--after")
     if search.mechanism != "optimal":
@@ -214,6 +224,7 @@ def _design_rows(
     reporter: Reporter,
     table: o.InputTable,
     budget: DesignBudget,
+    level: float | None,
     rows: RowOptions,
     search: DesignOptions,
     objective: ObjectiveOptions,
@@ -222,6 +233,8 @@ def _design_rows(
     force: bool,
 ) -> int:
     """Design a channel for whole rows, write it and print its promise."""
+    from mechdesign.mechanisms.box_design import BoxDesign
+
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
     with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
@@ -233,10 +246,24 @@ def _design_rows(
             bins=parsing.bins_of(table.bins),
             time_limit=search.seconds,
             progress=work.step,
+            confidence=level,
         )
     reporter.notices(joint.notices)
     written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
-    groups = (table, budget, rows, search, objective.shown(), written)
+    confident = o.ConfidenceOptions()
+    if level is not None:
+        confident = o.ConfidenceOptions(confidence=repr(level))
+    groups = (table, budget, confident, rows, search, objective.shown(), written)
+    if isinstance(design, BoxDesign):
+        return answer_boxes(
+            reporter,
+            design,
+            common,
+            output=output.output,
+            public=output.public,
+            force=force,
+            groups=groups,
+        )
     return answer_rows(
         reporter,
         design,

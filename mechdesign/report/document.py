@@ -97,7 +97,8 @@ def summary_sections(report: Report) -> list[b.Section]:
     promise = _promise(report.promise, report.asked.notion_text, sensitive)
     if report.population is not None:
         # Beside the figure of the table, which comes first.
-        likely = f"For the population behind the records: {_population_range(report)} times as likely."
+        changes = _population_range(report)
+        likely = f"For the population behind the records: {changes} times as likely."
         promise.insert(1, b.Text(likely))
     return [
         *_section("promise", "What is promised", promise),
