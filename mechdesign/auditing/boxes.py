@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from mechdesign.auditing.population import audit
 from mechdesign.auditing.verdict import Achieved, Audit
@@ -28,6 +29,15 @@ class BoxAudit(Described):
 
     def __repr__(self) -> str:
         return f"BoxAudit({self.summary()})"
+
+    def to_record(self) -> dict[str, Any]:
+        """The record of `audit --json`."""
+        return {
+            "satisfied": self.satisfied,
+            "confidence": self.level,
+            "achieved": asdict(self.achieved),
+            "parts": len(self.parts),
+        }
 
     def summary(self) -> str:
         """The verdict as text."""

@@ -161,6 +161,31 @@ class BoxChannel(Described):
         """Whether symbols are released in the place of boxes."""
         return any(part.fill for part in self.parts)
 
+    def to_record(self) -> dict[str, Any]:
+        """The record of `show --json`."""
+        parts: list[dict[str, Any]] = []
+        for part in self.parts:
+            outputs = 0
+            if part.channel is not None:
+                outputs = len(part.channel.outputs)
+            parts.append(
+                {
+                    "stratum": self._stratum_text(part),
+                    "boxes": self.box_texts(part),
+                    "together": self.together_texts(part),
+                    "outputs": outputs,
+                }
+            )
+        return {
+            "sensitive": self.sensitive.columns,
+            "given": [variable.columns for variable in self.given],
+            "columns": [variable.columns for variable in self.columns],
+            "confidence": self.level,
+            "slice_records": self.slice_records,
+            "parts": parts,
+            "provenance": dict(self.provenance),
+        }
+
     def summary(self) -> str:
         """Every part with its boxes in words."""
         lines: list[str] = []

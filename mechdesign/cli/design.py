@@ -94,6 +94,23 @@ def design(
             common,
             force,
         )
+    if rows.merging:
+        if population.level is None:
+            raise InputError(
+                "--merge-rare needs --confidence: without it no symbol is too rare"
+            )
+        _refuse_with_rows(budget, confidence, after, search, reports)
+        return _design_merged(
+            reporter,
+            table,
+            budget,
+            population.level,
+            rows,
+            search,
+            output,
+            common,
+            force,
+        )
     from mechdesign.mechanisms.request import DesignRequest
 
     with reporter.work("reading the table"):
@@ -272,6 +289,54 @@ def _design_rows(
         public=output.public,
         force=force,
         groups=groups,
+    )
+
+
+def _design_merged(
+    reporter: Reporter,
+    table: o.InputTable,
+    budget: DesignBudget,
+    level: float,
+    rows: RowOptions,
+    search: DesignOptions,
+    output: OutputOptions,
+    common: o.CommonOptions,
+    force: bool,
+) -> int:
+    """Design a channel for a column whose symbols are merged on a slice."""
+    from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
+    from mechdesign.tables.records import Records
+
+    with reporter.work("reading the table"):
+        joint, bins = table.read_before_auto()
+        if bins is not None:
+            raise InputError(
+                "--merge-rare and --bin auto exclude each other: leave one out"
+            )
+    with reporter.work("searching", unit="sets", limit=search.seconds) as work:
+        request = BoxRequest(
+            notion=budget.notion_or("alip"),
+            level=level,
+            rare=rows.count("--rare", rows.rare) or 0,
+            merge_below=rows.merge_below(),
+            progress=work.step,
+        )
+        if search.seconds is not None:
+            request = replace(request, time_limit=search.seconds)
+        design = design_boxes(
+            Records.from_joint(joint, [joint.useful.columns]), request
+        )
+    reporter.notices(joint.notices)
+    written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
+    confident = o.ConfidenceOptions(confidence=repr(level))
+    return answer_boxes(
+        reporter,
+        design,
+        common,
+        output=output.output,
+        public=output.public,
+        force=force,
+        groups=(table, budget, confident, rows, search, written),
     )
 
 

@@ -59,6 +59,23 @@ class RowOptions:
         "With --release and --confidence: release symbols drawn inside the released box."
     )
 
+    merge_rare: str | None = option(
+        "auto|N",
+        "With --useful and --confidence: merge useful symbols on a tenth of the records, and prove the promise on the "
+        "others; auto chooses the sets, N merges symbols of fewer than N records.",
+    )
+
+    @property
+    def merging(self) -> bool:
+        """Whether symbols of one column are to be merged."""
+        return self.merge_rare is not None
+
+    def merge_below(self) -> int | None:
+        """The number of records below which symbols are merged; None where the slice chooses."""
+        if self.merge_rare in (None, "auto"):
+            return None
+        return self.count("--merge-rare", self.merge_rare)
+
     @property
     def asked(self) -> bool:
         """Whether rows are to be released."""
@@ -66,7 +83,14 @@ class RowOptions:
 
     def refuse_alone(self) -> None:
         """Refuse options of rows without --release."""
-        if self != type(self)() and not self.asked:
+        if self.merging and self.asked:
+            raise InputError(
+                "--merge-rare is for one column (--useful); --release learns boxes of rows anyway: leave it out"
+            )
+        plain = replace(self, merge_rare=None, rare=None)
+        if not self.merging:
+            plain = self
+        if plain != type(self)() and not self.asked:
             raise InputError(
                 "--given, --promise, --order, --least-mass, --cells, --rare and --fill belong to a release of rows: "
                 "give --release COL,.. too"

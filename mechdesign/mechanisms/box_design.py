@@ -30,16 +30,18 @@ from mechdesign.channel.box_channel import BOX, BoxChannel, BoxPart, box_name
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import Integers
+from mechdesign.core.limits import LiftLimits
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import about, at_most, percent_of, quoted
 from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.rare_limit import RareLimit, rare_limit
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records
-from mechdesign.tables.row_boxes import Boxes, BoxTree
+from mechdesign.tables.row_boxes import Boxes, BoxTree, boxes_merging_rare
 from mechdesign.tables.uncovered_values import uncovered_sentence
 from mechdesign.tables.variable import Variable
 
@@ -68,7 +70,8 @@ class BoxRequest:
 
     `cells` fixes the number of boxes of every part, `rare` is the number of records below which
     sensitive values of a stratum are promised together, `fill` asks for symbols in the place of
-    boxes, `seed` repeats the draw of the slice.
+    boxes, `seed` repeats the draw of the slice. With `merge_below` the boxes of a single column are
+    its symbols, of which those with fewer records than this (by the slice) are one box.
     """
 
     notion: Notion
@@ -80,6 +83,7 @@ class BoxRequest:
     gap: float = 1e-3
     time_limit: float = 30.0
     seed: int | None = None
+    merge_below: int | None = None
     progress: Steps | None = None
 
     def __post_init__(self) -> None:
@@ -126,6 +130,7 @@ class BoxDesign(Described):
     entropy: float
     achieved: Achieved
     records: int
+    limit: RareLimit | None
     messages: tuple[str, ...]
     seconds: float
 
@@ -165,6 +170,7 @@ class BoxDesign(Described):
             "population": {"level": channel.level, **asdict(self.achieved)},
             "boxes": channel.boxes,
             "filled": channel.fills,
+            "limit": None if self.limit is None else asdict(self.limit),
             "strata": len(channel.parts),
             "slice_records": channel.slice_records,
             "records": self.records,
@@ -190,6 +196,8 @@ class BoxDesign(Described):
             f"{self.records - channel.slice_records:,}.",
         ]
         lines += self._parts_text()
+        if self.limit is not None:
+            lines.append(self.limit.text(channel.level))
         proven_on = self.records - channel.slice_records
         lines.append(
             "It holds if the records are independent draws from the population, and covers a fresh record of it, "
@@ -276,9 +284,25 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
         - _entropy(records, request.given),
         achieved=achieved,
         records=records.total,
+        limit=_limit(records, request, parts),
         messages=tuple(messages),
         seconds=time.perf_counter() - started,
     )
+
+
+def _limit(
+    records: Records, request: BoxRequest, parts: Sequence[BoxPart]
+) -> RareLimit | None:
+    """The limit by the rarest value that is promised for itself; None with given columns."""
+    upper = request.notion.limits
+    if request.given or not isinstance(upper, LiftLimits) or upper.own:
+        return None
+    counts = records.sensitive_counts()
+    promised: list[tuple[str, int]] = []
+    for members in parts[0].together:
+        name = " or ".join(records.sensitive.names[s] for s in members)
+        promised.append((name, sum(counts[s] for s in members)))
+    return rare_limit(promised, upper.upper, request.level)
 
 
 def _slice_of(counts: Integers, seed: int) -> Integers:
@@ -381,7 +405,13 @@ class _Parts:
         rest = _Rows(codes, groups, names, ",".join(records.sensitive.columns))
         level = level_of_share(request.level, len(self._strata))
         boxes = tree.boxes(most)
-        if request.cells is None:
+        if request.merge_below is not None:
+            least = request.merge_below * SLICE_SHARE
+            merged = boxes_merging_rare(codes[seen], learning[seen], least)
+            if merged is None:
+                return silent, None
+            boxes = merged
+        elif request.cells is None:
             end = started + GUESS_SHARE * seconds
             trees = [tree]
             for penalty in PENALTIES:

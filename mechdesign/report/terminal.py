@@ -171,7 +171,7 @@ def channel_text(channel: Channel) -> str:
 def _population_of(channel: Channel) -> PopulationPromise | None:
     """What holds for the population; None for a channel without the counts of its table."""
     joint = channel.joint
-    if joint is None or not joint.is_counts or joint.sensitive.each:
+    if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
         return None
     if channel.record.promise(channel.sensitive) is None:
         return None

@@ -93,6 +93,24 @@ class Boxes:
         return conditions
 
 
+def boxes_merging_rare(codes: Integers, counts: Integers, least: float) -> Boxes | None:
+    """Boxes of one column: each symbol with `least` records of the slice or more is a box of its own,
+    and all others are one box together; None where that leaves one box.
+    """
+    sums = np.bincount(codes[:, 0], counts)
+    common = np.flatnonzero(sums >= max(least, 1.0)).tolist()
+    if not common:
+        return None
+    splits: list[BoxSplit] = []
+    for place, symbol in enumerate(common):
+        # The last split leads to the box of all other symbols.
+        after = place + 1
+        if after == len(common):
+            after = -len(common) - 1
+        splits.append(BoxSplit(0, (int(symbol),), -place - 1, after))
+    return Boxes(tuple(splits))
+
+
 @dataclass(frozen=True)
 class _Leaf:
     """A leaf that may be split: its rows of the slice, and its best split with the worth."""
