@@ -146,6 +146,14 @@ class Seen:
             self._walk(hashes, codes, self._room)
 
 
+def new_records(seen: Seen, earlier: Seen) -> Iterator[tuple[Hashes, Integers]]:
+    """Hashes and codes of `seen` that `earlier` does not have, some at a time, sorted."""
+    for hashes, codes in seen.entries():
+        new = np.flatnonzero(earlier.find(hashes, codes)[0])
+        order = new[np.argsort(hashes[new], kind="stable")]
+        yield hashes[order], codes[order]
+
+
 OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
 """Forms for which a symbol of X is drawn first."""
 
@@ -291,10 +299,12 @@ class Release:
 
     def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
         """Hashes and first symbols of the records that no earlier release had, some at a time, sorted."""
-        for hashes, codes in self.seen.entries():
-            new = np.flatnonzero(self.earlier.find(hashes, codes)[0])
-            order = new[np.argsort(hashes[new], kind="stable")]
-            yield hashes[order], codes[order]
+        return new_records(self.seen, self.earlier)
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a column is released in bins, so that its cells are many different numbers."""
+        return any(self.channel.useful.bins)
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add to `symbol_counts` what so many equal records hold, for which nothing is drawn or refused."""
