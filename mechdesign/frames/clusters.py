@@ -170,9 +170,7 @@ def _counted_on_spark(
     )  # or collations group them
     rows = flat.select(sf.spark_partition_id().alias("part"), *names)
     releases = recipe.drawer(header).releases
-    few = releases and not any(
-        bins for release in releases for bins in release.channel.useful.bins
-    )
+    few = releases and not any(release.has_bins for release in releases)
     rows = (
         rows.groupBy("part", *names).count()
         if few

@@ -18,7 +18,6 @@ from mechdesign.jobs.job import KNOWN
 from mechdesign.jobs.keys import check_of
 from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.jobs.shuffling import random_words
-from mechdesign.release.drawing import channel_digest
 
 
 def weighed(
@@ -86,7 +85,7 @@ def warnings_of_draws(
     how = (check_of(recipe.keys[0]), *recipe.options.identifiers)
     told: dict[str, None] = {}
     for release, places in zip(drawer.releases, drawer.plan.inputs, strict=True):
-        name, size = channel_digest(release.channel), min(FIRST, records)
+        name, size = release.digest, min(FIRST, records)
         start = _HASHER.columns([columns[at][:size] for at in places], size)
         for _, other, found, begin in [each for each in _DRAWN if each[0] == name]:
             size = min(len(begin), len(start))

@@ -3,29 +3,28 @@
 # pyright: basic
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.formats.column_names import require_column
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
-from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
+from mechdesign.jobs.column_plan import ColumnGroup
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe
-from mechdesign.jobs.keyed_recipe import KeyedRecipe
-from mechdesign.jobs.keys import key_at
+from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_in_options
 from mechdesign.jobs.manifest import ReleasedColumn, released_column
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.row_recipe import RowRecipe
 from mechdesign.jobs.side_files import Sides
 from mechdesign.leaks.evidence import LEVEL, Crossing, decisive, log_evidence
 from mechdesign.release.binned import LABEL, POSTERIOR_DRAW
-from mechdesign.release.drawing import Release, channel_digest, key_of
+from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.policies import MARGINAL
 
 
@@ -39,7 +38,7 @@ class OffersRecipe(Protocol):
 
 
 def recipe_of(
-    releasable: Channel | Sequence[Channel] | OffersRecipe,
+    releasable: Channel | Sequence[Channel] | RowChannel | OffersRecipe,
     options: ReleaseOptions,
 ) -> FileRecipe:
     """The recipe of what a user wants to release a table through.
@@ -51,6 +50,17 @@ def recipe_of(
     """
     if isinstance(releasable, OffersRecipe):
         return releasable.recipe(options)
+    if isinstance(releasable, RowChannel):
+        return RowRecipe.of(releasable, options)
+    if isinstance(releasable, (list, tuple)) and any(
+        isinstance(channel, RowChannel) for channel in releasable
+    ):
+        if len(releasable) == 1:
+            return RowRecipe.of(releasable[0], options)
+        raise InputError(
+            "a channel of rows is applied alone, because its promise is about the whole released "
+            "row: leave the other channels out, or design one channel of rows for all columns"
+        )
     return ChannelRecipe.of(releasable, options)
 
 
@@ -70,15 +80,12 @@ class ChannelRecipe(KeyedRecipe):
             raise InputError("give at least one channel")
         for each in channels:
             _check_channel(each, options)
-        key = options.key
-        if isinstance(key, (str, os.PathLike)):
-            key = key_at(key)
-        keyless = key is None and options.insecure_seed is None
+        key, keyless = key_in_options(options)
         return cls(
             channels=channels,
-            keys=(key_of(key, options.insecure_seed),) * len(channels),
+            keys=(key,) * len(channels),
             options=replace(options, key=None),
-            keyless=keyless and options.ledger is None,
+            keyless=keyless,
         )
 
     @property
@@ -87,7 +94,8 @@ class ChannelRecipe(KeyedRecipe):
         return self.channels
 
     @property
-    def _groups(self) -> list[ColumnGroup]:
+    def groups(self) -> list[ColumnGroup]:
+        """The useful and sensitive columns of each channel."""
         merged = self.options.form == LABEL
         groups: list[ColumnGroup] = []
         for channel in self.channels:
@@ -96,35 +104,6 @@ class ChannelRecipe(KeyedRecipe):
                 sensitive = channel.sensitive.columns
             groups.append(ColumnGroup(channel.useful.columns, sensitive, merged))
         return groups
-
-    @property
-    def private_columns(self) -> list[str]:
-        """Sensitive and correlated columns."""
-        return [
-            *private_columns(self._groups, self.options),
-            *self.options.correlated,
-        ]
-
-    @property
-    def useful_columns(self) -> list[str]:
-        """The columns that are released, by their names in the table."""
-        return [name for channel in self.channels for name in self._in_table(channel)]
-
-    def _in_table(self, channel: Channel) -> list[str]:
-        renamed = self.options.renamed
-        return [renamed.get(name, name) for name in channel.useful.columns]
-
-    def plan(self, header: Sequence[Any]) -> Plan:
-        """What becomes of each column of a table."""
-        plan = make_plan(self._groups, header, self.options)
-        name = self.options.row_numbers
-        if name is not None:
-            require_column(name, header)
-            if name in self.useful_columns:
-                raise InputError(
-                    f"the column {quoted(name)} is useful and cannot number the records"
-                )
-        return plan
 
     def drawer(self, header: Sequence[Any]) -> ChannelDrawer:
         """Ready for the parts of a table with this header."""
@@ -154,21 +133,14 @@ class ChannelRecipe(KeyedRecipe):
         for k, (release, use) in enumerate(zip(drawer.releases, uses, strict=True)):
             if not isinstance(release, Release):
                 raise TypeError("the drawer belongs to another kind of recipe")
-            names: list[str] = []
-            for column in drawer.plan.columns:
-                if column.release is not None and column.release[0] == k:
-                    names.append(column.name)
-            sensitive = None
-            if self._groups[k].sensitive is not None:
-                sensitive = tuple(private_columns([self._groups[k]], self.options))
             file = channel_files[k] if k < len(channel_files) else None
             columns.append(
                 released_column(
                     self.channels[k],
                     release,
                     use,
-                    tuple(names),
-                    sensitive=sensitive,
+                    self.released_names(drawer.plan, k),
+                    sensitive=self.sensitive_in_table(k),
                     channel_file=file,
                 )
             )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import at_most, listed
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.joint_budget import local_budget
@@ -164,10 +165,13 @@ def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
             continue
         outcome = "kept their old output"
         if release.changed == REDRAW:
-            budget = local_budget(release.channel.rows)
             bound = "any amount"
-            if math.isfinite(budget):
-                bound = f"at most {at_most(budget)}"
+            # Of a channel of rows the given columns alone have no finite local budget, and with
+            # its own symbols hardly a level has one.
+            if isinstance(release.channel, Channel):
+                budget = local_budget(release.channel.rows)
+                if math.isfinite(budget):
+                    bound = f"at most {at_most(budget)}"
             outcome = (
                 f"were drawn anew: each further symbol of a record adds {bound} to what its "
                 "releases tell (the local budget of the channel)"

@@ -22,6 +22,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
@@ -116,7 +117,7 @@ class Job:
         What else decides which bytes are written.
     source : str, optional
         Where the data set lies.
-    channels : sequence of Channel
+    channels : sequence of Channel or RowChannel
         The channels of the uses, for joint budgets.
     channel_files : sequence of paths
         The files that they were read from.
@@ -133,7 +134,7 @@ class Job:
         fresh_draw: bool = False,
         settings: Settings | None = None,
         source: str | None = None,
-        channels: Sequence[Channel] = (),
+        channels: Sequence[Channel | RowChannel] = (),
         channel_files: Sequence[PathLike] = (),
     ) -> None:
         check_uses(uses)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
@@ -39,7 +40,7 @@ def history_of(
     data: PathLike,
     *,
     text: TextOptions | None = None,
-    channels: Sequence[Channel] = (),
+    channels: Sequence[Channel | RowChannel] = (),
     table: TableOf | None = None,
     progress: Progress | None = None,
 ) -> History:
@@ -52,7 +53,7 @@ def history_of(
         Known by the content of its records, in any order and packing.
     text : TextOptions, optional
         How a CSV is read.
-    channels : sequence of Channel
+    channels : sequence of Channel or RowChannel
         Those that are no more where they were at the release.
     table : function, optional
         Gives a table of all released columns for the channels.

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
@@ -71,7 +72,17 @@ class RecordedDraws(Protocol):
     knows its records by one symbol each, `seen` in this release and `earlier` in others.
     """
 
-    channel: Channel
+    @property
+    def channel(self) -> Channel | RowChannel:
+        """What is drawn from."""
+        ...
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a column is released in bins."""
+        ...
+
+    digest: str
     changed: str
     changes: int
     seen: Seen

@@ -508,7 +508,9 @@ class RowRelease:
         """The codes, with those of the first release at the places `other`."""
         numbers = before[other]
         replaced: list[Integers] = []
-        for code, variable in zip(reversed(codes), reversed(self._alphabets), strict=True):
+        for code, variable in zip(
+            reversed(codes), reversed(self._alphabets), strict=True
+        ):
             first = code.copy()
             numbers, digits = np.divmod(numbers, len(variable) + 1)
             first[other] = digits - 1
