@@ -22,10 +22,11 @@ from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.row_recipe import RowRecipe
 from mechdesign.jobs.side_files import Sides
-from mechdesign.leaks.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.release.binned import LABEL, POSTERIOR_DRAW
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.policies import MARGINAL
+from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 
 
 @runtime_checkable
@@ -52,16 +53,30 @@ def recipe_of(
         return releasable.recipe(options)
     if isinstance(releasable, RowChannel):
         return RowRecipe.of(releasable, options)
-    if isinstance(releasable, (list, tuple)) and any(
-        isinstance(channel, RowChannel) for channel in releasable
-    ):
-        if len(releasable) == 1:
-            return RowRecipe.of(releasable[0], options)
+    single = _single_row_channel(releasable)
+    if single is not None:
+        return RowRecipe.of(single, options)
+    if _has_row_channel(releasable):
         raise InputError(
             "a channel of rows is applied alone, because its promise is about the whole released "
             "row: leave the other channels out, or design one channel of rows for all columns"
         )
     return ChannelRecipe.of(releasable, options)
+
+
+def _has_row_channel(releasable: Any) -> bool:
+    """Whether a list of channels has one of rows."""
+    if not isinstance(releasable, (list, tuple)):
+        return False
+    channels = cast("Sequence[Any]", releasable)
+    return any(isinstance(channel, RowChannel) for channel in channels)
+
+
+def _single_row_channel(releasable: Any) -> RowChannel | None:
+    """The channel of rows that stands alone in a list; None for anything else."""
+    if not _has_row_channel(releasable) or len(releasable) != 1:
+        return None
+    return releasable[0]
 
 
 @dataclass(frozen=True, kw_only=True)

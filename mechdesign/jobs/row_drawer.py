@@ -14,7 +14,7 @@ from mechdesign.jobs.column_plan import OutputColumn, Plan
 from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
 from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Place, Recipe
 from mechdesign.jobs.record_identity import identified_records, record_name
-from mechdesign.leaks.evidence import Order
+from mechdesign.leaks.order import Order
 from mechdesign.release.row_drawing import RowRelease
 from mechdesign.tables.columns import UnknownSymbol, encode_for
 from mechdesign.tables.rebuilding import own_values, rebuild

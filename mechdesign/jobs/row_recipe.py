@@ -26,9 +26,10 @@ from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.row_drawer import RowDrawer
 from mechdesign.jobs.side_files import Sides
-from mechdesign.leaks.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.release.binned import LABEL
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.policies import MARGINAL
+from mechdesign.release.released_values import LABEL
 from mechdesign.release.row_drawing import row_channel_digest
 
 

@@ -26,7 +26,7 @@ from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, LevelTable, RowTree
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import Hashes, RowHasher
-from mechdesign.release.drawing import KEEP, REDRAW, Seen, new_records
+from mechdesign.release.drawing import KEEP, REDRAW, FirstSymbols, new_records
 from mechdesign.release.draws import IDENTIFIERS, Draws, Identifiers, Key, Records
 from mechdesign.release.policies import (
     MARGINAL,
@@ -219,7 +219,7 @@ class RowRelease:
         For each group how many records had each symbol, a missing cell, and an unknown symbol.
     output_counts : list of arrays
         For each group how many records got each output.
-    seen, earlier : Seen
+    seen, earlier : FirstSymbols
         The row that each identifier first came with, in this release and in others, as one number.
     changes : int
         How many records had another row in an earlier release.
@@ -258,8 +258,8 @@ class RowRelease:
         self.columns = _output_columns(channel)
         self.changed = changed
         self.changes = 0
-        self.seen = Seen()
-        self.earlier = Seen()
+        self.seen = FirstSymbols()
+        self.earlier = FirstSymbols()
         if changed == KEEP:
             self._check_reversible()
         self.codes: list[Integers] = []
