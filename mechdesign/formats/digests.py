@@ -211,6 +211,19 @@ class Content:
     below: int
     unique: Hashes = field(repr=False)
 
+    @classmethod
+    def of_sample(cls, sample: bytes, *, records: int, unordered: str) -> Content:
+        """The content as far as a sample has it; its order is not known."""
+        limit, below = np.frombuffer(sample, np.uint64)[:2].tolist()
+        return cls(
+            records=records,
+            ordered="",
+            unordered=unordered,
+            limit=limit,
+            below=below,
+            unique=np.frombuffer(sample, np.uint64)[2:],
+        )
+
     def sample(self) -> bytes:
         """The sample as bytes: the limit, the number below it, then the unique hashes."""
         head = np.array([self.limit, self.below], np.uint64)

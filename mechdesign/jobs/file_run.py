@@ -37,6 +37,7 @@ from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import FileFormat, schema_of, write_release
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.release.drawing import REMEMBERED
+from mechdesign.release.spellings import TWO_SPELLINGS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,6 +225,8 @@ class FileRun:
         if self.table.cut:
             self._add_once(CUT)
         for release in drawer.releases:
+            if release.seen.has_any(release.spellings.plain):
+                raise InputError(f"{self.table.name}: {TWO_SPELLINGS}")
             if release.seen.full or release.earlier.full:
                 self._add_once(_FORGOTTEN)
         self.guarded.check()
