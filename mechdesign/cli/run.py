@@ -174,7 +174,7 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     text, job = _read_job(what.job)
     code = 0
     answers = StepAnswers(as_json=common.as_json)
-    with TemporaryDirectory() as scratch, chdir(Path(what.job).parent):
+    with _scratch_folder(what.dry_run) as scratch, chdir(Path(what.job).parent):
 
         def place_of(path: str) -> str:
             """Where a file is written: a rehearsal writes to a scratch folder."""
@@ -201,6 +201,18 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
             lambda: end,
         )
     return code
+
+
+@contextmanager
+def _scratch_folder(dry_run: bool) -> Generator[str]:
+    """Where a rehearsal writes its files; a job that writes to their places needs none, which a
+    kill would leave behind.
+    """
+    if not dry_run:
+        yield ""
+        return
+    with TemporaryDirectory(prefix="mechdesign-") as scratch:
+        yield scratch
 
 
 def _read_job(path: str) -> tuple[str, Any]:

@@ -33,7 +33,7 @@ def weighed(
     key = drawer.recipe.keys[0].derived("order")
     content = RowHasher(key.secret).content(columns, len(frame))
     order = np.argsort(
-        random_words(key.derived(content.ordered), 0, len(released)), kind="stable"
+        random_words(key.derived(content.readings[-1].ordered), 0, len(released)), kind="stable"
     )
     # Row numbers that pandas gave the rows as an index are given anew.
     plain = (

@@ -29,6 +29,12 @@ from mechdesign.release.drawing import Release, channel_digest, key_of
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 
+ONE_KEY = (
+    "the random numbers depend on the key, the channel and the record, and not on the column: "
+    "another column of these records needs a key of its own, or both would be released with the "
+    "same numbers (a ledger keeps them apart)"
+)
+
 
 @runtime_checkable
 class OffersRecipe(Protocol):
@@ -125,7 +131,24 @@ class ChannelRecipe(KeyedRecipe):
                 raise InputError(
                     f"the column {quoted(name)} is useful and cannot number the records"
                 )
+        if self._may_meet_another_column:
+            return replace(plan, notices=(*plan.notices, ONE_KEY))
         return plan
+
+    @property
+    def _may_meet_another_column(self) -> bool:
+        """Whether the key may be used for another column, and nothing would see it.
+
+        The random numbers of a record depend on key, channel and record, not on the column: with
+        the column they would be others than in the releases that were made so far, and every record
+        of these be drawn a second time. A ledger refuses a second column.
+        """
+        options = self.options
+        has_key = not self.keyless and options.insecure_seed is None
+        if not has_key or options.ledger is not None:
+            return False
+        renamed = [channel.useful.columns for channel in self.channels]
+        return any(name in options.renamed for names in renamed for name in names)
 
     def drawer(self, header: Sequence[Any]) -> ChannelDrawer:
         """Ready for the parts of a table with this header."""

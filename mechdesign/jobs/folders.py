@@ -166,7 +166,8 @@ def _released(
             recipe, source, target, ledger=ledger, sides=sides, files=files
         )
     except Rehearsed as end:
-        return recipe.rehearsed(end.args[0])
+        entry, notices = end.args
+        return replace(recipe.rehearsed(entry), notices=notices)
 
 
 class _FolderRelease:

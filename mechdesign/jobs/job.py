@@ -21,6 +21,8 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
+import numpy as np
+
 from mechdesign.channel.channel import Channel
 from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError
@@ -52,6 +54,7 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.same_records import is_same, releases_of
 from mechdesign.jobs.target import Target
+from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.spellings import OTHER_SPELLING
@@ -182,8 +185,10 @@ class Job:
         """Whether a release has the keys of this data set."""
         if self.identity or entry.identity:
             return entry.identity == self.identity
-        if content is not None and entry.ordered == content.ordered:
-            return True
+        if content is not None:
+            for reading in content.readings:
+                if entry.ordered == reading.ordered:
+                    return True
         return self._file is not None and entry.file == self._file
 
     def _draw_of(
@@ -445,7 +450,7 @@ class Job:
                 raise InputError(OTHER_SPELLING)
         if content is None or self._fresh_draw:
             return
-        for release, drawn in zip(releases, self.drawn, strict=True):
+        for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
             earlier: list[Entry] = []
             for entry in self.ledger.releases(db):
                 old = entry.of(drawn.use.channel)
@@ -454,8 +459,14 @@ class Job:
             same = releases_of(db, earlier, content, self._file)
             if not same.entries or release.seen.full:
                 continue
-            records = sum(len(hashes) for hashes, _ in release.seen.entries())
-            new = sum(len(hashes) for hashes, _ in release.new_records())
+            known = FirstSymbols()
+            for hashes, codes in self.ledger.known(db, drawn, key):
+                known.look(hashes, codes)
+            records = 0
+            new = 0
+            for hashes, codes in release.seen.entries():
+                records += len(hashes)
+                new += int(np.count_nonzero(known.find(hashes, codes)[0]))
             if new > (1 - same.share + UNCERTAIN) * records:
                 last = same.entries[-1]
                 raise InputError(

@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.formats.digests import Census, Content, RowHasher
-from mechdesign.formats.opening import Batch
+from mechdesign.formats.digests import Content, RecordCensus, RowHasher
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.earlier import Earlier, change_notices
 from mechdesign.jobs.entries import Use
@@ -123,14 +122,10 @@ class KeyedRecipe(FileRecipe):
         which happens when it was released from a file with other bytes, everything is drawn again.
         """
         while True:
-            census = Census()
-
-            def hash_records(batch: Batch, census: Census = census) -> None:
-                census.add(job.ledger.hasher.records(batch))
-
+            census = RecordCensus(job.ledger.hasher)
             drawer = self.with_keys(job.keys).drawer(run.table.header)
             job.prepare(drawer.releases)
-            records = run.draw(out, drawer, hash_records)
+            records = run.draw(out, drawer, census.add)
             content = census.content()
             earlier = job.met(content)
             if earlier is not None:

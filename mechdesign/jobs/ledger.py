@@ -87,8 +87,8 @@ def _data_folder() -> Path:
 
 
 class Rehearsed(Exception):
-    """All that can be checked of a release has been checked; its argument is the entry that the
-    ledger would hold.
+    """All that can be checked of a release has been checked; its arguments are the entry that the
+    ledger would hold, and the notices for the user.
     """
 
 

@@ -11,7 +11,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
-from mechdesign.formats.digests import Census, Content
+from mechdesign.formats.digests import Content, RecordCensus
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
@@ -66,11 +66,11 @@ def history_of(
         If the file or the ledger cannot be read.
     """
     reading = text or TextOptions()
-    census = Census()
+    census = RecordCensus(ledger.hasher)
     with GuardedInput(data, progress=progress) as guarded:
         with open_source(guarded.path, reading, name=guarded.name) as records:
             for batch in records.batches():
-                census.add(ledger.hasher.records(batch))
+                census.add(batch)
         guarded.check()
         file = ledger.file_hash(guarded.sha256, canonical(asdict(reading)))
     with ledger.reading() as db:
