@@ -36,6 +36,7 @@ from mechdesign.release.policies import (
     normalised_cells,
 )
 from mechdesign.release.sampling import CHUNK, Sampler
+from mechdesign.release.spellings import Spellings
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 from mechdesign.tables.records import Records as Table
 from mechdesign.tables.variable import Variable
@@ -231,6 +232,7 @@ class RowRelease:
         ]
         self.columns = _output_columns(channel)
         self.seen = FirstSymbols()
+        self.spellings = Spellings()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     @property
@@ -367,6 +369,7 @@ class RowRelease:
         for code, variable in zip(codes, self._alphabets, strict=True):
             numbers = (numbers * (len(variable) + 1) + code + 1) % PRIME
         hashes = self._hasher.identifiers(records.columns)
+        self.spellings.add(records.columns, hashes, self._hasher)
         _, first = self.seen.look(hashes, numbers)
         for position in np.flatnonzero(first != numbers)[:1].tolist():
             raise InputError(
