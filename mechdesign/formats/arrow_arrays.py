@@ -108,7 +108,10 @@ def released_dictionary(column: Any) -> Any:
     It has the values that these records have, each once, in the order of their first appearance.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.compute
+
+    # The stubs of pyarrow lack these functions.
+    pc: Any = pyarrow.compute
 
     if isinstance(column, pa.ChunkedArray):
         # A column of no chunks, or of chunks that have no common dictionary.

@@ -101,7 +101,10 @@ def _present(column: Any) -> Integers:
 
 def _moments_in_texts(texts: Any) -> Moments | None:
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.compute
+
+    # The stubs of pyarrow lack these functions.
+    pc: Any = pyarrow.compute
 
     if not len(texts):
         return None
@@ -132,7 +135,10 @@ def _moments_in_texts(texts: Any) -> Moments | None:
 def _numbers(digits: Any) -> Integers:
     """Texts of digits as numbers; an empty text is 0."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.compute
+
+    # The stubs of pyarrow lack these functions.
+    pc: Any = pyarrow.compute
 
     return integers_of(pc.utf8_lpad(digits, 1, "0").cast(pa.int64()))
 

@@ -57,10 +57,12 @@ class FileRecipe(Recipe):
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Released:
         """Release a file, entered in the ledger if there is one."""
 
-    def rehearsed(self, entry: Entry) -> Released:
+    def rehearsed(self, entry: Entry, notices: tuple[str, ...]) -> Released:
         """What a rehearsal reports that ended at the entry in the ledger."""
         columns = [name for drawn in entry.drawn for name in drawn.use.columns]
-        return Applied(entry.records, tuple(columns), entry.output or "")
+        return Applied(
+            entry.records, tuple(columns), entry.output or "", notices=notices
+        )
 
     def for_folder(self) -> FileRecipe:
         """The recipe for the files of one folder, which it may add up."""

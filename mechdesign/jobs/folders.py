@@ -167,7 +167,7 @@ def _released(
         )
     except Rehearsed as end:
         entry, notices = end.args
-        return replace(recipe.rehearsed(entry), notices=notices)
+        return recipe.rehearsed(entry, notices)
 
 
 class _FolderRelease:

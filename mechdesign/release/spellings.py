@@ -51,7 +51,10 @@ of one letter or several (P001). Identifiers of one length never become equal.
 
 def plain_spelling(texts: Any) -> Any | None:
     """A pyarrow array of texts in their plain spelling; None where they all are."""
-    import pyarrow.compute as pc
+    import pyarrow.compute
+
+    # The stubs of pyarrow lack these functions.
+    pc: Any = pyarrow.compute
 
     unusual = pc.match_substring_regex(texts, UNUSUAL)
     if not pc.any(unusual).as_py():

@@ -435,13 +435,14 @@ def test_a_job_by_identifier_is_light(channel, folder):
 
 
 def test_what_all_kept_columns_disclose_together_is_printed(run, folder, channel):
-    """Each half of the secret is in one column; together they have it."""
+    """Each third of the secret is in one column; together they have it, and no two do."""
     draw = random.Random(3)
-    rows = ["group,job,left,right"]
+    rows = ["group,job,left,right,middle"]
     for _ in range(900):
-        left, right = draw.randrange(2), draw.randrange(2)
-        group = "ab"[(left + right) % 2]
-        rows.append(f"{group},{draw.choice(['clerk', 'baker'])},{left},{right}")
+        left, right, middle = (draw.randrange(2) for _ in range(3))
+        group = "ab"[(left + right + middle) % 2]
+        job = draw.choice(["clerk", "baker"])
+        rows.append(f"{group},{job},{left},{right},{middle}")
     (folder / "wide.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     kept = ("--keep", "all", "--drop", "group", *SEED)
     done = run("apply", channel, "wide.csv", "o.csv", *kept)
