@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
-from mechdesign.formats.arrow_arrays import integers_of
+from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
 
 PATTERN = (
     r"^(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -108,14 +108,13 @@ def _moments_in_texts(texts: Any) -> Moments | None:
 
     if not len(texts):
         return None
-    probe = texts.take(
-        pa.array(np.linspace(0, len(texts) - 1, PROBED).astype(np.int64))
-    )
+    probed = np.linspace(0, len(texts) - 1, PROBED).astype(np.int64)
+    probe = texts.take(arrow_integers(probed))
     if not pc.any(pc.match_substring_regex(probe, PATTERN)).as_py():
         return None
     parts = pc.extract_regex(texts, PATTERN)
     places = _present(parts)
-    fields = parts.take(pa.array(places)).flatten()
+    fields = parts.take(arrow_integers(places)).flatten()
     day, hour, minute, second, fraction, zone = fields
     try:
         days = integers_of(day.cast(pa.date32()).cast(pa.int32()))
