@@ -18,6 +18,7 @@ from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import (
     DistanceMean,
+    DivergenceMean,
     LiftLimits,
     Limits,
     Mean,
@@ -390,6 +391,20 @@ class AlphaLift(_TwoSided):
         return (
             super().limits if mean is None else MeanLimits(mean, self.eps_l, self.eps_u)
         )
+
+
+@register
+@dataclass(frozen=True)
+class KL(_TwoSided):
+    """The Kullback-Leibler divergence of every output, in both directions, in nats.
+
+    ``sum_s P(s) l log l <= eps_u``, the divergence of P(S|y) from P(S), and ``sum_s P(s) log(1/l)
+    <= eps_l``, that of P(S) from P(S|y), on every output. One of the two budgets may be ``inf``;
+    ``eps_l = inf`` leaves the divergence of P(S|y) from P(S) alone.
+    """
+
+    name: ClassVar[str] = "kl"
+    mean: ClassVar[Mean] = DivergenceMean()
 
 
 def to_record(notion: Notion) -> dict[str, object]:

@@ -62,7 +62,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     """
     started = time.perf_counter()
     joint = rules.joint
-    check_polytope(rules.notion)
+    check_polytope(rules.notion, joint)
     costs = costs_of(objective, joint)
     limits = limits_of(objective, joint)
     convex = _convex_program(objective, costs, joint)
