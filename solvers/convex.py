@@ -44,16 +44,6 @@ MOST_ROUNDS = 200
 CUTS_A_ROUND = 60
 """Violating columns that give cuts in one round, the cheapest at the current prices first."""
 
-MOST_CUTS = 600
-"""Cuts beyond which those that no column has met for some rounds are dropped: every cut is a row of
-each linear program of the search."""
-
-IDLE_ROUNDS = 3
-"""Rounds without a column on it after which a cut may be dropped."""
-
-MEETS = 1e-7
-"""Slack, relative to the size of a cut, below which a column lies on it."""
-
 MASTER_SECONDS = 10.0
 """Time that one master program over members may take; it needs milliseconds."""
 
@@ -160,6 +150,7 @@ class _Search:
         progress: Callable[[Progress], None] | None,
     ) -> EnvelopeStatus:
         """Rounds of cutting until the gap is closed, or the time is over."""
+        share = FIRST_SHARE
         for _ in range(MOST_ROUNDS):
             remaining = end - time.monotonic()
             if remaining <= 0.0:
@@ -173,7 +164,7 @@ class _Search:
                     self._point,
                     # Cuts meet in more vertices with every round; columns need no list of them.
                     method="columns",
-                    gap=max(LATER_GAP * gap, FIRST_SHARE * self.gap),
+                    gap=max(LATER_GAP * gap, share * self.gap),
                     time_limit=None if math.isinf(end) else remaining,
                     workers=workers,
                     start=self._members,
@@ -194,8 +185,10 @@ class _Search:
             )
             if stopped:
                 return envelope.status
-            if not advanced:
+            if not advanced and share == 0.0:
                 return EnvelopeStatus.STALLED
+            # Where no column left the set, only a sharper envelope over the same cuts can help.
+            share = FIRST_SHARE if advanced else 0.0
         return EnvelopeStatus.STALLED
 
     def add_members(self, points: Points) -> None:
@@ -276,7 +269,6 @@ class _Search:
         near = envelope.pool.take(np.sort(cheapest))
         near_outside = near.take(self._convex.excess(near) > 0.0)
         self._add_pulled(near_outside)
-        self._cuts.drop_idle(Points.concatenate([used, near]))
         outside = used.take(self._convex.excess(used) > 0.0)
         added = self._add_cuts(outside)
         added += self._add_cuts(near_outside)
@@ -296,7 +288,7 @@ class _Search:
         return cuts
 
     def _add_pulled(self, outside: Points) -> None:
-        """Members next to columns outside: pulled towards P_X on their own support, and in full."""
+        """Members next to columns outside: on the way to P_X, and on their own supports."""
         if not len(outside):
             return
         images = outside.images(self._convex.matrix).T
@@ -304,18 +296,10 @@ class _Search:
         shares = self._convex.shares_inside(self._center, images, self._margin)
         pulled = self._point + shares[:, None] * (dense - self._point)
         self.add_members(Points.from_dense(pulled))
-        # P_X within the support of each column, where that is a member.
-        within = np.where(dense > 0.0, self._point, 0.0)
-        within /= within.sum(axis=1, keepdims=True)
-        origins = self._convex.matrix @ within.T
-        inside = self._convex.excess_of(origins, self._margin) <= 0.0
-        if not inside.any():
-            return
-        shares = self._convex.shares_inside(
-            origins[:, inside], images[:, inside], self._margin
-        )
-        nearer = within[inside] + shares[:, None] * (dense[inside] - within[inside])
-        self.add_members(Points.from_dense(nearer))
+        # Next to the column itself, where its support has members. A little of the column above
+        # makes up for the move, and costs less than P_X in every column.
+        repaired = self._convex.repaired(dense, self._margin)
+        self.add_members(Points.from_dense(repaired))
 
     def _reported(
         self, progress: Callable[[Progress], None]
@@ -343,14 +327,13 @@ class _Search:
 
 
 class _Cuts:
-    """The cuts of one run, and how long each of them was idle."""
+    """The cuts of one run."""
 
     def __init__(self, convex: ConvexSet) -> None:
         count, self._n = convex.matrix.shape
         self._convex = convex
         self._normals = np.zeros((0, count))
         self._offsets = np.zeros(0)
-        self._idle = np.zeros(0, dtype=np.intp)
 
     @property
     def polytope(self) -> Polytope:
@@ -376,22 +359,3 @@ class _Cuts:
             offsets.append(scale * cut.offset)
         self._normals = np.vstack([self._normals, *normals])
         self._offsets = np.append(self._offsets, offsets)
-        self._idle = np.append(self._idle, np.zeros(len(cuts), dtype=np.intp))
-
-    def drop_idle(self, columns: Points) -> None:
-        """Drop cuts that no column met for some rounds, where there are many.
-
-        The bound stays valid with any set of cuts.
-        """
-        if not len(self._normals):
-            return
-        images = columns.images(self._convex.matrix)
-        slack = self._offsets - images @ self._normals.T
-        met = (slack <= MEETS).any(axis=0)
-        self._idle = np.where(met, 0, self._idle + 1)
-        if len(self._idle) <= MOST_CUTS:
-            return
-        kept = self._idle < IDLE_ROUNDS
-        self._normals = self._normals[kept]
-        self._offsets = self._offsets[kept]
-        self._idle = self._idle[kept]

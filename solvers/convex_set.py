@@ -33,6 +33,13 @@ with a few units in the last place, generously."""
 ROUNDINGS_A_SUM = 8
 """Roundings for each summand of the sums over the images."""
 
+NEWTON_STEPS = 12
+"""Newton steps back to the boundary on the support of a point: they converge quadratically, and three
+to six are enough where the support has a member."""
+
+LONGEST_STEP = 0.9
+"""Largest share of an entry that one Newton step may take away, so that the support stays."""
+
 BINDING_SHARE = 0.5
 """Functions that use less than this share of the largest use at a point give no cut there."""
 
@@ -60,6 +67,10 @@ class ConvexFunction(Protocol):
 
     def values(self, images: Array) -> Array:
         """f of every column of `images` (m, k), as an array (k,); possibly inf."""
+        ...
+
+    def gradients(self, images: Array) -> Array:
+        """The gradients of f at every column of `images` (m, k), as columns (m, k)."""
         ...
 
     def cut(self, image: Array) -> Cut | None:
@@ -124,6 +135,48 @@ class ConvexSet:
             high = np.where(inside, high, middle)
         # A little less than the crossing, so that rounding leaves the point inside.
         return np.where(whole, 1.0, low * (1.0 - PULLED_BACK))
+
+    def repaired(self, points: Array, margin: float) -> Array:
+        """Points (k, n) moved to the boundary on their own supports; (k, n), members where it worked.
+
+        Newton's method for f(A v) = c along d_x = -v_x (a_x - a v) with a = A^T grad f, the gradient
+        in the metric in which no entry becomes zero before the others: f changes by minus the
+        variance of a under v.
+        """
+        moved = points.copy()
+        target = (1.0 - margin) * (1.0 - PULLED_BACK)
+        for _ in range(NEWTON_STEPS):
+            images = self.matrix @ moved.T
+            use, slopes = self._worst(images)
+            outside = use > target
+            if not outside.any():
+                break
+            sensitivity = slopes.T @ self.matrix
+            mean = (moved * sensitivity).sum(axis=1, keepdims=True)
+            centred = np.where(moved > 0.0, sensitivity - mean, 0.0)
+            variance = (moved * centred**2).sum(axis=1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steps = (use - target) / variance
+                steps = np.minimum(steps, LONGEST_STEP / centred.max(axis=1))
+            steps = np.where(outside & np.isfinite(steps), steps, 0.0)
+            moved *= 1.0 - steps[:, None] * centred
+            moved /= moved.sum(axis=1, keepdims=True)
+        return moved
+
+    def _worst(self, images: Array) -> tuple[Array, Array]:
+        """The largest f / c at every column of `images` (m, k), as (k,), and its gradient (m, k)."""
+        worst = np.full(images.shape[1], -np.inf)
+        slopes = np.zeros_like(images)
+        for function in self.functions:
+            use = function.values(images) / function.bound
+            larger = use > worst
+            with np.errstate(all="ignore"):
+                gradients = function.gradients(images) / function.bound
+            slopes = np.where(larger, gradients, slopes)
+            worst = np.where(larger, use, worst)
+        # Where a function is infinite there is no way along its gradient.
+        finite = np.isfinite(worst) & np.isfinite(slopes).all(axis=0)
+        return np.where(finite, worst, -np.inf), np.where(finite, slopes, 0.0)
 
     def cuts_at(self, image: Array) -> list[Cut]:
         """Cuts of the functions that bind at the image (m,), widened by their rounding errors."""

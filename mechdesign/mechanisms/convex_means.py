@@ -106,6 +106,13 @@ class DistanceFunction:
         """D_k of every column."""
         return self.mean.average(self.p_s, images)
 
+    def gradients(self, images: Array) -> Array:
+        """The gradient of D_k at every column."""
+        power = self.mean.power
+        distance = images - 1.0
+        slopes = power * np.abs(distance) ** (power - 1) * np.sign(distance)
+        return self.p_s[:, None] * slopes
+
     def cut(self, image: Array) -> Cut | None:
         """The supporting inequality with the gradient of D_k as its normal."""
         power = self.mean.power
@@ -139,6 +146,11 @@ class PowerFunction:
         """N_a of every column."""
         return self.mean.average(self.p_s, np.maximum(images, 0.0))
 
+    def gradients(self, images: Array) -> Array:
+        """The gradient of N_a at every column, P(s) (w_s / N_a)^(a - 1)."""
+        lifts = np.maximum(images, 0.0)
+        return self.p_s[:, None] * (lifts / self.values(images)) ** (self.mean.order - 1.0)
+
     def cut(self, image: Array) -> Cut | None:
         """The supporting inequality with the gradient of N_a as its normal."""
         order = self.mean.order
@@ -167,6 +179,12 @@ class InversePowerFunction:
         with np.errstate(divide="ignore"):
             inverse = 1.0 / np.maximum(images, 0.0)
         return self.mean.average(self.p_s, inverse)
+
+    def gradients(self, images: Array) -> Array:
+        """The gradient of N_a(1/w) at every column, -P(s) / w_s^2 (1 / (w_s N_a))^(a - 1)."""
+        norms = self.values(images)
+        slopes = (1.0 / (images * norms)) ** (self.mean.order - 1.0) / images**2
+        return -self.p_s[:, None] * slopes
 
     def cut(self, image: Array) -> Cut | None:
         """-KL(q, P)/a - sum q log r - sum q (w/r - 1) <= budget, with q as in the gradient at r."""
@@ -206,6 +224,10 @@ class DivergenceFunction:
         """K of every column."""
         return self.mean.average(self.p_s, np.maximum(images, 0.0))
 
+    def gradients(self, images: Array) -> Array:
+        """The gradient of K at every column, up to a multiple of P(S), which no step feels."""
+        return self.p_s[:, None] * np.log(np.maximum(images, TINY))
+
     def cut(self, image: Array) -> Cut | None:
         """sum P log(r) w <= budget + log sum P r."""
         lifts = np.maximum(image, TINY)
@@ -231,6 +253,10 @@ class ReverseDivergenceFunction:
     def values(self, images: Array) -> Array:
         """The divergence of every column, inf where a lift is zero."""
         return self.mean.inverse_average(self.p_s, np.maximum(images, 0.0))
+
+    def gradients(self, images: Array) -> Array:
+        """The gradient of the divergence at every column."""
+        return -self.p_s[:, None] / images
 
     def cut(self, image: Array) -> Cut | None:
         """sum P (1 - log r - w/r) <= budget."""
