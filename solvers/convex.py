@@ -44,6 +44,10 @@ MOST_ROUNDS = 200
 CUTS_A_ROUND = 60
 """Violating columns that give cuts in one round, the cheapest at the current prices first."""
 
+MOST_FIRST = 400
+"""Members with which the envelope over the cuts begins, the cheapest at the last prices: it checks
+each of them against every cut, and that of thousands takes longer than the search."""
+
 MASTER_SECONDS = 10.0
 """Time that one master program over members may take; it needs milliseconds."""
 
@@ -167,7 +171,7 @@ class _Search:
                     gap=max(LATER_GAP * gap, share * self.gap),
                     time_limit=None if math.isinf(end) else remaining,
                     workers=workers,
-                    start=self._members,
+                    start=self._first_columns(),
                     dual=self.dual,
                     progress=inner_progress,
                 )
@@ -196,6 +200,14 @@ class _Search:
         inside = self._convex.excess(points, self._margin) <= 0.0
         if inside.any():
             self._members = Points.concatenate([self._members, points.take(inside)])
+
+    def _add_dense(self, points: Array) -> None:
+        """Keep those of the points (k, n) that are members."""
+        images = self._convex.matrix @ points.T
+        inside = self._convex.excess_of(images, self._margin) <= 0.0
+        if inside.any():
+            members = Points.from_dense(points[inside])
+            self._members = Points.concatenate([self._members, members])
 
     def add_unit_cuts(self) -> None:
         """Cuts where the ways from the point to the unit vectors leave the set.
@@ -252,6 +264,17 @@ class _Search:
             seconds=time.monotonic() - started,
         )
 
+    def _first_columns(self) -> Points:
+        """Members for the next envelope over the cuts: those in use and the cheapest."""
+        if self.dual is None or len(self._members) <= MOST_FIRST:
+            return self._members
+        reduced = self._members.entropies() - self._members.dot(self.dual)
+        # Columns in use come first, whatever they cost at these prices.
+        used = np.flatnonzero(self._weights > 0.0)
+        reduced[used] = -np.inf
+        cheapest = np.argsort(reduced, kind="stable")[:MOST_FIRST]
+        return self._members.take(np.sort(cheapest))
+
     def _learn(self, envelope: Envelope) -> bool:
         """Take the bound, pull columns into the set, and cut where they were outside.
 
@@ -295,11 +318,11 @@ class _Search:
         dense = outside.toarray()
         shares = self._convex.shares_inside(self._center, images, self._margin)
         pulled = self._point + shares[:, None] * (dense - self._point)
-        self.add_members(Points.from_dense(pulled))
+        self._add_dense(pulled)
         # Next to the column itself, where its support has members. A little of the column above
         # makes up for the move, and costs less than P_X in every column.
         repaired = self._convex.repaired(dense, self._margin)
-        self.add_members(Points.from_dense(repaired))
+        self._add_dense(repaired)
 
     def _reported(
         self, progress: Callable[[Progress], None]
