@@ -39,6 +39,7 @@ from .mechanisms.rows import design_rows
 from .nonstochastic.group_answers import answer_groups
 from .notions import (
     ALIP,
+    KL,
     LDP,
     LIP,
     AlphaLift,
@@ -81,6 +82,7 @@ __all__ = [
     "DesignRequest",
     "Frequencies",
     "InputError",
+    "KL",
     "Joint",
     "JointFrequencies",
     "Key",

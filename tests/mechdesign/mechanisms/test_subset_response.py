@@ -147,15 +147,18 @@ def test_a_large_table_is_solved_set_by_set():
 @pytest.mark.parametrize(
     ("notion", "message"),
     [
-        (Chi2Lift(0.5, 0.5), "chi2 is a notion without polytope"),
-        (AlphaLift(math.inf, 0.5, 3.0), "alpha is a notion without polytope"),
+        (
+            Chi2Lift(0.5, 0.5),
+            r"the posteriors that chi2 with its inverse allows are not convex .*subset-merging",
+        ),
         (
             L1Lift(0.5, 0.5),
-            r"l1 with its inverse is a notion without polytope \(eps_l inf drops the inverse\)",
+            r"the posteriors that l1 with its inverse allows are not convex for three or more "
+            r"sensitive symbols \(eps_l inf drops the inverse\)",
         ),
     ],
 )
-def test_a_notion_without_polytope_is_refused(adult, notion, message, mechanism):
+def test_a_notion_whose_posteriors_are_not_convex_is_refused(adult, notion, message, mechanism):
     with pytest.raises(InputError, match=message):
         design(adult, notion, mechanism=mechanism)
 
