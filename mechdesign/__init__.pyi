@@ -66,6 +66,7 @@ def report(
 
 __all__ = [
     "ALIP",
+    "KL",
     "LDP",
     "LIP",
     "AlphaLift",
@@ -82,7 +83,6 @@ __all__ = [
     "DesignRequest",
     "Frequencies",
     "InputError",
-    "KL",
     "Joint",
     "JointFrequencies",
     "Key",

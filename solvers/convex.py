@@ -362,7 +362,8 @@ class _Cuts:
     def polytope(self) -> Polytope:
         """All cuts, as rows over v; without any a row that holds for every v."""
         if not len(self._normals):
-            return Polytope(np.zeros((1, self._n)), [-np.inf], [1.0])
+            nothing = np.zeros((1, self._n))
+            return Polytope(nothing, np.full(1, -np.inf), np.ones(1))
         rows = self._normals @ self._convex.matrix
         # Products of normals and entries of A are rounded once more.
         sizes = np.abs(self._normals) @ np.abs(self._convex.matrix)

@@ -299,8 +299,8 @@ class MeanLimits:
         if math.isinf(self.lower) or self.mean.has_convex_inverse:
             return None
         return (
-            f"the posteriors that {self.mean.name} with its inverse allows are not convex for three "
-            "or more sensitive symbols (eps_l inf drops the inverse)"
+            f"the posteriors that {self.mean.name} with its inverse allows are not convex for "
+            "three or more sensitive symbols (eps_l inf drops the inverse)"
         )
 
     def condition(self, sensitive: str) -> str:

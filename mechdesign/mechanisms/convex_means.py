@@ -149,7 +149,9 @@ class PowerFunction:
     def gradients(self, images: Array) -> Array:
         """The gradient of N_a at every column, P(s) (w_s / N_a)^(a - 1)."""
         lifts = np.maximum(images, 0.0)
-        return self.p_s[:, None] * (lifts / self.values(images)) ** (self.mean.order - 1.0)
+        return self.p_s[:, None] * (lifts / self.values(images)) ** (
+            self.mean.order - 1.0
+        )
 
     def cut(self, image: Array) -> Cut | None:
         """The supporting inequality with the gradient of N_a as its normal."""

@@ -162,7 +162,8 @@ def _interval(joint: Joint, limits: MeanLimits, margin: float) -> Polytope:
         low, high = interval.outside
         low *= 1.0 - OUTWARDS
         high *= 1.0 + OUTWARDS
-    return Polytope(joint.lift[[interval.secret]], [low], [high])
+    rows = joint.lift[[interval.secret]]
+    return Polytope(rows, np.array([low]), np.array([high]))
 
 
 def _l1(joint: Joint, budget: float, margin: float) -> Polytope:

@@ -31,6 +31,7 @@ from mechdesign.core.integers import IntegerRows
 from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.classes import Classes, classes
+from mechdesign.mechanisms.convex_means import convex_set
 from mechdesign.mechanisms.partitions import (
     ZERO_LIFT_RISK,
     MergedSets,
@@ -38,7 +39,6 @@ from mechdesign.mechanisms.partitions import (
     merged_sets,
     rounding_slack,
 )
-from mechdesign.mechanisms.convex_means import convex_set
 from mechdesign.mechanisms.posteriors import Rows, has_polytope, posteriors
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (

@@ -116,7 +116,9 @@ def test_the_bound_is_below_and_the_value_next_to_the_best_on_a_grid(seed):
 @given(st.integers(0, 10**6), st.floats(1e-6, 0.3), st.sampled_from([0.0, 1e-12, 1e-6]))
 def test_columns_are_members_and_decompose_the_point(seed, size, margin):
     rng = np.random.default_rng(seed)
-    convex, point = problem(seed, int(rng.integers(2, 5)), int(rng.integers(2, 9)), size)
+    convex, point = problem(
+        seed, int(rng.integers(2, 5)), int(rng.integers(2, 9)), size
+    )
     found = convex_envelope(convex, point, margin=margin, gap=1e-4, time_limit=5.0)
     assert (convex.excess(found.points, margin) <= 0.0).all()
     assert found.points.combine(found.weights) == pytest.approx(point, abs=1e-8)
