@@ -43,6 +43,7 @@ PUBLIC = [
     "NotPrivate",
     "Notion",
     "Policy",
+    "Queries",
     "ReleaseTransformer",
     "RowAudit",
     "RowChannel",

@@ -123,14 +123,14 @@ def has_polytope(notion: Notion, joint: Joint) -> bool:
 
 
 def check_polytope(notion: Notion, joint: Joint) -> None:
-    """Raise InputError unless the posteriors that the notion allows form a polytope, which channels
-    of least cost need.
+    """Raise InputError unless the posteriors that the notion allows form a polytope, which all
+    objectives but information need.
     """
     if has_polytope(notion, joint):
         return
     raise InputError(
-        f"{notion.limits.no_polytope}, which channels of least cost need: use the objective "
-        "information, or alip, lip, ldp, max-lift, min-lift, or l1 with eps_l inf"
+        f"{notion.limits.no_polytope}, which this objective needs: use the objective information, "
+        "or alip, lip, ldp, max-lift, min-lift, or l1 with eps_l inf"
     )
 
 

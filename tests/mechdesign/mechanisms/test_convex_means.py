@@ -362,7 +362,7 @@ def test_least_cost_works_for_two_secrets_and_is_refused_for_more(adult):
     result = design(joint, Chi2Lift(0.2, 0.2), objective="truth")
     assert exactly_private(result, joint)
     with pytest.raises(
-        InputError, match="kl is a notion without polytope, which channels of least"
+        InputError, match="kl is a notion without polytope, which this objective needs"
     ):
         design(adult, KL(INF, 0.1), objective="truth")
 
