@@ -32,6 +32,7 @@ from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.convex_means import convex_set
+from mechdesign.mechanisms.other_method import envelope_by_any_method
 from mechdesign.mechanisms.partitions import (
     ZERO_LIFT_RISK,
     MergedSets,
@@ -58,13 +59,12 @@ from solvers import (
     Points,
     Polytope,
     convex_envelope,
-    lower_envelope,
 )
 
-MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-5, 1e-3, 1e-1)
 """Margins tried in turn until the rounded channel passes the exact audit: the first is enough for
 nearly every table; at small budgets utility is steep in the budget, so the last ones are a last
-resort."""
+resort: the channels of clearly smaller budgets, which keep the promise, too."""
 
 SPLITTING = 2e-15
 """Relative error, for each symbol, of an output that was split back from classes: its ends are
@@ -223,12 +223,12 @@ class Rules:
             options["method"] = method
             options["enumeration"] = ENUMERATIONS[search.enumeration]
             if members is None:
-                return lower_envelope(inner, p_x, relaxation=outer, **options)
+                return envelope_by_any_method(inner, p_x, outer, options)
             # The face on which only the members have mass, at P(X | T): eq. (25).
             point = p_x[members] / p_x[members].sum()
             face = inner.restrict(members)
             relaxed_face = outer.restrict(members)
-            return lower_envelope(face, point, relaxation=relaxed_face, **options)
+            return envelope_by_any_method(face, point, relaxed_face, options)
 
         return solve
 
