@@ -175,6 +175,20 @@ class Notion:
             self, own=tuple((symbol, *sides) for symbol, sides in budgets.items())
         )
 
+    def scaled(self, factor: float) -> Self | None:
+        """The promise with all budgets multiplied by a factor below 1, which implies this one.
+
+        None where single symbols have budgets of their own, or a budget becomes zero.
+        """
+        if self.own:
+            return None
+        budgets: dict[str, Any] = {}
+        for name in self.budgets():
+            budgets[name] = factor * getattr(self, name)
+            if budgets[name] == 0.0:
+                return None
+        return replace(self, **budgets)
+
     @property
     def label(self) -> str:
         """The name, with the order where there is one: `alpha:2`."""
