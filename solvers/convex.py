@@ -44,9 +44,10 @@ MOST_ROUNDS = 200
 CUTS_A_ROUND = 60
 """Violating columns that give cuts in one round, the cheapest at the current prices first."""
 
-MOST_FIRST = 400
-"""Members with which the envelope over the cuts begins, the cheapest at the last prices: it checks
-each of them against every cut, and that of thousands takes longer than the search."""
+MOST_ENTRIES = 10_000
+"""Positive entries of the members with which the envelope over the cuts begins, the cheapest at the
+last prices: each entry is checked against every cut, and with more that takes longer than the
+search."""
 
 MASTER_SECONDS = 10.0
 """Time that one master program over members may take; it needs milliseconds."""
@@ -266,14 +267,17 @@ class _Search:
 
     def _first_columns(self) -> Points:
         """Members for the next envelope over the cuts: those in use and the cheapest."""
-        if self.dual is None or len(self._members) <= MOST_FIRST:
+        if len(self._members.data) <= MOST_ENTRIES:
             return self._members
-        reduced = self._members.entropies() - self._members.dot(self.dual)
+        reduced = self._members.entropies()
+        if self.dual is not None:
+            reduced = reduced - self._members.dot(self.dual)
         # Columns in use come first, whatever they cost at these prices.
         used = np.flatnonzero(self._weights > 0.0)
         reduced[used] = -np.inf
-        cheapest = np.argsort(reduced, kind="stable")[:MOST_FIRST]
-        return self._members.take(np.sort(cheapest))
+        order = np.argsort(reduced, kind="stable")
+        entries = np.cumsum(self._members.sizes[order])
+        return self._members.take(np.sort(order[entries <= MOST_ENTRIES]))
 
     def _learn(self, envelope: Envelope) -> bool:
         """Take the bound, pull columns into the set, and cut where they were outside.

@@ -48,9 +48,7 @@ def test_vertices_follow_where_columns_stall():
         assert result.certificate.gap_nmi <= 1e-4
 
 
-POLYTOPE = Polytope(
-    np.array([[0.2, 1.0, 1.9, 0.7]]), np.array([0.8]), np.array([1.2])
-)
+POLYTOPE = Polytope(np.array([[0.2, 1.0, 1.9, 0.7]]), np.array([0.8]), np.array([1.2]))
 POINT = np.array([0.3, 0.2, 0.25, 0.25])
 
 

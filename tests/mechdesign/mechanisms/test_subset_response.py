@@ -159,7 +159,9 @@ def test_a_large_table_is_solved_set_by_set():
         ),
     ],
 )
-def test_a_notion_whose_posteriors_are_not_convex_is_refused(adult, notion, message, mechanism):
+def test_a_notion_whose_posteriors_are_not_convex_is_refused(
+    adult, notion, message, mechanism
+):
     with pytest.raises(InputError, match=message):
         design(adult, notion, mechanism=mechanism)
 
