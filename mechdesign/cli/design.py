@@ -90,7 +90,7 @@ def design(
         joint, bins = table.read_before_auto()
         # The notion is replaced by `DesignBudget.designed`: some budgets depend on the table.
         request = search.on(DesignRequest(joint, budget.kind.at(1.0), bins=bins))
-        request = objective.on(request, table.text())
+        request = objective.on(request, table, table.text())
         request = population.on(request, confidence.unseen(joint))
         request = _after(request, table, after.channels())
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:

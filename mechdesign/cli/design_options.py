@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options as o
@@ -116,7 +116,14 @@ class ObjectiveOptions(o.KeptOptions):
         "NAME|FILE",
         "What to keep: information (free outputs); or, on symbols of the column itself, truth "
         "(most records as they are), distance (numbers moved least), or a CSV of costs with "
-        "the symbols in header and first column. Default: information; with --release truth.",
+        "the symbols in header and first column. Or what the records are for (free outputs): "
+        "frequencies, prefix, ranges (least variance of estimates), a CSV of queries whose first "
+        "column is 'query', or task. Default: information; with --release truth.",
+    )
+    task: str | None = option(
+        "COL",
+        "With --objective task: keep most information about this column of the table, which is "
+        "not released.",
     )
     stay: list[str] | None = option(
         "[SYMBOL=]SHARE",
@@ -130,7 +137,9 @@ class ObjectiveOptions(o.KeptOptions):
     @property
     def named(self) -> bool:
         """Whether the objective has a name and is no file."""
-        return self.name in ("information", "truth", "distance")
+        from mechdesign.mechanisms.purposes import PURPOSES
+
+        return self.name in ("information", "truth", "distance", *PURPOSES)
 
     @property
     def name(self) -> str:
@@ -141,17 +150,37 @@ class ObjectiveOptions(o.KeptOptions):
         """As a line that everybody may read has them: without the place of a file."""
         return self if self.named else replace(self, objective="COSTS.csv")
 
-    def on(self, request: DesignRequest, text: TextOptions) -> DesignRequest:
-        """The request with these options; `text` is how a file of costs is written."""
+    def task_of(self, table: o.InputTable) -> md.Joint | None:
+        """The table of the task column and the useful one, read like the table itself."""
+        if self.task is None:
+            return None
+        if table.contingency or table.probabilities:
+            raise InputError(
+                "--task needs a table of records: a wide table has no third column"
+            )
+        if table.table == "-":
+            raise InputError("--task reads the table twice: give a file, not -")
+        columns = replace(table, sensitive=self.task, protect_each=False)
+        return columns.joint(table.table)
+
+    def on(
+        self, request: DesignRequest, table: o.InputTable, text: TextOptions
+    ) -> DesignRequest:
+        """The request with these options; `text` is how a file of costs or queries is written."""
         from mechdesign.mechanisms.least_cost_objective import read_costs
+        from mechdesign.mechanisms.purposes import is_queries_file, read_queries
 
         symbols = request.joint.useful.names
-        objective = self.name
+        objective: Any = self.name
         if not self.named:
-            objective = read_costs(self.name, text)
+            if is_queries_file(self.name, text):
+                objective = read_queries(self.name, symbols, text)
+            else:
+                objective = read_costs(self.name, text)
         return replace(
             request,
             objective=objective,
+            task=self.task_of(table),
             distance=self.distance,
             keep_frequencies=self.keep_frequencies,
             stay=parsing.stays_of(self.stay, symbols),

@@ -24,7 +24,7 @@ from mechdesign.jobs.recipe import (
     Recipe,
 )
 from mechdesign.jobs.record_identity import identified_records, record_name
-from mechdesign.leaks.evidence import Order
+from mechdesign.leaks.order import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import UnknownSymbol, encode_for

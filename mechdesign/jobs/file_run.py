@@ -35,7 +35,7 @@ from mechdesign.jobs.shuffling import shuffle_file
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import FileFormat, schema_of, write_release
-from mechdesign.leaks.evidence import Crossing
+from mechdesign.leaks.crossing import Crossing
 from mechdesign.release.drawing import REMEMBERED
 
 
@@ -124,7 +124,9 @@ class FileRun:
                     self.recipe.private_columns,
                     self.recipe.replaced,
                 )
-        if schema is not None and self.format.kind == "Parquet":
+        # Without all columns these notes do not stay.
+        notes_stay = self.recipe.options.keeps_all and self.format.kind == "Parquet"
+        if schema is not None and notes_stay:
             notes = free_notes(schema)
             if notes:
                 self._notes.append(
@@ -265,6 +267,7 @@ class FileRun:
     def refuse_disclosure(self, drawer: Drawer) -> None:
         """Refuse kept columns, and an order of the records, that give away what is released."""
         drawer.checks.refuse(f"{self.table.name}: ")
+        self._notes += drawer.checks.notes
 
     def applied(
         self, records: int, sha256: str, ledger: str | None, *, already: bool = False

@@ -173,6 +173,11 @@ class Drawer(ABC):
         """Which records of the part drawn last are left out; None for none."""
 
     @property
+    def may_drop(self) -> bool:
+        """Whether records may be left out of the output."""
+        return False
+
+    @property
     def releases(self) -> Sequence[RecordedDraws]:
         """The draws, one for each releasable; none where nothing is drawn."""
         return ()

@@ -18,7 +18,7 @@ from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.evidence import Crossing
+from mechdesign.leaks.crossing import Crossing
 
 VALUES = 1 << 16
 """Different values from which on a column is not looked at any more: it names individuals, or has

@@ -23,6 +23,7 @@ from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.population import PopulationRules, confident
 from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms.purposes import for_queries, for_task
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
@@ -109,7 +110,11 @@ def _with_fields_as_keywords(
             if name in kwargs:
                 columns[name] = kwargs.pop(name)
         if columns:
-            joint = _joint_of_frame(joint, columns)
+            frame = joint
+            joint = _joint_of_frame(frame, columns)
+            if isinstance(kwargs.get("task"), str):
+                of_task = {**columns, "sensitive": kwargs["task"]}
+                kwargs["task"] = Joint.from_table(frame, **of_task)
         if not args and "notion" not in kwargs:
             raise InputError(
                 "design needs a notion, as in md.ALIP(eps_l=0.5, eps_u=0.5); "
@@ -187,6 +192,10 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     if request.mechanism in HEURISTICS:
         return HEURISTICS[request.mechanism](rules, request.search, STANDARD)
     check_polytope(rules.notion)
+    if request.task is not None:
+        return for_task(rules, request.task, request.search, started)
+    if request.has_purpose:
+        return for_queries(rules, request.objective, request.search, started)
     if request.fallback:
         return _optimal_or_merging(rules, request, started)
     return optimal(rules, request.search)

@@ -9,7 +9,7 @@ the command line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from mechdesign.channel.channel import Channel
@@ -23,6 +23,12 @@ from mechdesign.mechanisms.least_cost_objective import (
     LeastCostObjective,
 )
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.purposes import (
+    PURPOSES,
+    TASK,
+    Queries,
+    task_joint,
+)
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.search import Search
@@ -95,11 +101,20 @@ class DesignRequest:
     release : str or sequence of str, optional
         The useful columns of the table that this channel releases, by default all; with `after` the
         table has those of the earlier channels as well.
-    objective : {"information", "truth", "distance"}, matrix or callable
+    objective : {"information", "truth", "distance", "frequencies", "prefix", "ranges", "task"}, \
+            Queries, matrix or callable
         Most information with free outputs; or least expected cost on the column's own symbols: most
         records as they are, numbers moved least, or costs d(x, y) as an array in the order of the
         symbols, or a pandas frame or a mapping of mappings with the symbols as labels. A callable
         takes the cvxpy variable W (|X|, |X|) and the joint and returns a convex cost to minimise.
+        Or, with free outputs, what the released records are for: least total variance of the
+        estimated shares of all symbols ("frequencies"), of their cumulative sums ("prefix"), of all
+        intervals ("ranges") or of other linear queries (`Queries`); or most information about
+        another column ("task").
+    task : Joint, optional
+        With objective "task": the table of that column and the useful one, as
+        ``Joint.from_table(frame, sensitive=TASK, useful=..)``; its name where the table is a data
+        frame.
     distance : {"absolute", "squared"}, optional
         How numbers are compared, with objective "distance".
     keep_frequencies : bool
@@ -140,6 +155,7 @@ class DesignRequest:
     after: Sequence[Channel] = ()
     release: str | Sequence[str] | None = None
     objective: Any = INFORMATION
+    task: Joint | None = None
     distance: str | None = None
     keep_frequencies: bool = False
     stay: Any = None
@@ -210,12 +226,27 @@ class DesignRequest:
 
     @property
     def has_free_outputs(self) -> bool:
-        """Whether the objective is information, for which the outputs need not be the column's own
-        symbols.
+        """Whether the outputs need not be the column's own symbols: for information, and for a
+        purpose.
         """
-        return self.least_cost.name == INFORMATION
+        return self.least_cost.name == INFORMATION or self.has_purpose
+
+    @property
+    def has_purpose(self) -> bool:
+        """Whether the objective is a purpose: queries or a task."""
+        if isinstance(self.objective, Queries):
+            return True
+        return isinstance(self.objective, str) and self.objective in PURPOSES
 
     def _check_objective(self) -> None:
+        for_task = isinstance(self.objective, str) and self.objective == TASK
+        if for_task is not (self.task is not None):
+            raise InputError(
+                "objective task and the task column belong together (--objective task --task "
+                "COL; task=)"
+            )
+        if self.has_purpose:
+            self._check_purpose()
         objective = self.least_cost
         if not self.has_free_outputs:
             if self.mechanism != OPTIMAL:
@@ -224,12 +255,31 @@ class DesignRequest:
                     f"{self.mechanism} out"
                 )
             return
-        if objective != LeastCostObjective():
+        if replace(objective, objective=INFORMATION) != LeastCostObjective():
             raise InputError(
                 "distance, keep_frequencies, stay, forbid and constraints are for "
                 "channels on the column's own symbols: say what these should cost "
                 "with objective (--objective truth, distance or COSTS.csv)"
             )
+
+    def _check_purpose(self) -> None:
+        if self.mechanism != OPTIMAL:
+            raise InputError(
+                f"queries and tasks have a mechanism of their own: leave {self.mechanism} out"
+            )
+        if self.confidence is not None:
+            raise InputError(
+                "queries and tasks are designed for the table, not yet with a confidence level: "
+                "leave one of them out"
+            )
+        if self.task is None:
+            return
+        if self.bins is not None:
+            raise InputError(
+                "with a task, sort the numbers into bins in both tables first (Joint.binned; on "
+                "the command line --bins other than auto)"
+            )
+        task_joint(self.task, self.joint)
 
     def _check_population(self) -> None:
         if self.confidence is not None:

@@ -95,6 +95,52 @@ class LeastCost:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueryAccuracy:
+    """N times the total variance of the estimates of linear queries, for N released records.
+
+    `variance` is that of the best linear unbiased estimates from this channel; no channel that
+    keeps the promise comes below `variance_lower_bound`; `noise_free` is the variance where X
+    itself is released, which is that of sampling alone.
+    """
+
+    name: str
+    variance: float
+    variance_lower_bound: float
+    noise_free: float
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures, by the names that files and rows have for them."""
+        return {
+            "variance": self.variance,
+            "variance_lower_bound": self.variance_lower_bound,
+            "noise_free": self.noise_free,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskUtility:
+    """I(T;Y) / I(T;X) for the task column T, rounded down, and what no channel can exceed."""
+
+    column: str
+    task_kept: float
+    task_upper_bound: float
+
+    @property
+    def name(self) -> str:
+        """Of the objective."""
+        return "task"
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures, by the names that files and rows have for them."""
+        return {
+            "task_kept": self.task_kept,
+            "task_upper_bound": self.task_upper_bound,
+        }
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Design(Displayed):
     """A verified channel, its utility (nats) and what is known of the optimum.
@@ -107,7 +153,8 @@ class Design(Displayed):
     the channel keeps to. `envelope` keeps the columns and prices of an optimum for a warm start at
     a neighbouring budget. `confidence` is the set of populations for which the promise was
     verified, None where it is one about the table. `spending` is there for a channel that was
-    designed after others, `least` for channels of least cost.
+    designed after others, `least` for channels of least cost, `purpose` for one made for queries
+    or for a task.
     """
 
     channel: Channel
@@ -131,6 +178,7 @@ class Design(Displayed):
     spending: Spending | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
+    purpose: QueryAccuracy | TaskUtility | None = None
 
     def __repr__(self) -> str:
         percent = math.floor(10_000 * self.nmi) / 100

@@ -32,7 +32,8 @@ from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Frame, Place
 from mechdesign.jobs.side_files import Sides
-from mechdesign.leaks.evidence import Crossing, decisive, log_evidence
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import decisive, log_evidence
 from mechdesign.nonstochastic.answering import BadCell, numbers_of, some_of, usable
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
@@ -295,6 +296,11 @@ class NumbersDrawer(Drawer):
         # The last label marks what lies outside the range: an empty cell.
         self._labels = (*(repr(middle) for middle in self._middles.tolist()), "")
         self._counts = [np.zeros(len(self._labels), np.int64)]
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether records with an empty cell, or a value outside the range, are left out."""
+        return "drop" in (self._missing, self.tally.mechanism.outside)
 
     @property
     def labels(self) -> dict[Place, tuple[str, ...]]:

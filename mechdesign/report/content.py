@@ -21,6 +21,7 @@ from mechdesign.notions import Notion, to_record
 from mechdesign.release.released_values import moved
 from mechdesign.report import record as r
 from mechdesign.report.blocks import short
+from mechdesign.report.purpose_section import purpose_texts
 from mechdesign.report.sentences import population_sentences
 from mechdesign.report.wording import achieved_text, count, picked, title
 from mechdesign.tables.confidence import scope_of
@@ -159,6 +160,9 @@ def summary_report(
             remarks=tuple(remarks),
         ),
         least=_least(channel),
+        purpose=purpose_texts(
+            channel.record.utility or {}, channel.record.provenance, useful
+        ),
         numbers=moved(channel),
         channel=_channel_table(channel),
     )

@@ -85,7 +85,7 @@ def lead_of(asked: Asked) -> str:
 def summary_sections(report: Report) -> list[b.Section]:
     """How far a belief can move, what is kept, and where the promise ends."""
     sensitive, useful = names_of(report.asked)
-    kept: list[b.Block] = []
+    kept: list[b.Block] = [b.Text(sentence) for sentence in report.purpose]
     if report.least is not None:
         kept += least_blocks(report.least, useful)
     if report.kept is not None:

@@ -165,6 +165,8 @@ def _kept(design: Design, report: Report) -> list[str]:
         gap = w.percent_at_most(max(kept.gap_nmi, 0.0))
         text += f", within {gap} of the best possible ({kept.scope})"
     lines = _lines(f"{text}.")
+    for sentence in report.purpose:
+        lines += _lines(sentence)
     if report.least is not None:
         for block in least_blocks(report.least, useful):
             if isinstance(block, b.Text):

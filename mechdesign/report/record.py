@@ -228,6 +228,7 @@ class Report:
     voided_by: tuple[str, ...]
     kept: Kept | None = None
     least: LeastKept | None = None
+    purpose: tuple[str, ...] = ()
     numbers: tuple[Moved, ...] = ()
     curve: Curve | None = None
     before: Lifts | None = None
@@ -283,6 +284,9 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["objective"] = least.objective.name
         record |= least.figures
         record["asked"] = least.objective.model_dump()
+    if design.purpose is not None:
+        record["objective"] = design.purpose.name
+        record |= design.purpose.figures
     record["output"] = output
     return record
 
