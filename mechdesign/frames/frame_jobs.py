@@ -42,6 +42,7 @@ def weighed(
 def checked(drawer: Drawer, checks: FrameChecks) -> list[str]:
     """Refuse columns that give the released one away; a warning if the order of the records does."""
     checks.refuse_copies()
+    drawer.checks.refuse_rising()
     warning = drawer.checks.order_warning()
     if warning is None:
         return []

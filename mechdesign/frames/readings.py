@@ -23,7 +23,7 @@ are no symbols and identify nothing.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,16 +120,16 @@ class Readings:
         self._hasher = RecordHasher(drawer)
         self._first: Reading | None = None
 
-    def compare_two(self, first: Iterable[Any], second: Iterable[Any]) -> None:
-        """Read the table twice.
+    def compare_two(self, read: Callable[[], Iterable[Any]]) -> None:
+        """Read the table twice, the second time after the end of the first.
 
         Raises
         ------
         InputError
             If the readings differ, or two records have one row number.
         """
-        self._first = self._read(first)
-        if not self._first.agrees_with(self._read(second)):
+        self._first = self._read(read())
+        if not self._first.agrees_with(self._read(read())):
             raise unstable_error(self._drawer)
 
     def check_part(self, part: Any, first: int) -> None:

@@ -58,10 +58,8 @@ def _has_few_symbols(drawer: Drawer) -> bool:
     """Whether the useful columns have few values: those of channels without bins."""
     if not drawer.releases:
         return False
-    for release in drawer.releases:
-        if any(release.channel.useful.bins):
-            return False
-    return True
+    in_bins = [any(release.channel.useful.bins) for release in drawer.releases]
+    return not any(in_bins)
 
 
 @dataclass(frozen=True)
