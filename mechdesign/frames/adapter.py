@@ -19,7 +19,10 @@ from mechdesign.jobs.recipe import Drawer
 class FrameAdapter(Protocol):
     """A frame of one library; `native` is the frame itself."""
 
-    native: Any
+    @property
+    def native(self) -> Any:
+        """The frame itself."""
+        ...
 
     @classmethod
     def adapt(cls, frame: Any) -> FrameAdapter | None:

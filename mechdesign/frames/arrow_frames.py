@@ -25,7 +25,7 @@ from mechdesign.jobs.recipe import Drawer
 from mechdesign.tables.rebuilding import arrow_type
 
 _ATTRIBUTES = "attributes"
-"""The member of pandas' notes that holds ``DataFrame.attrs``, in which a user may write anything."""
+"""The member of pandas' notes that holds ``DataFrame.attrs``, in which a user writes anything."""
 
 
 @dataclass(frozen=True)

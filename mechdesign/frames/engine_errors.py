@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from mechdesign.core.errors import InputError
@@ -16,7 +16,7 @@ _OWN_ERROR = re.compile(
 
 
 @contextmanager
-def engine_errors() -> Iterator[None]:
+def engine_errors() -> Generator[None]:
     """What is wrong with a record when Spark or DuckDB computes a release, as an `InputError`.
 
     >>> with engine_errors():

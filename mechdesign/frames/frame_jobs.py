@@ -40,7 +40,9 @@ def weighed(
 
 
 def checked(drawer: Drawer, checks: FrameChecks) -> list[str]:
-    """Refuse columns that give the released one away; a warning if the order of the records does."""
+    """Refuse columns that give the released one away; a warning if the order of the records does
+    so.
+    """
     checks.refuse_copies()
     drawer.checks.refuse_rising()
     warning = drawer.checks.order_warning()
@@ -172,7 +174,7 @@ _TWO_COLUMNS = (
 
 _ROWS = (
     "this key was used on other rows, or on rows in another order, which are known by their place "
-    "alone: records get the random numbers of others, and those that come again a second draw; name "
-    "what identifies them (identity=.. or row_numbers=..), or say where a part of a table begins "
-    "(first_row=..)"
+    "alone: records get the random numbers of others, and those that come again a second draw; "
+    "name what identifies them (identity=.. or row_numbers=..), or say where a part of a table "
+    "begins (first_row=..)"
 )

@@ -1,10 +1,10 @@
 """The index of a frame: it is kept or dropped like a column, and examined like a column.
 
 A release holds the released columns and those that `keep` names. An index with names is a column
-that was set aside (``set_index``), so it stays where all columns do (``keep="all"``) and is left out
-otherwise. An index without names holds the labels of the rows, by which frames are aligned, so it
-stays. A shuffled release gets new row numbers in either case, for the old labels would restore
-the order.
+that was set aside (``set_index``), so it stays where all columns do (``keep="all"``) and is left
+out otherwise. An index without names holds the labels of the rows, by which frames are aligned,
+so it stays. A shuffled release gets new row numbers in either case, for the old labels would
+restore the order.
 
 Whatever stays is examined: its names like those of columns, its cells for copies of what is
 protected.

@@ -3,9 +3,9 @@
 A lazy table is computed whenever it is read. If a computation depends on a random or time function,
 on the work of several threads or on data that change, two readings hold other records at the same
 places, or other symbols for the same identifiers. The draws of both together would tell more of a
-record than one draw may. No text of a query plan shows this in every case, so the table is judged by
-what it does: it is read twice before anything is released, and every batch that is released later
-is compared with the first reading.
+record than one draw may. No text of a query plan shows this in every case, so the table is judged
+by what it does: it is read twice before anything is released, and every batch that is released
+later is compared with the first reading.
 
 A reading keeps eight bytes a record, hashes under secrets that nobody keeps. What is hashed depends
 on what the draws are functions of:
@@ -43,7 +43,10 @@ UNSTABLE = (
     "first (in a file or a table), and release what was stored"
 )
 
-NO_ORDER = ", or name what identifies a record (identity=.. or row_numbers=..) if only the order differs"
+NO_ORDER = (
+    ", or name what identifies a record (identity=.. or row_numbers=..), "
+    "if only the order differs"
+)
 
 
 def has_places(drawer: Drawer) -> bool:
@@ -179,6 +182,6 @@ class Readings:
 def repeated_row_number(name: Any, number: int) -> InputError:
     """The refusal of a row number that two records have."""
     return InputError(
-        f"the column {quoted(name)} gives the row number {number} to two records, whose draws would "
-        "depend on each other"
+        f"the column {quoted(name)} gives the row number {number} to two records, whose draws "
+        "would depend on each other"
     )

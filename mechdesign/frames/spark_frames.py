@@ -33,7 +33,7 @@ from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.leaks.evidence import LOOKED
 
 SPARSELY = 16
-"""In a partition the first `LOOKED` records are examined for copies, and one in 16 of the others."""
+"""In a partition the first `LOOKED` records are examined for copies, then one in so many."""
 
 RELEASED = "sanitised by mechdesign"
 """What Spark calls the released frame; no column of a user."""

@@ -34,13 +34,13 @@ def sanitise(
     first_row: int = 0,
     **options: Unpack[ReleaseKeywords],
 ) -> Any:
-    """The frame with each channel's X replaced by draws of Y; a new frame, the old one is unchanged.
+    """A frame with each channel's X replaced by draws of Y; the old frame is unchanged.
 
     The output holds the released columns and those that `keep` names, in the rows of the frame. A
     released column of categories is one of categories, with all labels. The draw of a record
-    depends on nothing but the key, the channel, and the record's identity: its place in the frame, a
-    number in a column, or the text of identifiers. So the same record gets the same draw here, in a
-    file, on Spark and on Dask, if key and identity are the same.
+    depends on nothing but the key, the channel, and the record's identity: its place in the frame,
+    a number in a column, or the text of identifiers. So the same record gets the same draw here, in
+    a file, on Spark and on Dask, if key and identity are the same.
 
     A key belongs to one data set: records of two data sets with the same row numbers under the same
     key would have draws that depend on each other. The guarantee covers the released column alone:
@@ -60,8 +60,8 @@ Spark or Dask
         read. What is wrong with a record, and columns or an order that tell of X, are errors then
         (see `engine_errors`). A lazy table is read twice before it is released, and refused if the
         readings differ: it depends then on a random or time function, or on an order that nothing
-        fixes. Without `identity` and `row_numbers` polars and DuckDB compare every later reading with
-        the first, row by row; the rows of Spark have no order at all. A DuckDB relation comes back
+        fixes. With polars and DuckDB every later reading is compared with the first. The rows of
+        Spark have no order, so they need `identity` or `row_numbers`. A DuckDB relation comes back
         on a connection of its own; one made by ``connection.cursor()`` can be written to the
         database that it is read from.
     channel : Channel or sequence of Channel, or MechanismFile

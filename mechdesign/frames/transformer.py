@@ -49,9 +49,9 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally
 
 OTHER_DATA = (
-    "these are other data than those of fit, and nothing identifies their records: each call draws them anew, and a "
-    "record that is released twice tells more than the budget; name what identifies a record with the parameter "
-    "identity or row_numbers"
+    "these are other data than those of fit, and nothing identifies their records: each call draws "
+    "them anew, and a record that is released twice tells more than the budget; name what "
+    "identifies a record with the parameter identity or row_numbers"
 )
 
 
@@ -66,27 +66,30 @@ def _names(columns: ColumnNames | None) -> tuple[str, ...]:
 class ReleaseTransformer(TransformerMixin, BaseEstimator):
     """Releases a column: `fit` designs a channel from a table, `transform` draws from it.
 
-    A record is known by `identity` or `row_numbers`, and gets the same draw whenever it comes. Without them it is known
-    by its place in the data of `fit`: those get the same draws again, and other data get new ones at every call, with
-    a warning, for a record that comes again is then released several times, which tells more than the budget. Give
-    `identity` and `key` where data overlap (train and test folds of the same people, nightly runs), or where single
-    records are served.
+    A record is known by `identity` or `row_numbers`, and gets the same draw whenever it comes.
+    Without them it is known by its place in the data of `fit`: those get the same draws again, and
+    other data get new ones at every call, with a warning, for a record that comes again is then
+    released several times, which tells more than the budget. Give `identity` and `key` where data
+    overlap (train and test folds of the same people, nightly runs), or where single records are
+    served.
 
-    A kept column that gives the useful one away in what is transformed is refused (unless in `keep`), and an order that
-    does warned of (unless `keep_order`), as `sanitise` does.
+    A kept column that gives the useful one away in what is transformed is refused (unless in
+    `keep`), and an order that does warned of (unless `keep_order`), as `sanitise` does.
 
-    A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the joint table: keep it
-    as a key file is kept.
+    A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the
+    joint table: keep it as a key file is kept.
 
     Parameters
     ----------
     notion : Notion or Channel, optional
-        What the channel promises, as for `design`; needed unless `channel` is given, which may also stand here.
+        What the channel promises, as for `design`; needed unless `channel` is given, which may also
+        stand here.
     sensitive : str or sequence of str, optional
-        Columns of S, crossed if several. They are not in the output (unless `keep_sensitive`), and may be missing from
-        what is transformed. By default y is S.
+        Columns of S, crossed if several. They are not in the output (unless `keep_sensitive`), and
+        may be missing from what is transformed. By default y is S.
     useful : str or sequence of str, optional
-        Columns of X, crossed if several; by default all others. The columns of arrays are called x0, x1, ..
+        Columns of X, crossed if several; by default all others. The columns of arrays are called
+        x0, x1, ..
     channel : Channel or path of a channel file, optional
         Release through this channel; nothing is designed.
     mechanism, gap, time_limit
@@ -95,8 +98,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         What a missing cell does when the table is counted, as for `Joint.from_table`.
     form, policy, key, ledger, identity, row_numbers, keep_sensitive, drop, keep, keep_order,
     insecure_seed, changed, fresh_draw
-        As for `sanitise`, explained in ``help(mechdesign.jobs.options.ReleaseOptions)``. Without a key `fit` makes a
-        new one. A posterior draw in an array of numbers is a number again. `keep_sensitive` keeps the columns of S.
+        As for `sanitise`, explained in ``help(mechdesign.jobs.options.ReleaseOptions)``. Without a
+        key `fit` makes a new one. A posterior draw in an array of numbers is a number again.
+        `keep_sensitive` keeps the columns of S.
 
     Attributes
     ----------
@@ -187,7 +191,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The table (n_samples, n_features) with X replaced by draws: a frame of the same kind, or an array."""
+        """The table (n_samples, n_features) with X replaced by draws: a frame of the same kind, or
+        an array.
+        """
         check_is_fitted(self, "channel_")
         table = self._table(X, reset=False).without(self._left)
         recipe = self._recipe()
@@ -259,7 +265,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return LearningTable(tuple(f"x{i}" for i in range(array.shape[1])), array)
 
     def _lacks_sensitive_columns_alone(self, table: LearningTable) -> bool:
-        """Whether a table has the columns of `fit` but for the sensitive ones, which may be gone."""
+        """Whether a table has the columns of `fit` but for the sensitive ones."""
         sensitive = self._sensitive_columns()
         # scikit-learn sets the names of `fit` only where it had some.
         fitted: Any = getattr(self, "feature_names_in_", ())
@@ -308,14 +314,16 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     def _target(self, table: LearningTable, y: Any) -> Any:
         if y is None:
             raise InputError(
-                "ReleaseTransformer requires y to be passed, but the target y is None: y is the sensitive variable, "
-                "unless the parameter sensitive names columns"
+                "ReleaseTransformer requires y to be passed, but the target y is None: y is the "
+                "sensitive variable, unless the parameter sensitive names columns"
             )
         finite: Any = "allow-nan" if self.missing != "refuse" else True
+        # scikit-learn declares a type of numbers only, and takes None for any type.
+        any_type: Any = None
         target = check_array(
             column_or_1d(y, warn=True),
             ensure_2d=False,
-            dtype=None,
+            dtype=any_type,
             ensure_all_finite=finite,
             input_name="y",
         )

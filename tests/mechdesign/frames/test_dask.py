@@ -172,7 +172,7 @@ def test_a_random_function_is_refused_by_what_it_does(channel, keep_order):
     # Symbols that differ in every reading are no data of these identifiers.
     drawn = source.map_partitions(with_other_symbols, meta=source._meta)
     for identity in ({"identity": "id"}, {"row_numbers": "n"}, {}):
-        with pytest.raises(InputError, match="^two readings of this table differ"):
+        with pytest.raises(InputError, match=r"^two readings of this table differ"):
             sanitise_dask(drawn, channel, **options, **identity)
 
 

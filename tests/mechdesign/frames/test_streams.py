@@ -375,7 +375,7 @@ def test_a_random_or_time_function_is_refused_by_what_it_does(channel, engine, n
     # The leak: another reading has other records at the same places, each with a new draw.
     assert not collected(table).equals(collected(table))
     with pytest.raises(
-        InputError, match="^two readings of this table differ, .* if only the order"
+        InputError, match=r"^two readings of this table differ, .* if only the order"
     ):
         sanitise(table, channel, key=KEY, keep="all")
 
@@ -396,7 +396,7 @@ def test_a_random_order_is_released_by_identity(channel, engine):
         assert table["job"] == [expected[name] for name in table["id"]]
     # Random symbols are no data of their identifiers, whose draws would depend on each other.
     for identity in ({"identity": "id"}, {"row_numbers": "n"}):
-        with pytest.raises(InputError, match="^two readings of this table differ"):
+        with pytest.raises(InputError, match=r"^two readings of this table differ"):
             sanitise(tables["random symbols"], channel, key=KEY, **identity)
 
 
@@ -420,10 +420,10 @@ def test_every_later_reading_is_compared_with_the_first(channel):
     expected = drawn_by_hand(channel, people(200)["job"])
     assert collected(released)["job"].to_pylist() == expected
     connection.execute("create or replace table people as from view order by id desc")
-    with pytest.raises(InputError, match="^two readings of this table differ"):
+    with pytest.raises(InputError, match=r"^two readings of this table differ"):
         collected(released)
     connection.execute("create or replace table people as from view limit 150")
-    with pytest.raises(InputError, match="^two readings of this table differ"):
+    with pytest.raises(InputError, match=r"^two readings of this table differ"):
         collected(released)
     chance, readings = np.random.default_rng(), []
 
@@ -435,7 +435,7 @@ def test_every_later_reading_is_compared_with_the_first(channel):
 
     lazy = pl.from_pandas(people(200)).lazy().map_batches(moves_at_last)
     released = sanitise(lazy, channel, key=KEY, keep="all")
-    with pytest.raises(InputError, match="^two readings of this table differ"):
+    with pytest.raises(InputError, match=r"^two readings of this table differ"):
         collected(released)
 
 
