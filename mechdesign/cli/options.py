@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
 
+NO_LIMIT = "none"
+"""What `--time-limit` is for a search that ends only with its proof."""
+
 Force: TypeAlias = Annotated[
     bool, typer.Option("--force", metavar="", help="Overwrite the output file.")
 ]
@@ -342,6 +345,13 @@ class ConfidenceOptions:
         public="SYMBOLS.csv",
     )
 
+    secrets: str | None = option(
+        "FILE",
+        "With --confidence: all sensitive values, listed before looking; CSV with the sensitive "
+        "columns as header. One without records is refused: the promise would not cover it.",
+        public="SECRETS.csv",
+    )
+
     def read(self) -> Population:
         """The level and the known shares, as far as they go without the table."""
         from mechdesign.tables.confidence import check_level
@@ -352,6 +362,8 @@ class ConfidenceOptions:
                 self._refuse_without_level("--known-shares")
             if self.symbols is not None:
                 self._refuse_without_level("--symbols")
+            if self.secrets is not None:
+                self._refuse_without_level("--secrets")
             return Population()
         level = parsing.any_number(
             "--confidence", self.confidence, "from 0.5 up to, but not including, 1"
@@ -362,8 +374,11 @@ class ConfidenceOptions:
         return Population(level=check_level(level), known_shares=shares)
 
     def unseen(self, joint: md.Joint) -> int:
-        """How many of the listed symbols occur in no record."""
-        from mechdesign.tables.confidence_files import unseen_symbols
+        """How many listed symbols occur in no record; checks the list of sensitive values, too."""
+        from mechdesign.tables.confidence_files import check_secrets, unseen_symbols
+
+        if self.secrets is not None:
+            check_secrets(self.secrets, joint)
 
         if self.symbols is None:
             return 0
@@ -432,9 +447,10 @@ class SearchOptions:
         "Stop when the best possible is proven to be this close (a share of H(X)).",
         "1e-4",
     )
-    time_limit: str | None = option(
+    time_limit: str = option(
         "SECONDS",
-        "Longest search in seconds: then the best channel found is returned.",
+        "End each search then: best verified channel, proven gap. Or none: no limit.",
+        "30",
     )
     enumerate: str = option(
         "NAME",
@@ -461,8 +477,8 @@ class SearchOptions:
 
     @property
     def seconds(self) -> float | None:
-        """The time limit."""
-        if self.time_limit is None:
+        """The time limit; None where the user wants no limit."""
+        if self.time_limit == NO_LIMIT:
             return None
         return parsing.number("--time-limit", self.time_limit)
 

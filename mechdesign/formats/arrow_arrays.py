@@ -108,7 +108,6 @@ def released_dictionary(column: Any) -> Any:
     It has the values that these records have, each once, in the order of their first appearance.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if isinstance(column, pa.ChunkedArray):
         # A column of no chunks, or of chunks that have no common dictionary.
@@ -117,7 +116,7 @@ def released_dictionary(column: Any) -> Any:
     codes = column.indices.dictionary_encode()
     values = taken(column.dictionary, codes.dictionary)
     kind = column.type
-    if values.null_count or len(pc.unique(values)) < len(values):
+    if values.null_count or len(values.unique()) < len(values):
         # Two codes of one value tell records apart that the values do not.
         codes = column.dictionary_decode().dictionary_encode()
         values = codes.dictionary

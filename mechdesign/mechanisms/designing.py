@@ -64,7 +64,8 @@ def design_requested(request: DesignRequest) -> Design:
         joint = whole.releasing(request.release)
     if request.confidence is not None:
         population = _population_rules(request, whole, joint, notion)
-        return confident(_by_rules(population, request, started), population, started)
+        result = _by_rules(population, request, started)
+        return confident(result, population, started, request.time_limit)
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     if not request.after:
         return _by_rules(rules, request, started)

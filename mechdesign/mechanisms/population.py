@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -36,7 +37,14 @@ from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
-from solvers import Array, Envelope, OutsidePolytope, UncertainSet, robust_envelope
+from solvers import (
+    Array,
+    Envelope,
+    EnvelopeStatus,
+    OutsidePolytope,
+    UncertainSet,
+    robust_envelope,
+)
 from solvers.uncertain import extreme_means
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
@@ -68,6 +76,15 @@ ESTIMATE_GAP = 0.02
 
 ESTIMATE_SECONDS = 5.0
 """Longest that the estimate may take in all."""
+
+ESTIMATE_SHARE = 0.1
+"""Share of the time limit that is kept for the estimate; without time left there is none."""
+
+COARSER = 10.0
+"""Factor by which the gap grows after a search that rounding stopped."""
+
+COARSEST_GAP = 0.1
+"""Largest gap of such a search, as a share of the entropy of the point."""
 
 
 def uncertain_set(
@@ -179,7 +196,7 @@ class PopulationRules(Rules):
     """A notion for every population of a set; see `Rules`."""
 
     populations: ConfidenceSet = field(kw_only=True)
-    search_share: ClassVar[float] = 1.0 - TABLE_SHARE
+    search_share: ClassVar[float] = 1.0 - TABLE_SHARE - ESTIMATE_SHARE
     response_share: ClassVar[float] = 0.3
 
     @cached_property
@@ -266,7 +283,8 @@ class PopulationRules(Rules):
                 if not uncertain.excess(uncertain.point)[0] < -margin:
                     raise OutsidePolytope("the merged set lies in the margin")
             options |= search.options(self.joint, end)
-            return robust_envelope(uncertain, margin=margin, **options)
+            envelope = robust_envelope(uncertain, margin=margin, **options)
+            return _unstalled(envelope, uncertain, margin, options, end)
 
         return solve
 
@@ -309,13 +327,73 @@ class PopulationRules(Rules):
         )
 
 
-def confident(design: Design, rules: PopulationRules, started: float) -> Design:
-    """The design with its set in the record, and with advice on how many records would be
-    needed.
+def _unstalled(
+    envelope: Envelope,
+    uncertain: UncertainSet,
+    margin: float,
+    options: Mapping[str, Any],
+    end: float,
+) -> Envelope:
+    """The best of an envelope and of searches with larger gaps, where rounding stopped the first one.
+
+    With masses of very different sizes, columns that gain no more than rounding end a search. Which columns a
+    search meets first depends on its gap, so a smaller gap could answer worse. Every further search begins with
+    all columns so far, and each of the bounds is proven: the result is never worse than any of them.
+    """
+    point = uncertain.point
+    entropy = -math.fsum((point * np.log(point)).tolist())
+    gap = float(options["gap"])
+    best = envelope
+    while envelope.status is EnvelopeStatus.STALLED:
+        gap *= COARSER
+        seconds = end - time.perf_counter()
+        is_closed = best.value - best.bound <= options["gap"]
+        if is_closed or gap > COARSEST_GAP * entropy or seconds <= 0.0:
+            break
+        further = dict(options)
+        further["gap"] = gap
+        further["start"] = best.pool
+        further["dual"] = None
+        if math.isfinite(end):
+            further["time_limit"] = seconds
+        envelope = robust_envelope(uncertain, margin=margin, **further)
+        best = _better(best, envelope)
+    return best
+
+
+def _better(first: Envelope, second: Envelope) -> Envelope:
+    """The cheaper decomposition of two, with the larger of their proven bounds."""
+    cheaper = first
+    if second.value < first.value:
+        cheaper = second
+    proof = first
+    if second.bound > first.bound:
+        proof = second
+    return replace(
+        cheaper,
+        bound=proof.bound,
+        dual=proof.dual,
+        pool=second.pool,
+        status=first.status,
+    )
+
+
+def confident(
+    design: Design,
+    rules: PopulationRules,
+    started: float,
+    time_limit: float | None = None,
+) -> Design:
+    """The design with its set in the record, and with advice on how many records would be needed.
+
+    The advice costs an estimate, which ends when `time_limit` seconds have passed since `started`.
     """
     messages = design.messages
     if design.nmi < LITTLE and design.least is None:
-        messages = (*messages, _advice(design, rules))
+        end = time.perf_counter() + ESTIMATE_SECONDS
+        if time_limit is not None:
+            end = min(end, started + time_limit)
+        messages = (*messages, _advice(design, rules, end))
     record = replace(design.channel.record, confidence=rules.populations.to_record())
     return replace(
         design,
@@ -326,8 +404,8 @@ def confident(design: Design, rules: PopulationRules, started: float) -> Design:
     )
 
 
-def _advice(design: Design, rules: PopulationRules) -> str:
-    needed = records_needed(rules.joint, rules.notion, rules.populations)
+def _advice(design: Design, rules: PopulationRules, end: float) -> str:
+    needed = records_needed(rules.joint, rules.notion, rules.populations, end=end)
     way_out = "merge symbols, or choose a lower level or a larger budget"
     if needed is not None:
         way_out = (
@@ -342,12 +420,20 @@ def _advice(design: Design, rules: PopulationRules) -> str:
 
 
 def records_needed(
-    joint: Joint, notion: Notion, populations: ConfidenceSet
+    joint: Joint,
+    notion: Notion,
+    populations: ConfidenceSet,
+    *,
+    end: float | None = None,
 ) -> int | None:
-    """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows;
-    None if unknown.
+    """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows; None if unknown.
+
+    The estimate stops at `end`, a moment of `time.perf_counter`.
     """
-    end = time.perf_counter() + ESTIMATE_SECONDS
+    if end is None:
+        end = time.perf_counter() + ESTIMATE_SECONDS
+    if time.perf_counter() >= end:
+        return None
     search = Search(gap=ESTIMATE_GAP)
 
     def kept(rules: Rules) -> float:

@@ -34,7 +34,7 @@ from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.search import Search
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
-from mechdesign.tables.confidence import check_level
+from mechdesign.tables.confidence import check_level, unprotected
 from mechdesign.tables.joint import Joint
 from solvers import Envelope
 
@@ -284,6 +284,13 @@ class DesignRequest:
     def _check_population(self) -> None:
         if self.confidence is not None:
             check_level(self.confidence)
+            if self.joint.empty_sensitive:
+                raise unprotected(self.joint.empty_sensitive)
+            # Symbols that the table lists without records are unseen ones, whoever listed the others.
+            # A negative number stays, for the set to refuse.
+            if type(self.unseen) is int and self.unseen >= 0:
+                unseen = max(self.unseen, len(self.joint.empty_useful))
+                object.__setattr__(self, "unseen", unseen)
             return
         if self.unseen:
             option = "unseen symbols"

@@ -39,7 +39,7 @@ from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.nonstochastic.solver_failures import solver_failures
 from solvers.programs.highs import Program, SparseRows, solve_program
 
-TIME_LIMIT = 60.0
+TIME_LIMIT = 30.0
 """Seconds; then the best choice so far is taken, and its bound reported."""
 
 ROUNDING = 1e-9

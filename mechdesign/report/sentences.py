@@ -15,6 +15,7 @@ from mechdesign.core import wording
 from mechdesign.mechanisms.result import Spending
 from mechdesign.report import wording as w
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
+from mechdesign.tables.uncovered_values import uncovered_sentence
 
 
 @cache
@@ -23,6 +24,7 @@ def _macros() -> Any:
         "budgets": w.achieved_text,
         "each": _budget_texts,
         "scope": scope_of,
+        "uncovered": uncovered_sentence,
         "outwards": outwards,
         "title": w.title,
         "percent_at_least": w.percent_at_least,

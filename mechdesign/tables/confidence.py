@@ -23,6 +23,7 @@ from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.uncovered_values import uncovered_sentence
 
 LEAST_LEVEL = 0.5
 """With less confidence a promise would fail for most samples."""
@@ -214,9 +215,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
         position_of[joint.sensitive.symbols[s]] = s
     unknown = [str(symbol) for symbol in shares if symbol not in position_of]
     if unknown:
-        raise InputError(
-            f"the shares name {listed(unknown)}, which the table has no records of; leave it out"
-        )
+        raise unprotected(unknown)
     exact: dict[int, Fraction] = {}
     for symbol, share in shares.items():
         s = position_of[symbol]
@@ -250,10 +249,20 @@ def _exact_share(symbol: Any, share: Any) -> Fraction:
     return value
 
 
-def scope_of(record: Mapping[str, Any]) -> list[str]:
+def unprotected(names: Sequence[str]) -> InputError:
+    """The error for listed sensitive values that have no record."""
+    return InputError(
+        f"the list of sensitive values names {listed(names)}, which the table has no records of: "
+        "nothing is known of such a value, so that confidence cannot protect it; join it with a "
+        "value that has records, or take it off the list, and the promise does not cover it"
+    )
+
+
+def scope_of(record: Mapping[str, Any], records: int | None = None) -> list[str]:
     """The population for which a promise with confidence holds, in sentences.
 
-    `record` is what even a public channel file contains of its set (`ConfidenceSet.stated`).
+    `record` is what even a public channel file contains of its set (`ConfidenceSet.stated`);
+    `records` is the number of records, which only insiders may read.
     """
     shares = "whatever the shares of the sensitive symbols are"
     if record["shares"] == "known":
@@ -274,6 +283,7 @@ def scope_of(record: Mapping[str, Any]) -> list[str]:
             "where their records are released as those of which nothing is known "
             "(--unknown marginal)."
         )
+    sentences.append(uncovered_sentence(record["level"], records))
     return sentences
 
 

@@ -7,7 +7,7 @@ notice); single cells may be zero. The table is ``counts / total``, exactly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +56,9 @@ class Joint(Displayed):
         False when the integers are scaled probabilities or weights and not numbers of records.
     notices : tuple of str
         What was changed on the way in (dropped symbols, dropped records).
+    empty_sensitive, empty_useful : tuple of str
+        Names of symbols that were listed without any mass. They are no rows and columns; a promise
+        for the population has to deal with them.
 
     Raises
     ------
@@ -68,6 +71,8 @@ class Joint(Displayed):
     counts: tuple[tuple[int, ...], ...]
     is_counts: bool = True
     notices: tuple[str, ...] = ()
+    empty_sensitive: tuple[str, ...] = field(default=(), compare=False)
+    empty_useful: tuple[str, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         size = "probabilities or weights"
@@ -233,8 +238,15 @@ class Joint(Displayed):
     @classmethod
     def from_exact(cls, table: ExactTable, *, is_counts: bool) -> Joint:
         """The joint of a clean table."""
-        sensitive, useful, counts, notices = table
-        return cls(sensitive, useful, counts, is_counts=is_counts, notices=notices)
+        return cls(
+            table.sensitive,
+            table.useful,
+            table.counts,
+            is_counts=is_counts,
+            notices=table.notices,
+            empty_sensitive=table.empty_sensitive,
+            empty_useful=table.empty_useful,
+        )
 
     @classmethod
     def from_counts(
@@ -403,7 +415,13 @@ class Joint(Displayed):
             useful.columns, symbols, tuple(column_bins)
         )
         table = without_empty(self.sensitive, variable, counts, tuple(notices))
-        return Joint.from_exact(table, is_counts=self.is_counts)
+        joint = Joint.from_exact(table, is_counts=self.is_counts)
+        # An empty symbol may lie in a bin with records: it counts once too often, which is safe.
+        return replace(
+            joint,
+            empty_sensitive=self.empty_sensitive,
+            empty_useful=self.empty_useful,
+        )
 
     def _sorted_into_bins(
         self, name: str, texts: Sequence[str], spec: Any
