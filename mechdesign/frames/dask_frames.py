@@ -20,6 +20,8 @@ import numpy as np
 from mechdesign.core.integers import Integers
 from mechdesign.formats.arrow_arrays import integers_of
 from mechdesign.frames.eager import FrameChecks, arrow_columns, sanitised
+from mechdesign.frames.index_checks import keeps_index
+from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.partitions import partition_totals, refuse_partition
 from mechdesign.frames.readings import (
     RecordHasher,
@@ -27,6 +29,7 @@ from mechdesign.frames.readings import (
     repeated_row_number,
     unstable_error,
 )
+from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer, Recipe
 
 
@@ -71,8 +74,7 @@ class DaskFrame:
 
     def _mapped(self, work: _Release, meta: Any, *first_rows: Any) -> Any:
         released = self.native.map_partitions(work, *first_rows, meta=meta)
-        source_index = self.native._meta.index
-        if type(meta.index) is type(source_index) and meta.index.equals(source_index):
+        if keeps_index(adapter_of(self.native._meta), work.options):
             return released
         # Without its index the divisions, which are values of it, are wrong.
         return released.clear_divisions()
@@ -176,6 +178,11 @@ class _Release(_Task):
         self._recipe = recipe
         self._header = header
         self._totals = totals
+
+    @property
+    def options(self) -> ReleaseOptions:
+        """The options of the release."""
+        return self._recipe.options
 
     def __call__(self, part: Any, first_row: Any = ()) -> Any:
         """The released partition, whose first record has the row number in a column of one cell."""

@@ -208,6 +208,17 @@ def test_an_index_that_copies_the_column_is_refused(channel):
     assert computed["job"].tolist() == drawn_by_hand(channel, frame["job"])
 
 
+def test_numbers_with_a_name_are_an_index_too(channel):
+    """Its divisions would have been those of an index that is gone."""
+    frame = people(40)
+    frame.index.name = "who"
+    source = dd.from_pandas(frame, npartitions=2)
+    assert sanitise_dask(source, channel, key=KEY, keep="all").known_divisions
+    alone = sanitise_dask(source, channel, key=KEY)
+    assert not alone.known_divisions
+    assert alone.compute().index.name is None
+
+
 def test_categories_of_partitions_are_those_of_their_records(channel):
     frame = people(400)
     frame["kind"] = pd.Categorical(["u", "v"] * 200, categories=["secret", "u", "v"])
