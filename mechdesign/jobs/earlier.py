@@ -124,6 +124,19 @@ def second_draw_refusal(share: float, entry: Entry, identity: Sequence[str]) -> 
     )
 
 
+def renamed_records_refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
+    """The error if a `share` of the records was released in `entry` under other identifiers."""
+    subject = "these records have"
+    if share < 1:
+        subject = f"about {share:.0%} of these records have"
+    return (
+        f"{subject} been released through this channel before (to {entry.target} on "
+        f"{entry.started[:10]}), but under other identifiers in the column {listed(identity)}: "
+        "they would be drawn a second time, which can leak far more than one release; restore the "
+        "identifiers as they were, or accept that (--fresh-draw)"
+    )
+
+
 def redraw_notice(draws: int) -> str:
     """The notice if the records had so many other draws."""
     noun = "draw" if draws == 1 else "draws"

@@ -19,8 +19,7 @@ from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.column_names import require_column
-from mechdesign.formats.digests import Census, Content, RowHasher
-from mechdesign.formats.opening import Batch
+from mechdesign.formats.digests import Content, RecordCensus, RowHasher
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
 from mechdesign.jobs.earlier import Earlier, change_notices
@@ -190,14 +189,10 @@ class KeyedRecipe(FileRecipe):
         which happens when it was released from a file with other bytes, everything is drawn again.
         """
         while True:
-            census = Census()
-
-            def hash_records(batch: Batch, census: Census = census) -> None:
-                census.add(job.ledger.hasher.records(batch))
-
+            census = RecordCensus(job.ledger.hasher)
             drawer = self.with_keys(job.keys).drawer(run.table.header)
             job.prepare(drawer.releases)
-            records = run.draw(out, drawer, hash_records)
+            records = run.draw(out, drawer, census.add)
             content = census.content()
             earlier = job.met(content)
             if earlier is not None:

@@ -28,6 +28,7 @@ from mechdesign.jobs.disclosure_checks import DisclosureChecks
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import Key
+from mechdesign.release.spellings import Spellings
 
 Frame = TypeVar("Frame")
 
@@ -87,6 +88,7 @@ class RecordedDraws(Protocol):
     changes: int
     seen: FirstSymbols
     earlier: FirstSymbols
+    spellings: Spellings
 
     def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
         """Hashes and symbols of the records that no earlier release had."""

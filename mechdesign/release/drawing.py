@@ -36,6 +36,7 @@ from mechdesign.release.released_values import (
     WITHIN,
 )
 from mechdesign.release.sampling import Sampler
+from mechdesign.release.spellings import Spellings
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
 REMEMBERED = 1 << 22
@@ -80,6 +81,13 @@ class FirstSymbols:
             return np.ones(len(hashes), np.bool_), codes
         new, first_codes = self._walk(hashes, codes, -1)
         return new.view(np.bool_), first_codes
+
+    def has_any(self, hashes: Hashes) -> bool:
+        """Whether one of the hashes is remembered."""
+        if not len(hashes):
+            return False
+        new, _ = self.find(hashes, np.zeros(len(hashes), np.int64))
+        return not bool(new.all())
 
     def look(
         self, hashes: Hashes, codes: Integers
@@ -220,6 +228,7 @@ class Release:
         # `seen` has the records of this release, `earlier` those of former ones from the ledger.
         self.seen = FirstSymbols()
         self.earlier = FirstSymbols()
+        self.spellings = Spellings()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     def _prepare_form(self, channel: Releasable, form: str) -> None:
@@ -307,6 +316,7 @@ class Release:
         each other.
         """
         hashes = self._hasher.identifiers(records.columns)
+        self.spellings.add(records.columns, hashes, self._hasher)
         _, here = self.seen.look(hashes, codes)
         _, before = self.earlier.find(hashes, codes)
         columns = quoted(",".join(self.channel.useful.columns))

@@ -37,6 +37,7 @@ from mechdesign.release.policies import (
     normalised_cells,
 )
 from mechdesign.release.sampling import CHUNK, Sampler
+from mechdesign.release.spellings import Spellings
 from mechdesign.tables.columns import (
     MISSING,
     UNKNOWN,
@@ -271,6 +272,7 @@ class RowRelease:
             self.symbol_counts.append(np.zeros(size + 2, dtype=np.int64))
             outputs = size if k < given else len(channel.labels[k - given])
             self.output_counts.append(np.zeros(outputs, dtype=np.int64))
+        self.spellings = Spellings()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     @property
@@ -448,6 +450,7 @@ class RowRelease:
         """The draws of identified records, as `changed` says for those whose row has changed."""
         numbers = self._row_numbers(codes)
         hashes = self._hasher.identifiers(records.columns)
+        self.spellings.add(records.columns, hashes, self._hasher)
         _, here = self.seen.look(hashes, numbers)
         _, before = self.earlier.find(hashes, numbers)
         shared = np.flatnonzero(here != numbers)
