@@ -223,7 +223,7 @@ def test_refusals_are_one_line_and_name_no_symbol_of_a_record(channel, frame, tm
         sanitise_file(channel, source, tmp_path / "out.csv", insecure_seed=1)
     with pytest.raises(md.InputError, match="says itself what is released"):
         sanitise(frame, channel, form="posterior-draw", insecure_seed=1)
-    with pytest.raises(md.InputError, match="--add"):
+    with pytest.raises(md.InputError, match="replaced, not added"):
         sanitise(frame, channel, into="new", insecure_seed=1)
     with pytest.raises(md.InputError, match="applied alone"):
         sanitise(frame, [channel, channel], insecure_seed=1)
