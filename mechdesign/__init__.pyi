@@ -43,6 +43,7 @@ from .mechanisms.rows import design_rows
 from .nonstochastic.group_answers import answer_groups
 from .notions import (
     ALIP,
+    KL,
     LDP,
     LIP,
     AlphaLift,
@@ -69,6 +70,7 @@ def report(
 
 __all__ = [
     "ALIP",
+    "KL",
     "LDP",
     "LIP",
     "AlphaLift",

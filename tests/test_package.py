@@ -35,6 +35,7 @@ PUBLIC = [
     "DesignRequest",
     "Frequencies",
     "InputError",
+    "KL",
     "Joint",
     "JointFrequencies",
     "Key",

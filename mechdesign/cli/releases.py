@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
+from mechdesign.channel.loading import load
 from mechdesign.cli import options as o
 from mechdesign.cli.apply import LedgerOption
 from mechdesign.cli.console import Reporter
@@ -99,7 +100,7 @@ def _total(
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
 
-    moved = [md.Channel.load(file) for file in asked.channel or []]
+    moved = [load(file) for file in asked.channel or []]
 
     def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:
         return table.read("a channel", *channels, together=True)
