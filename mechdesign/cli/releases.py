@@ -99,7 +99,9 @@ def _total(
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
 
-    moved = [md.Channel.load(file) for file in asked.channel or []]
+    from mechdesign.channel.loading import load_single
+
+    moved = [load_single(file) for file in asked.channel or []]
 
     def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:
         return table.read("a channel", *channels, together=True)

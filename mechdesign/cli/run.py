@@ -270,8 +270,6 @@ def _verify(
     reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
 ) -> int | None:
     """Check that a channel is the one that the section asks for, and keeps its promise on the table of today."""
-    from mechdesign.channel.channel import Channel
-
     channel = values["output"]
     groups = _groups(d.design, values)
     groups["budget"].check()
@@ -280,7 +278,9 @@ def _verify(
         group for name, group in groups.items() if name not in ("reports", "common")
     ]
     line = command_line("design", *typed, public=True)
-    if Channel.load(channel).record.provenance.get(COMMAND) != line:
+    from mechdesign.channel.loading import load_single
+
+    if load_single(channel).record.provenance.get(COMMAND) != line:
         raise InputError(
             f"{channel} exists, and was not designed with the options of this section: remove it to have it designed "
             "anew, or name another channel"

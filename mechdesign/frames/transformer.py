@@ -29,6 +29,7 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import load_single
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
@@ -236,7 +237,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         table = self._table(X, reset=True)
         given = self._released_by()
         if isinstance(given, (str, os.PathLike)):
-            given = Channel.load(given)
+            given = load_single(given)
         self.channel_ = (
             self._designed(table, y)
             if given is None

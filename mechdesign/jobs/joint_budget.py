@@ -121,8 +121,9 @@ def _channels_of(draws: Sequence[Drawn], channels: Sequence[Channel]) -> dict[st
 
 
 def _loaded(file: str) -> Any:
-    from mechdesign.channel.channel import Channel
 
     with suppress(InputError):
-        return Channel.load(file)
+        from mechdesign.channel.loading import load_single
+
+        return load_single(file)
     return None
