@@ -282,10 +282,9 @@ def apply(
 def _release_of(
     paths: list[str], source: str, target: str, how: dict[str, Any]
 ) -> Callable[..., Any]:
+    from mechdesign.channel.loading import load_single
     from mechdesign.jobs.folders import sanitise_path
     from mechdesign.jobs.release_file import keep_apart
-
-    from mechdesign.channel.loading import load_single
 
     channels = [load_single(path) for path in paths]
     written = (target, how["manifest"], how["internal_manifest"], how["codebook"])

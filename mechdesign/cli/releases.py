@@ -96,10 +96,9 @@ def _total(
     common: o.CommonOptions,
 ) -> None:
     """Print the releases of one data set, and the joint budget of all its draws."""
+    from mechdesign.channel.loading import load_single
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
-
-    from mechdesign.channel.loading import load_single
 
     moved = [load_single(file) for file in asked.channel or []]
 
