@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -70,3 +72,27 @@ def test_commands_for_one_column_say_what_they_need(table, run):
     later = run(*DESIGN, "--useful", "a", "--after", "row.json")
     assert later.code == 2
     assert "needs a channel of one column: design one with --useful" in later.err
+
+
+def test_reports_on_rows(table, run):
+    run("report", "row.json", "--report", "r.html")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "data:image/svg+xml" in page
+    assert "lost to privacy" in page
+    written = run(
+        *DESIGN, "--release", "a,b", "--report", "d.md", "--output", "again.json"
+    )
+    assert "Internal report: d.md." in written.out
+    text = Path("d.md").read_text(encoding="utf-8")
+    for heading in ("What is promised", "Before and after", "Where the promise ends"):
+        assert heading in text
+    record = run("report", "row.json", "--report", "r.json", "--json").record
+    assert record["satisfied"] is True
+    channel = md.load("row.json")
+    channel.save("public.json", public=True)
+    refused = run("report", "public.json", "--report", "p.html")
+    assert refused.code == 2
+    assert "public channel without its table" in refused.err
+    public = run("report", "row.json", "--public-report", "p.html")
+    assert public.code == 2
+    assert "has no public report" in public.err
