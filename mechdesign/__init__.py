@@ -1,6 +1,8 @@
-"""Optimal release channels for data correlated with a sensitive attribute, proven private in exact arithmetic.
+"""Optimal release channels for data correlated with a sensitive attribute, proven private in exact
+arithmetic.
 
-Everything public is here and is imported when it is first used, so ``import mechdesign`` costs nothing::
+Everything public is here and is imported when it is first used, so ``import mechdesign`` costs
+nothing::
 
     import mechdesign as md
 
@@ -9,8 +11,8 @@ Everything public is here and is imported when it is first used, so ``import mec
     released = result.channel.apply(frame["occupation"])
 """
 
-# The names stand in __init__.pyi, once: pyright reads it, and it is followed when a name is first used.
-# pyright: basic
+# The names stand in __init__.pyi, once: pyright reads it, and it is followed when a name is
+# first used. pyright: basic
 from __future__ import annotations
 
 from importlib import import_module

@@ -33,6 +33,7 @@ from .jobs.results import Applied
 from .leaks.assessment import Assessment, assess
 from .mechanisms import DesignRequest, design
 from .mechanisms.budget import budget_for
+from .mechanisms.purposes import Queries
 from .mechanisms.result import Certificate, Design
 from .mechanisms.row_result import RowDesign
 from .mechanisms.rows import design_rows
@@ -91,6 +92,7 @@ __all__ = [
     "NotPrivate",
     "Notion",
     "Policy",
+    "Queries",
     "ReleaseTransformer",
     "RowAudit",
     "RowChannel",

@@ -1,9 +1,10 @@
 """Privacy notions: the one place that says what each of them is.
 
-A notion is a frozen class with its budgets (natural logarithms, nats) as fields. Its `limits` say what it demands of
-every output; designers, the exact auditor, files, the command line, comparisons and reports work from them and from
-the class alone. A new notion is one class here with the decorator `register`; only a new kind of mean needs its
-enclosure in `auditing.verdict` besides. Definitions are those of Zarrabian, Ding and Sadeghi (2023).
+A notion is a frozen class with its budgets (natural logarithms, nats) as fields. Its `limits` say
+what it demands of every output; designers, the exact auditor, files, the command line, comparisons
+and reports work from them and from the class alone. A new notion is one class here with the
+decorator `register`; only a new kind of mean needs its enclosure in `auditing.verdict` besides.
+Definitions are those of Zarrabian, Ding and Sadeghi (2023).
 """
 
 from __future__ import annotations
@@ -78,9 +79,11 @@ def check_alpha(alpha: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Notion:
-    """A promise with its budgets: a frozen dataclass whose budgets are the fields `epsilon`, `eps_l` and `eps_u`.
+    """A promise with its budgets: a frozen dataclass whose budgets are the fields `epsilon`,
+    `eps_l` and `eps_u`.
 
-    The only other fields that a notion may have are `alpha`, an order, and `own`, budgets of single symbols.
+    The only other fields that a notion may have are `alpha`, an order, and `own`, budgets of single
+    symbols.
     """
 
     name: ClassVar[str]
@@ -101,7 +104,8 @@ class Notion:
         limits = self.limits
         if not isinstance(limits, LiftLimits) or math.isfinite(limits.ratio):
             raise InputError(
-                f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, max-lift or min-lift"
+                f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, "
+                f"max-lift or min-lift"
             )
         own = tuple(
             (symbol, *(check_budget(f"a budget of {symbol!r}", side) for side in sides))
@@ -116,7 +120,9 @@ class Notion:
 
     @property
     def limits(self) -> Limits:
-        """What the notion demands of every output: bounds on every lift, unless a subclass says otherwise."""
+        """What the notion demands of every output: bounds on every lift, unless a
+        subclass says otherwise.
+        """
         both = getattr(self, "epsilon", math.inf)
         return LiftLimits(
             getattr(self, "eps_l", both), getattr(self, "eps_u", both), own=self.own
@@ -161,7 +167,9 @@ class Notion:
         return {name: getattr(self, name) for name in self.parameters()}
 
     def with_budgets(self, budgets: Mapping[str, tuple[float, float]]) -> Self:
-        """The same promise, with an eps_l and an eps_u of their own for single sensitive symbols."""
+        """The same promise, with an eps_l and an eps_u of their own for single
+        sensitive symbols.
+        """
         return replace(
             self, own=tuple((symbol, *sides) for symbol, sides in budgets.items())
         )
@@ -177,7 +185,9 @@ class Notion:
 
     @property
     def sides(self) -> tuple[float | None, float | None]:
-        """eps_l and eps_u in nats, inf where a side is free; None where only the ratio of lifts is bounded."""
+        """eps_l and eps_u in nats, inf where a side is free; None where only the ratio
+        of lifts is bounded.
+        """
         limits = self.limits
         if math.isinf(limits.lower) and math.isinf(limits.upper):
             return None, None
@@ -185,7 +195,9 @@ class Notion:
 
     @property
     def one_sided(self) -> Notion | None:
-        """The same promise as a notion with one budget, where one side is free and there is such a notion."""
+        """The same promise as a notion with one budget, where one side is free and
+        there is such a notion.
+        """
         return None
 
     @property
@@ -237,7 +249,8 @@ class _TwoSided(Notion):
         if vars(self)["eps_u"] is None:
             kind = type(self).__name__
             raise InputError(
-                f"{kind} has two budgets: write {kind}(eps_l=.., eps_u=..), or {kind}.from_epsilon(epsilon, lam=0.5)"
+                f"{kind} has two budgets: write {kind}(eps_l=.., eps_u=..), or "
+                f"{kind}.from_epsilon(epsilon, lam=0.5)"
             )
         super().__post_init__()
 
@@ -254,7 +267,9 @@ class _TwoSided(Notion):
     def from_epsilon(
         cls, epsilon: float, lam: float = DEFAULT_LAM, *order: float, **alpha: float
     ) -> Self:
-        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic; an order where there is one."""
+        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic;
+        an order where there is one.
+        """
         return cls(*split(epsilon, lam), *order, **alpha)
 
 
@@ -324,10 +339,11 @@ class MinLift(Notion):
 @register
 @dataclass(frozen=True)
 class L1Lift(_TwoSided):
-    """The l1-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section 6.2).
+    """The l1-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section
+    6.2).
 
-    ``sum_s P(s) |l - 1| <= exp(eps_u) - 1`` and ``sum_s P(s) |1/l - 1| <= exp(eps_l) - 1`` on every output.
-    One of the two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
+    ``sum_s P(s) |l - 1| <= exp(eps_u) - 1`` and ``sum_s P(s) |1/l - 1| <= exp(eps_l) - 1`` on every
+    output. One of the two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
     """
 
     name: ClassVar[str] = "l1"
@@ -337,10 +353,12 @@ class L1Lift(_TwoSided):
 @register
 @dataclass(frozen=True)
 class Chi2Lift(_TwoSided):
-    """The chi2-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section 6.2).
+    """The chi2-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section
+    6.2).
 
-    ``sum_s P(s) (l - 1)^2 <= (exp(eps_u) - 1)^2`` and ``sum_s P(s) (1/l - 1)^2 <= (exp(eps_l) - 1)^2`` on
-    every output. One of the two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
+    ``sum_s P(s) (l - 1)^2 <= (exp(eps_u) - 1)^2`` and ``sum_s P(s) (1/l - 1)^2 <= (exp(eps_l) -
+    1)^2`` on every output. One of the two budgets may be ``inf``; ``eps_l = inf`` drops the
+    inverse.
     """
 
     name: ClassVar[str] = "chi2"
@@ -350,11 +368,12 @@ class Chi2Lift(_TwoSided):
 @register
 @dataclass(frozen=True)
 class AlphaLift(_TwoSided):
-    """The alpha-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section 6.2).
+    """The alpha-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section
+    6.2).
 
-    ``(sum_s P(s) l^alpha)^(1/alpha) <= exp(eps_u)`` and the same of 1/l with eps_l, on every output, for an
-    alpha above 1; ``alpha = inf`` is the largest lift, so the notion is then ALIP(eps_l, eps_u). One of the
-    two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
+    ``(sum_s P(s) l^alpha)^(1/alpha) <= exp(eps_u)`` and the same of 1/l with eps_l, on every
+    output, for an alpha above 1; ``alpha = inf`` is the largest lift, so the notion is then
+    ALIP(eps_l, eps_u). One of the two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
     """
 
     name: ClassVar[str] = "alpha"
@@ -390,7 +409,8 @@ def from_record(record: Mapping[str, object]) -> Notion:
     given: dict[str, Any] = {key: record[key] for key in record if key != "name"}
     if sorted(given) != sorted(expected):
         raise InputError(
-            f"notion {name} needs exactly {' and '.join(expected)}, not {', '.join(given) or 'nothing'}"
+            f"notion {name} needs exactly {' and '.join(expected)}, not "
+            f"{', '.join(given) or 'nothing'}"
         )
     for key, value in given.items():
         if isinstance(value, str) and value != "inf":

@@ -3,8 +3,8 @@
 >>> from solvers import Polytope, lower_envelope, vertices
 """
 
-# The names stand in __init__.pyi, once: pyright reads it, and it is followed when a name is first used.
-# pyright: basic
+# The names stand in __init__.pyi, once: pyright reads it, and it is followed when a name is
+# first used. pyright: basic
 from __future__ import annotations
 
 import lazy_loader

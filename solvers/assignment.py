@@ -2,17 +2,20 @@
 
     minimise  sum_xy c(x, y) q(x, y)   over q >= 0 with  sum_y q(x, y) = p_x,
 
-where for every column y the vector q(., y) is its mass m_y times a member of the polytope; where asked for, m_y = p_y,
-q(x, x) >= floor_x p_x, and q(x, y) = 0 for pairs that are not allowed. A linear program in n^2 variables.
+where for every column y the vector q(., y) is its mass m_y times a member of the polytope; where
+asked for, m_y = p_y, q(x, x) >= floor_x p_x, and q(x, y) = 0 for pairs that are not allowed. A
+linear program in n^2 variables.
 
-*Bound.* Let nu >= 0 be multipliers of the one-sided rows t.v + a.r >= 0 of the polytope (written for unit mass), f any
-prices of the column masses (f = 0 where these are free), and E(x, y) = c(x, y) - f_y - sum_i nu_iy t_i(x) +
-sum_k min(0, -(a' nu_y)_k) top_k, with top_k >= r_k. Every feasible q costs at least
+*Bound.* Let nu >= 0 be multipliers of the one-sided rows t.v + a.r >= 0 of the polytope (written
+for unit mass), f any prices of the column masses (f = 0 where these are free), and E(x, y) = c(x,
+y) - f_y - sum_i nu_iy t_i(x) + sum_k min(0, -(a' nu_y)_k) top_k, with top_k >= r_k. Every feasible
+q costs at least
 
     sum_x p_x (floor_x E(x, x) + (1 - floor_x) min_y E(x, y)) + sum_y f_y p_y,
 
-whatever nu and f are: the rows and the masses contribute nothing positive, and row x of q spreads p_x over the columns.
-It is evaluated with its own rounding subtracted, so a solver's duals need not be feasible, nor precise.
+whatever nu and f are: the rows and the masses contribute nothing positive, and row x of q spreads
+p_x over the columns. It is evaluated with its own rounding subtracted, so a solver's duals need not
+be feasible, nor precise.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ UNIT = 2.0**-53
 """Largest relative error of one floating-point operation."""
 
 SMALL = 3000
-"""Variables up to which the simplex method is fastest; beyond, an interior point says which of them matter."""
+"""Variables up to which the simplex method is fastest; beyond, an interior point says which of them
+matter."""
 
 SUPPORT = 1e-7
 """Share of p_x from which an entry of an interior solution is a candidate for the vertex."""
@@ -46,7 +50,8 @@ MOST_CANDIDATES = 30_000
 """Candidates up to which the vertex is computed by the simplex method."""
 
 MISSED = 1e-7
-"""Largest error of the sums and rows of an iterate, relative to the masses, that counts as an assignment."""
+"""Largest error of the sums and rows of an iterate, relative to the masses, that counts as an
+assignment."""
 
 ROUGH = 1e-3
 """Largest such error of an iterate that shows which pairs matter."""
@@ -55,7 +60,8 @@ LEAST_GAP = 1e-9
 """Gap, as a share of the spread, below which double precision proves nothing more."""
 
 INTERIOR_GAP = 1e-6
-"""Gap, as a share of the spread, from which the support of an interior solution is that of a vertex."""
+"""Gap, as a share of the spread, from which the support of an interior solution is that of a
+vertex."""
 
 DENSE = 300
 """Masses up to which the interior point method begins with all pairs."""
@@ -64,7 +70,8 @@ FIRST = 20
 """Beyond `DENSE`: cheapest pairs of each column to begin with, and as many random ones."""
 
 WHOLE = 3
-"""Beyond `DENSE`: columns of the largest masses that begin with all pairs, so that every row has somewhere to go."""
+"""Beyond `DENSE`: columns of the largest masses that begin with all pairs, so that every row has
+somewhere to go."""
 
 NEW = 20
 """Pairs of each column that join in a round."""
@@ -136,7 +143,9 @@ class Assignment:
         return self.allowed
 
     def check(self) -> None:
-        """Raise EmptyPolytope where some mass has no place, or a floor in a place that is not allowed."""
+        """Raise EmptyPolytope where some mass has no place, or a floor in a place that is not
+        allowed.
+        """
         empty_column = self.keep and not self.open.any(axis=0).all()
         empty_row = not self.open.any(axis=1).all()
         closed_floor = (self.floors[~np.diagonal(self.open)] > 0.0).any()
@@ -145,12 +154,16 @@ class Assignment:
 
     @property
     def is_free(self) -> bool:
-        """Whether columns that are multiples of p are an assignment: no floors, and every pair is allowed."""
+        """Whether columns that are multiples of p are an assignment: no floors, and every pair is
+        allowed.
+        """
         return bool(self.open.all()) and not self.floors.any()
 
     @cached_property
     def sides(self) -> tuple[Array, Array, Array]:
-        """The one-sided rows ``(sign row - offset) v + auxiliary r >= 0``: sign row (m, n), offset (m,), auxiliary."""
+        """The one-sided rows ``(sign row - offset) v + auxiliary r >= 0``: sign row (m, n), offset
+        (m,), auxiliary.
+        """
         rows, auxiliary, bounds = self.columns.one_sided
         return -rows, -bounds, -auxiliary
 
@@ -165,7 +178,8 @@ class Assignment:
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """Those of the one-sided rows of all columns (m, n), of the masses (n,), and of rows of a single column (k,).
+    """Those of the one-sided rows of all columns (m, n), of the masses (n,), and of rows of a
+    single column (k,).
 
     All but those of the masses are not negative.
     """
@@ -177,7 +191,9 @@ class Multipliers:
 
 @dataclass(frozen=True, eq=False)
 class Assigned:
-    """`shares` (n, n) with rows that sum to 1: q(x, y) / p_x; its cost and a proven lower bound of all costs."""
+    """`shares` (n, n) with rows that sum to 1: q(x, y) / p_x; its cost and a proven lower bound of
+    all costs.
+    """
 
     shares: Array
     cost: float
@@ -217,7 +233,9 @@ def reduced_costs(problem: Assignment, multipliers: Multipliers) -> Array:
 def lower_bound(
     problem: Assignment, multipliers: Multipliers, reduced: Array | None = None
 ) -> float:
-    """The bound of the module's text, rounded downwards; `reduced` are the `reduced_costs`, where computed before."""
+    """The bound of the module's text, rounded downwards; `reduced` are the `reduced_costs`, where
+    computed before.
+    """
     if reduced is None:
         reduced = reduced_costs(problem, multipliers)
     f = _mass_prices(problem, multipliers)
@@ -266,7 +284,9 @@ def assign(
     from solvers.assignment_simplex import vertex
 
     problem.check()
-    end = math.inf if time_limit is None else time.monotonic() + time_limit
+    end = math.inf
+    if time_limit is not None:
+        end = time.monotonic() + time_limit
     proof = proof or problem
     aim = max(gap, LEAST_GAP) * problem.spread()
     if method == "simplex" or (method == "auto" and problem.open.sum() <= SMALL):
@@ -292,9 +312,9 @@ def assign(
 class _PairGeneration:
     """The best assignment by the interior point method, over more and more pairs (x, y).
 
-    Of many masses some pairs are taken for each column first. Their multipliers price all pairs, which is
-    the bound, and those that would gain join in, until none does: multipliers of a central path need few
-    rounds. `best` and `bound` hold the assignment and the proven bound at any moment.
+    Of many masses some pairs are taken for each column first. Their multipliers price all pairs,
+    which is the bound, and those that would gain join in, until none does: multipliers of a central
+    path need few rounds. `best` and `bound` hold the assignment and the proven bound at any moment.
     """
 
     def __init__(
@@ -353,7 +373,9 @@ class _PairGeneration:
         return self.best is not None and self.best.cost - self.bound <= self._closed
 
     def _first_pairs(self) -> NDArray[np.bool_]:
-        """The cheapest and some random pairs of each column, the diagonal, and some whole columns."""
+        """The cheapest and some random pairs of each column, the diagonal, and some whole
+        columns.
+        """
         problem = self.problem
         shape = problem.cost.shape
         # Equal costs are ordered at random, or all columns would take the same pairs.
@@ -368,7 +390,9 @@ class _PairGeneration:
     def _solve(
         self, pairs: NDArray[np.bool_], all_pairs: bool, goal: float
     ) -> tuple[Array, Array, bool]:
-        """Iterates over some pairs: the last shares and reduced costs, and whether the goal was reached."""
+        """Iterates over some pairs: the last shares and reduced costs, and whether the goal was
+        reached.
+        """
         from solvers.assignment_interior import InteriorPoint
 
         problem = self.problem
@@ -397,7 +421,9 @@ class _PairGeneration:
         return support, reduced, reached
 
     def _keep(self, support: Array, multipliers: Multipliers, missed: float) -> None:
-        """Keep an iterate that is the best assignment so far, pulled into the polytope where that is free."""
+        """Keep an iterate that is the best assignment so far, pulled into the polytope where that
+        is free.
+        """
         problem = self.problem
         inside = support
         if problem.is_free:
@@ -413,7 +439,9 @@ class _PairGeneration:
 
 
 def _pulled_in(problem: Assignment, shares: Array) -> Array:
-    """Shares mixed with columns that are multiples of p, until their columns are members of the polytope."""
+    """Shares mixed with columns that are multiples of p, until their columns are members of the
+    polytope.
+    """
     p = problem.masses
     if not problem.keep:
         shares = np.where(p @ shares > SUPPORT * p, shares, 0.0)
@@ -434,7 +462,9 @@ def _pulled_in(problem: Assignment, shares: Array) -> Array:
 
 
 def _least(values: Array, among: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
-    """The least values of each column, `count` of them, as far as they are `among` those that count."""
+    """The least values of each column, `count` of them, as far as they are `among` those that
+    count.
+    """
     mask = np.zeros_like(among)
     least = np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count]
     np.put_along_axis(mask, least, True, axis=0)

@@ -1,13 +1,14 @@
 """Interior point method for `Assignment` problems (Mehrotra 1992), made for their structure.
 
-Newton's equations couple the columns only through the n sums of the rows. With B the distinct rows of the polytope and
-a row of ones, T B q(., y) the one-sided rows, D_y = q(., y) / z(., y) for reduced costs z, V_y the slacks over their
-multipliers, column y has the inverse Hessian
+Newton's equations couple the columns only through the n sums of the rows. With B the distinct rows
+of the polytope and a row of ones, T B q(., y) the one-sided rows, D_y = q(., y) / z(., y) for
+reduced costs z, V_y the slacks over their multipliers, column y has the inverse Hessian
 
     N_y = D_y - D_y B' T' (V_y + T B D_y B' T')^-1 T B D_y,
 
-so that one n x n matrix, the sum of all N_y, is factorised. Only pairs (x, y) that are allowed are variables: with w of
-them in a column a step takes n (w^2 k + w k^2) + n^3 / 3 operations, where a general method sees all n m rows at once.
+so that one n x n matrix, the sum of all N_y, is factorised. Only pairs (x, y) that are allowed are
+variables: with w of them in a column a step takes n (w^2 k + w k^2) + n^3 / 3 operations, where a
+general method sees all n m rows at once.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ MOST_SHORT = 6
 """Short steps in a row after which rounding ends the run."""
 
 MASS_SLACK = 1e-13
-"""Regularisation of the masses of the columns, relative to 1 / curvature: proximal, so it moves no solution."""
+"""Regularisation of the masses of the columns, relative to 1 / curvature: proximal, so it moves no
+solution."""
 
 JITTERS = (1e-14, 1e-12, 1e-10, 1e-8)
 """Shares of its diagonal added to the matrix of the rows, until it can be factorised."""
@@ -45,10 +47,11 @@ REFINEMENTS = 2
 
 
 class InteriorPoint:
-    """Iterates of the method; each step yields its shares q(x, y) / p_x, multipliers, and largest relative error.
+    """Iterates of the method; each step yields its shares q(x, y) / p_x, multipliers, and largest
+    relative error.
 
-    Variables are the pairs (x, y) that are allowed, column by column. Auxiliary variables of the columns are further
-    rows x of q without a sum of their own, behind the n masses.
+    Variables are the pairs (x, y) that are allowed, column by column. Auxiliary variables of the
+    columns are further rows x of q without a sum of their own, behind the n masses.
     """
 
     def __init__(self, problem: Assignment) -> None:
@@ -61,13 +64,16 @@ class InteriorPoint:
         self._set_start()
 
     def _set_rows(self) -> None:
-        """B (distinct rows, the row of ones, one row per auxiliary variable) and T, which makes sides of them."""
+        """B (distinct rows, the row of ones, one row per auxiliary variable) and T, which makes
+        sides of them.
+        """
         problem = self.problem
         n = self.n
         a = self.a
         rows, offset, auxiliary = problem.sides
         m = len(rows)
-        # Of rows that are negatives of each other one is enough: the first entry that is not 0 is positive.
+        # Of rows that are negatives of each other one is enough: the first entry that is not 0
+        # is positive.
         first = np.argmax(rows != 0.0, axis=1)
         sign = np.where(rows[np.arange(m), first] < 0.0, -1.0, 1.0)
         images, position = np.unique(rows * sign[:, None], axis=0, return_inverse=True)
@@ -87,7 +93,9 @@ class InteriorPoint:
         self.t[m:, self._mass] = 1.0
 
     def _set_variables(self) -> None:
-        """The pairs (x, y), column by column; `_real` are those of masses, the others are auxiliary variables."""
+        """The pairs (x, y), column by column; `_real` are those of masses, the others are auxiliary
+        variables.
+        """
         problem = self.problem
         auxiliary = np.ones((self.n, self.a), dtype=np.bool_)
         opened = np.hstack([problem.open.T, auxiliary])
@@ -105,7 +113,9 @@ class InteriorPoint:
         self._c = costs / self._scale
 
     def _set_start(self) -> None:
-        """The first iterate: rows that sum to p, and products q z and w lambda near the central path."""
+        """The first iterate: rows that sum to p, and products q z and w lambda near the central
+        path.
+        """
         p = self._p
         m = self._m
         y = self._y
@@ -127,7 +137,9 @@ class InteriorPoint:
         self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)
 
     def _first_auxiliary(self, q: Array) -> float:
-        """The value of all auxiliary variables, in units of p_y, that leaves the sides most room."""
+        """The value of all auxiliary variables, in units of p_y, that leaves the sides most
+        room.
+        """
         auxiliary = self.problem.sides[2].sum(axis=1)
         level = self.columns(np.where(self._real, q, 0.0)) @ self.t[: self._m].T
         thetas = np.geomspace(1e-3, 1.0, 25)
@@ -155,7 +167,9 @@ class InteriorPoint:
         return np.append(prices, np.zeros(self.a))[self.x]
 
     def _iterate(self) -> tuple[Array, Multipliers, float]:
-        """The present one, multipliers in the units of the cost, the error that of sums and rows by the masses."""
+        """The present one, multipliers in the units of the cost, the error that of sums and rows by
+        the masses.
+        """
         p = self._p
         q = self.q + self._base
         shares = np.zeros((self.n, self.n))
@@ -191,7 +205,9 @@ class InteriorPoint:
         return np.einsum("ij,ij->i", self.g, (multipliers @ self.t)[self._y])
 
     def _step(self) -> float:
-        """One predictor-corrector step (Mehrotra 1992); the shorter of its primal and dual lengths."""
+        """One predictor-corrector step (Mehrotra 1992); the shorter of its primal and dual
+        lengths.
+        """
         newton = _NewtonSystem(self)
         q = self.q
         w = self.w
@@ -202,7 +218,8 @@ class InteriorPoint:
         primal, dual = self._lengths(affine, 1.0)
         after = (q + primal * affine.q) @ (self.z + dual * affine.z)
         after += ((w + primal * affine.w) * (self.lam + dual * affine.lam)).sum()
-        # Corrector: the less the predictor would leave of the gap, the less centring; and second-order terms.
+        # Corrector: the less the predictor would leave of the gap, the less centring; and
+        # second-order terms.
         aim = min(1.0, max(float(after) / gap, 0.0)) ** 3 * mu
         target_q = aim * self._sizes - q * self.z - affine.q * affine.z
         target_w = aim * self._levels - w * self.lam - affine.w * affine.lam
@@ -227,7 +244,9 @@ class InteriorPoint:
         return share / primal, share / dual
 
     def residuals(self) -> tuple[Array, Array, Array, Array]:
-        """By how much sides, sums of rows, masses (n, 0 or 1) and reduced costs miss their equations."""
+        """By how much sides, sums of rows, masses (n, 0 or 1) and reduced costs miss their
+        equations.
+        """
         p = self._p
         q = self.q + self._base
         zeta = self.columns(q)
@@ -243,7 +262,9 @@ class InteriorPoint:
         return of_sides, of_sums, of_masses, of_costs
 
     def side_weights(self, d: Array) -> Array:
-        """V^-1: multipliers over slacks of the sides, and the regularised weight of kept masses; (n, rows)."""
+        """V^-1: multipliers over slacks of the sides, and the regularised weight of kept masses;
+        (n, rows).
+        """
         weights = self.lam / self.w
         if not self.problem.keep:
             return weights
@@ -254,7 +275,9 @@ class InteriorPoint:
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    """Changes of the shares, slacks, reduced costs, multipliers of sides, prices of rows and of masses."""
+    """Changes of the shares, slacks, reduced costs, multipliers of sides, prices of rows and of
+    masses.
+    """
 
     q: Array
     w: Array

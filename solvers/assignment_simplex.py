@@ -1,11 +1,13 @@
 """Vertices of `Assignment` problems by the simplex method of HiGHS, over the pairs that may matter.
 
-Pairs with a negative reduced cost are added until the bound of the duals, which is one for all pairs, closes the gap.
-Variables are shares q(x, y) / p_x and rows are divided by p_y, so that tolerances are relative to the masses.
+Pairs with a negative reduced cost are added until the bound of the duals, which is one for all
+pairs, closes the gap. Variables are shares q(x, y) / p_x and rows are divided by p_y, so that
+tolerances are relative to the masses.
 
-Columns w_y(x) = q(x, y) / p_x may also have to keep the inequalities of an `UncertainSet`, of which each choice of
-coefficients gives a row a.w >= 0: the program over the rows so far is a relaxation, and sorting finds the rows that its
-columns break most. Any multipliers of these rows, as they are without a margin, prove a bound as in `assignment`.
+Columns w_y(x) = q(x, y) / p_x may also have to keep the inequalities of an `UncertainSet`, of which
+each choice of coefficients gives a row a.w >= 0: the program over the rows so far is a relaxation,
+and sorting finds the rows that its columns break most. Any multipliers of these rows, as they are
+without a margin, prove a bound as in `assignment`.
 """
 
 from __future__ import annotations
@@ -34,11 +36,12 @@ OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
         "dual_feasibility_tolerance": 1e-8,
     },
 )
-"""Tried in turn, from nothing, where a solve fails; what then still has no answer is hardly feasible, if at all."""
+"""Tried in turn, from nothing, where a solve fails; what then still has no answer is hardly
+feasible, if at all."""
 
 LARGE = 3000
-"""Pairs from which presolve gains more than it takes, and the simplex method can lose itself: an interior point method
-with crossover finds the vertex."""
+"""Pairs from which presolve gains more than it takes, and the simplex method can lose itself: an
+interior point method with crossover finds the vertex."""
 
 MOST_ROUNDS = 30
 """Rounds of adding pairs."""
@@ -47,7 +50,8 @@ MOST_NEW = 10
 """Pairs added for each column in a round: those of the least reduced costs."""
 
 VIOLATED = 1e-10
-"""Share of its mass by which a column must break a row for the row to be added: what the simplex method leaves."""
+"""Share of its mass by which a column must break a row for the row to be added: what the simplex
+method leaves."""
 
 LARGEST_ENTRY = 1e6
 """Coefficients that rows have at most, before masses; HiGHS takes none above 1e15."""
@@ -65,7 +69,9 @@ def vertex(
     end: float,
     bound: float = -math.inf,
 ) -> Assigned:
-    """An optimal vertex among those on the pairs of `mask`, extended until the bound for `proof` is within `aim`."""
+    """An optimal vertex among those on the pairs of `mask`, extended until the bound for `proof` is
+    within `aim`.
+    """
     program = Program(problem)
     xs, ys = np.nonzero(mask)
     used = mask.copy()
@@ -99,9 +105,10 @@ def _lengths(*parts: Array) -> Array:
 class Program:
     """The linear program of an assignment over some pairs, to which pairs and rows can be added.
 
-    Rows of HiGHS: the sums of the n masses; where masses are kept, those of the n columns; the one-sided rows
-    of all columns, row i of column y at ``first + n i + y``; then the rows added by `cut`.
-    Columns: the auxiliary variables of all columns, then the pairs in the order in which they came.
+    Rows of HiGHS: the sums of the n masses; where masses are kept, those of the n columns; the
+    one-sided rows of all columns, row i of column y at ``first + n i + y``; then the rows added by
+    `cut`. Columns: the auxiliary variables of all columns, then the pairs in the order in which
+    they came.
 
     Attributes
     ----------
@@ -127,7 +134,10 @@ class Program:
         self._general = general / self._lengths
         # Equations first, then rows of at least zero.
         m = len(general)
-        self._first = 2 * n if problem.keep else n
+        # n equations of the rows, and n of the masses of the columns where these are kept.
+        self._first = n
+        if problem.keep:
+            self._first = 2 * n
         self._last = self._first + m * n
         lower = np.zeros(self._last)
         lower[: self._first] = 1.0
@@ -181,7 +191,8 @@ class Program:
         problem = self.problem
         n = problem.n
         weight = (problem.masses[xs] / problem.masses[ys])[:, None]
-        # Each pair stands in the sum of its row, in the mass of its column, and in the rows of its column.
+        # Each pair stands in the sum of its row, in the mass of its column, and in the rows of
+        # its column.
         index = [xs[:, None]]
         values = [np.ones((len(xs), 1))]
         if problem.keep:
@@ -196,7 +207,9 @@ class Program:
         self._at.append(xs * n + ys)
 
     def cut(self, y: int, rows: Array) -> None:
-        """Rows (k, n) that the shares of column y must not bring below zero; all pairs must be there."""
+        """Rows (k, n) that the shares of column y must not bring below zero; all pairs must be
+        there.
+        """
         allowed = self.problem.open
         opened = allowed[:, y]
         mass = self.problem.masses[y]
@@ -288,13 +301,17 @@ def assign_uncertain(
     time_limit: float | None = None,
     progress: Callable[[float, float, int], None] | None = None,
 ) -> Assigned:
-    """Solve the problem (whose polytope has no rows) for columns in the set with a margin; the bound is for the set.
+    """Solve the problem (whose polytope has no rows) for columns in the set with a margin; the
+    bound is for the set.
 
-    Parameters and errors are those of `solvers.assignment.assign`. Where nothing else restricts the columns, each
-    relaxed solution is pulled into the set, towards columns that tell nothing: it may end the search at any time.
+    Parameters and errors are those of `solvers.assignment.assign`. Where nothing else restricts the
+    columns, each relaxed solution is pulled into the set, towards columns that tell nothing: it may
+    end the search at any time.
     """
     problem.check()
-    end = math.inf if time_limit is None else time.monotonic() + time_limit
+    end = math.inf
+    if time_limit is not None:
+        end = time.monotonic() + time_limit
     proof = proof or problem
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()
     program = Program(problem)
@@ -312,11 +329,15 @@ def assign_uncertain(
             if best is None:
                 raise
             return replace(best, bound=bound)
+        # The rows so far are only some of those of the set: the relaxation bounds the whole
+        # problem.
         relaxed = priced(proof, uncertain, rows, of, multipliers)
         bound = max(bound, assignment.lower_bound(relaxed, multipliers))
         worst, pulled, broken = separated(problem, uncertain, shares, margin)
         if worst <= VIOLATED or problem.is_free:
-            inside = shares if worst <= VIOLATED else pulled
+            inside = pulled
+            if worst <= VIOLATED:
+                inside = shares
             cost = problem.cost_of(inside)
             if best is None or cost < best.cost:
                 best = Assigned(
@@ -343,7 +364,9 @@ def assign_uncertain(
 def separated(
     problem: Assignment, uncertain: UncertainSet, shares: Array, margin: float
 ) -> tuple[float, Array, list[tuple[int, Array]]]:
-    """How far columns must be pulled towards telling nothing, the shares so pulled, the rows that columns break."""
+    """How far columns must be pulled towards telling nothing, the shares so pulled, the rows that
+    columns break.
+    """
     masses = problem.masses @ shares
     used = np.flatnonzero(masses > VIOLATED * problem.masses)
     columns = (shares[:, used] / masses[used]).T
@@ -366,7 +389,9 @@ def priced(
     of: NDArray[np.intp],
     multipliers: Multipliers,
 ) -> Assignment:
-    """The problem with rows, each of one column, in its costs (rounded downwards): a bound on it is one for them."""
+    """The problem with rows, each of one column, in its costs (rounded downwards): a bound on it is
+    one for them.
+    """
     nu = np.nan_to_num(multipliers.own, nan=0.0, posinf=0.0)
     prices = np.zeros_like(problem.cost)
     sizes = np.zeros_like(problem.cost)

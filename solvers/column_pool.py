@@ -1,8 +1,8 @@
 """The columns of an envelope program, and the best decomposition of the target among them.
 
-The master program (HiGHS) proposes weights; nothing that it says of itself is believed. Invariant: `weights`
-are not negative and decompose the target to `FEASIBILITY`, so `value` is an upper bound of the envelope at any
-moment, from the first column (the target itself) on.
+The master program (HiGHS) proposes weights; nothing that it says of itself is believed. Invariant:
+`weights` are not negative and decompose the target to `FEASIBILITY`, so `value` is an upper bound
+of the envelope at any moment, from the first column (the target itself) on.
 """
 
 from __future__ import annotations

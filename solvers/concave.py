@@ -2,14 +2,15 @@
 
     min sum_j [phi(v_j) - prices_j v_j]   over   v in Pi,   phi(x) = -x log x.
 
-This is the pricing problem of the envelope (theory.md, section 3, 'By columns'). Spatial branch and bound
-in a compiled kernel (`_kernel.h`): on a box every concave term is replaced by its chord, the linear program
-that is left is solved by a bounded dual simplex. The root is split by the largest coordinate; nodes are
-then split where the chord errs most, and their boxes tightened by reduced costs.
+This is the pricing problem of the envelope (theory.md, section 3, 'By columns'). Spatial branch and
+bound in a compiled kernel (`_kernel.h`): on a box every concave term is replaced by its chord, the
+linear program that is left is solved by a bounded dual simplex. The root is split by the largest
+coordinate; nodes are then split where the chord errs most, and their boxes tightened by reduced
+costs.
 
-Invariant: the bound of a node is the Lagrangian of its linear program, re-evaluated in plain arithmetic
-with an allowance for rounding. So no tolerance of the simplex can make a bound invalid, and the least
-bound of the open nodes is one for the whole polytope at any moment.
+Invariant: the bound of a node is the Lagrangian of its linear program, re-evaluated in plain
+arithmetic with an allowance for rounding. So no tolerance of the simplex can make a bound invalid,
+and the least bound of the open nodes is one for the whole polytope at any moment.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ MEMORY_LIMIT = 2 << 30
 """Bytes that the open nodes of one search may take by default."""
 
 SLICE = 0.2
-"""Seconds after which the kernel returns, so that the clock, Ctrl-C and the caller's progress have their turn."""
+"""Seconds after which the kernel returns, so that the clock, Ctrl-C and the caller's progress have
+their turn."""
 
 MAX_COLUMNS = 4000
 """Points that one search collects; more in one round slow the master down without helping it."""
@@ -46,8 +48,8 @@ MOST_ENTRIES = 32767
 """Rows and columns that the kernel can number: its bases are kept in 16 bits."""
 
 LEAST_SHARE = 2.0**-30
-"""Least value of a row, as a share of its largest entry, that rows are scaled to: smaller ones are lost in
-the rounding of the point itself."""
+"""Least value of a row, as a share of its largest entry, that rows are scaled to: smaller ones are
+lost in the rounding of the point itself."""
 
 FEWEST_BOXES = 1000
 """Open nodes that a search may keep however little memory it has: fewer would prove nothing."""
@@ -70,12 +72,15 @@ class SearchStatus(StrEnum):
 
 
 _OUTCOMES = {2: SearchStatus.COLUMNS, 3: SearchStatus.MEMORY_LIMIT}
-"""Further values that the kernel's `run` returns; 1 means that its slice of time or nodes is over."""
+"""Further values that the kernel's `run` returns; 1 means that its slice of time or nodes is over.
+"""
 
 
 @dataclass(frozen=True)
 class SearchCounts:
-    """What a search cost: nodes, linear programs, simplex pivots, and the most boxes kept at once."""
+    """What a search cost: nodes, linear programs, simplex pivots, and the most boxes kept at
+    once.
+    """
 
     nodes: int = 0
     programs: int = 0
@@ -148,12 +153,14 @@ def best_of_groups(
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """The rows of a polytope as the kernel takes them: scaled, the row of ones last, all ends finite.
+    """The rows of a polytope as the kernel takes them: scaled, the row of ones last, all ends
+    finite.
 
     Attributes
     ----------
     matrix : (m + 1, n + k) array
-        General rows and the row ``sum v = 1``; columns of v first, then those of auxiliary variables.
+        General rows and the row ``sum v = 1``; columns of v first, then those of auxiliary
+        variables.
     inner_lower, inner_upper, outer_lower, outer_upper : (m + 1,) arrays
         Ends of the polytope, and of the relaxation for which bounds hold.
     top : (n + k,) array
@@ -181,7 +188,8 @@ def kernel_rows(polytope: Polytope, outer: Polytope) -> KernelRows:
     rows = np.hstack([polytope.rows, auxiliary])
     scale = _row_scales(polytope, rows)
     top = np.concatenate([np.ones(n), outer.auxiliary_bounds])
-    # The values that each row can take at all: on the simplex, with auxiliary variables up to their bounds.
+    # The values that each row can take at all: on the simplex, with auxiliary variables up to
+    # their bounds.
     most = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[n:]
     least = polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[n:]
     margin = NATURAL_MARGIN * (1.0 + np.abs(rows).max(axis=1, initial=0.0))
@@ -193,7 +201,8 @@ def kernel_rows(polytope: Polytope, outer: Polytope) -> KernelRows:
         if empty.any():
             i = int(np.flatnonzero(empty)[0])
             raise EmptyPolytope(
-                f"row {i} cannot reach its interval [{lower[i]}, {upper[i]}] for any v in the simplex"
+                f"row {i} cannot reach its interval [{lower[i]}, {upper[i]}] for any v "
+                "in the simplex"
             )
         return low, high
 
@@ -248,8 +257,8 @@ class ConcaveSearch:
     Raises
     ------
     InvalidPolytope
-        If the relaxation has other rows or does not contain the polytope, an auxiliary variable is not
-        bounded, or there are too many coordinates for the kernel.
+        If the relaxation has other rows or does not contain the polytope, an auxiliary variable is
+        not bounded, or there are too many coordinates for the kernel.
     EmptyPolytope
         If a row cannot reach its interval.
     InvalidOption
@@ -268,20 +277,23 @@ class ConcaveSearch:
         from solvers._kernel import Search
 
         check_limits(workers, memory_limit)
-        outer = polytope if relaxation is None else relaxation
+        outer = relaxation
+        if outer is None:
+            outer = polytope
         polytope.check_relaxation(outer)
         self.n = polytope.n
         rows = kernel_rows(polytope, outer)
-        # Identical columns are interchangeable for the rows; by concavity all of their mass sits on the
-        # one with the best price, so the kernel sees each distinct column once.
+        # Identical columns are interchangeable for the rows; by concavity all of their mass
+        # sits on the one with the best price, so the kernel sees each distinct column once.
         self._members, self._first = identical_columns(rows.matrix[:, : self.n])
         distinct = len(self._first)
         keep = np.concatenate([self._first, np.arange(self.n, rows.matrix.shape[1])])
         matrix = np.ascontiguousarray(rows.matrix[:, keep])
         if sum(matrix.shape) > MOST_ENTRIES:
             raise InvalidPolytope(
-                f"{distinct} different columns and {matrix.shape[0]} rows are too many for branch and bound, which "
-                f"takes {MOST_ENTRIES} together; merge coordinates with similar columns"
+                f"{distinct} different columns and {matrix.shape[0]} rows are too many "
+                f"for branch and bound, which takes {MOST_ENTRIES} together; merge "
+                "coordinates with similar columns"
             )
 
         def kernel(top: Array) -> Any:
@@ -299,7 +311,8 @@ class ConcaveSearch:
         self._kernels = [kernel(np.ascontiguousarray(rows.top[keep]))]
         tightened = self._tighten(tightening)
         self._kernels += [kernel(tightened) for _ in range(workers - 1)]
-        # A box holds two 4-byte ends and a 2-byte rank for each coordinate, and a basis of the rows.
+        # A box holds two 4-byte ends and a 2-byte rank for each coordinate, and a basis of the
+        # rows.
         box_bytes = 10 * distinct + 2 * matrix.shape[0] + 64
         self._box_limit = max(FEWEST_BOXES, memory_limit // box_bytes // workers)
         self._pool = _thread_pool(workers)
@@ -348,14 +361,17 @@ class ConcaveSearch:
     ) -> SearchResult:
         """Search for points cheaper than `column_cutoff`, and bound the minimum from below.
 
-        The tree is worked on until nothing below ``min(cutoff, best - tolerance - slack |best|)`` can be
-        left, `columns` points are found, or a limit is met.
+        The tree is worked on until nothing below ``min(cutoff, best - tolerance - slack |best|)``
+        can be left, `columns` points are found, or a limit is met.
 
-        With a `center`, local searches begin from mixtures of it with unit vectors (weight `mix`; at most
-        `MOST_STARTS` of them, others each `turn`); those from the points of `walk` go to ever cheaper
-        neighbours. If these alone find `enough` points, the tree is not touched and the bound is ``-inf``.
+        With a `center`, local searches begin from mixtures of it with unit vectors (weight `mix`;
+        at most `MOST_STARTS` of them, others each `turn`); those from the points of `walk` go to
+        ever cheaper neighbours. If these alone find `enough` points, the tree is not touched and
+        the bound is ``-inf``.
         """
-        deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+        deadline = np.inf
+        if time_limit is not None:
+            deadline = time.monotonic() + time_limit
         grouped, best = self._grouped(prices)
         parts = len(self._kernels)
         starts: list[tuple[Any, ...]] = []
@@ -404,7 +420,9 @@ class ConcaveSearch:
         step: int,
         end: float,
     ) -> None:
-        """Local searches (a method of the kernels) from the first, first + step, ... of `count` starts until `end`."""
+        """Local searches (a method of the kernels) from the first, first + step, ... of `count`
+        starts until `end`.
+        """
         parts = len(self._kernels)
         following = [part + first for part in range(parts)]
         while min(following) < count:
@@ -433,8 +451,12 @@ class ConcaveSearch:
         columns: int,
         progress: Callable[[float], None] | None,
     ) -> SearchStatus:
-        """Work on the trees of all kernels, in slices of time, until they are done or a limit is met."""
-        nodes = _NO_LIMIT if node_limit is None else int(node_limit)
+        """Work on the trees of all kernels, in slices of time, until they are done or a limit is
+        met.
+        """
+        nodes = _NO_LIMIT
+        if node_limit is not None:
+            nodes = int(node_limit)
         while True:
             left = min(SLICE, deadline - time.monotonic())
             if left <= 0.0:
@@ -456,7 +478,9 @@ class ConcaveSearch:
         return min(kernel.state()[0] for kernel in self._kernels)
 
     def _together(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of every kernel, each with its own arguments, in threads; the kernels release the GIL."""
+        """Call a method of every kernel, each with its own arguments, in threads; the kernels
+        release the GIL.
+        """
         calls: list[partial[Any]] = []
         for kernel, values in zip(self._kernels, arguments, strict=True):
             calls.append(partial(getattr(kernel, method), *values))
@@ -495,8 +519,8 @@ class RobustSearch(ConcaveSearch):
     uncertain : UncertainSet
         Bounds hold for this set.
     margin : float
-        Points lie in the smaller set whose inequalities hold with so much to spare; at the point itself there
-        are at least ``min(ratio - 1, most - 1, 1 - least)``.
+        Points lie in the smaller set whose inequalities hold with so much to spare; at the point
+        itself there are at least ``min(ratio - 1, most - 1, 1 - least)``.
     """
 
     def __init__(

@@ -2,12 +2,14 @@
 
     minimise sum_k w_k cost(v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in Pi
 
-(Zarrabian et al. 2023, eq. (26), for the entropy). One loop serves every method: a master program over
-the columns so far, priced until the proven gap is closed (`solvers.generation`). 'vertices' begins with all
-enumerated vertices, so that pricing only has to confirm them; 'columns' begins with next to nothing.
+(Zarrabian et al. 2023, eq. (26), for the entropy). One loop serves every method: a master program
+over the columns so far, priced until the proven gap is closed (`solvers.generation`). 'vertices'
+begins with all enumerated vertices, so that pricing only has to confirm them; 'columns' begins with
+next to nothing.
 
-Invariants: every column is a member of the polytope, the value is the cost of a decomposition of the point,
-and the bound holds for the relaxation, whatever the limits, HiGHS and the enumeration do.
+Invariants: every column is a member of the polytope, the value is the cost of a decomposition of
+the point, and the bound holds for the relaxation, whatever the limits, HiGHS and the enumeration
+do.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -46,7 +49,8 @@ from solvers.results import Envelope, EnvelopeStatus, Pricer, Progress
 from solvers.uncertain import UncertainSet
 
 TIGHTENING_SHARE = 0.2
-"""Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
+"""Share of the time limit that upper bounds of the coordinates may take; they only speed the search
+up."""
 
 ROBUST_TIGHTENING_SHARE = 0.1
 """The same over an uncertain set, where each of them takes longer."""
@@ -58,15 +62,17 @@ MEMBER = 1e-11
 """Excess up to which a column of another run counts as a member."""
 
 ROUNDING = 5e-13
-"""Excess, relative to the terms of a row, up to which a column of another run counts as a member: columns
-lie on the boundary, some of them outside by the tolerance of the kernel's simplex (2e-13 of 1 + the row)."""
+"""Excess, relative to the terms of a row, up to which a column of another run counts as a member:
+columns lie on the boundary, some of them outside by the tolerance of the kernel's simplex (2e-13 of
+1 + the row)."""
 
 INCUMBENT_ERROR = 1e-9
-"""Relative miss of an entry of the point up to which a decomposition from elsewhere is taken as one."""
+"""Relative miss of an entry of the point up to which a decomposition from elsewhere is taken as
+one."""
 
 PLANE_FROM = 400
-"""Classes of symbols from which pricing all triples of a plane beats the tree: 1.2 to 2.5 times on tables of
-Adult with three sensitive values."""
+"""Classes of symbols from which pricing all triples of a plane beats the tree: 1.2 to 2.5 times on
+tables of Adult with three sensitive values."""
 
 MOST_STARS = 1000
 """Coordinates up to which dense columns, one for each, are no burden for the master."""
@@ -111,34 +117,89 @@ def lower_envelope(
     point : (n,) array
         A member of the polytope.
     relaxation : Polytope, optional
-        A set with the same rows that contains the polytope; the bound holds for it. Give the true set
-        here where `polytope` is a slightly shrunk one.
+        A set with the same rows that contains the polytope; the bound holds for it. Give the true
+        set here where `polytope` is a slightly shrunk one.
     method : {"auto", "vertices", "columns"}
     enumeration : str
         The enumeration of `solvers.vertices`; "auto" unless the method is "vertices".
     gap : float
         Stop once ``value - bound`` is at most this (absolute, in units of the cost).
     time_limit : float, optional
-        Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does the same.
+        Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does the
+        same.
     start, dual : optional
         Columns and prices of a neighbouring problem. Columns outside the polytope are left out.
     incumbents : callable
-        Decompositions of the point that are known, as (weights, points); asked for unless all vertices are listed and
-        no limit can come before their best combination. Those that are decompositions into members count from the
-        start, so the value is never above theirs, whatever the limits and HiGHS do; of the others
-        the members are columns.
+        Decompositions of the point that are known, as (weights, points); asked for unless all
+        vertices are listed and no limit can come before their best combination. Those that are
+        decompositions into members count from the start, so the value is never above theirs,
+        whatever the limits and HiGHS do; of the others the members are columns.
 
     Raises
     ------
     InvalidPolytope, InvalidOption
         On NaN, wrong shapes or options out of range.
     EmptyPolytope, OutsidePolytope
-        If there is no member at all, or the point is none; the latter carries a separating inequality.
+        If there is no member at all, or the point is none; the latter carries a separating
+        inequality.
     BackendFailure
         If the master program cannot be solved even once.
     """
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
+    _check_method(method, enumeration)
+    outer = relaxation
+    if outer is None:
+        outer = polytope
+    check_limits(workers, memory_limit)
+    polytope.check_relaxation(outer)
+    p = _check_point(polytope, point)
+    if start is not None:
+        _check_length(start, polytope.n)
+    guess: Array | None = None
+    if dual is not None:
+        guess = check_prices("dual", dual, polytope.n)
+    preparation = _Preparation(polytope, p)
+    try:
+        preparation.make_pricer(outer, workers, memory_limit, time_limit)
+        if method != "vertices":
+            preparation.add_columns_of_line(gap, end)
+        preparation.list_vertices(method, enumeration, end)
+    except errors.OutOfTime:
+        end = -math.inf
+    except KeyboardInterrupt:
+        preparation.interrupted = True
+        end = -math.inf
+    preparation.add_start(start)
+    if preparation.vertices is None or end < math.inf:
+        # Where all vertices are listed and no limit can come first, nothing else is needed.
+        preparation.add_incumbents(incumbents())
+    columns, weights = preparation.columns()
+    completion: Callable[[], Points] | None = None
+    if polytope.n <= MOST_STARS:
+        completion = partial(_stars, polytope, p)
+    run = Generation(
+        p,
+        preparation.pricer,
+        columns,
+        gap,
+        end - time.monotonic(),
+        weights,
+        stabilise=preparation.method == "columns",
+        guess=guess,
+        completion=completion,
+        progress=progress,
+    )
+    return concluded(
+        run,
+        started,
+        preparation.method,
+        preparation.interrupted,
+        preparation.vertices,
+    )
+
+
+def _check_method(method: str, enumeration: str) -> None:
     if method not in METHODS:
         raise errors.InvalidOption(
             f"method {method!r} is not known; use one of {', '.join(METHODS)}"
@@ -147,70 +208,88 @@ def lower_envelope(
         raise errors.InvalidOption(
             f"enumeration {enumeration!r} needs method='vertices'"
         )
-    outer = polytope if relaxation is None else relaxation
-    check_limits(workers, memory_limit)
-    polytope.check_relaxation(outer)
-    p = _check_point(polytope, point)
-    if start is not None:
-        _check_length(start, polytope.n)
-    guess = None if dual is None else check_prices("dual", dual, polytope.n)
-    lead = leading_row(polytope)
-    pricer: Pricer | None = None
-    listed: Vertices | None = None
-    interrupted = False
-    decompositions: list[tuple[ArrayLike, Points]] = []
-    # Unit vectors inside the polytope cost nothing.
-    units = Points.units(np.arange(polytope.n), polytope.n)
-    initial = [Points.from_dense(p), units.take(_members(polytope, units))]
-    try:
-        if lead is None:
-            pricer = _tree_pricer(polytope, outer, workers, memory_limit, time_limit)
+
+
+class _Preparation:
+    """The pricer and the first columns of a run.
+
+    Any step may be cut short by Ctrl-C or the clock: what is there then is used as it is. A pricer
+    that is missing is never called, because no time is left.
+    """
+
+    def __init__(self, polytope: Polytope, point: Array) -> None:
+        self.pricer: Pricer | None = None
+        self.vertices: Vertices | None = None
+        self.interrupted = False
+        self._polytope = polytope
+        self._point = point
+        # The row whose values order all symbols, where every row is a function of it.
+        self._leading_row = leading_row(polytope)
+        self._line: LineSearch | None = None
+        self._decompositions: list[tuple[ArrayLike, Points]] = []
+        # Unit vectors inside the polytope cost nothing.
+        units = Points.units(np.arange(polytope.n), polytope.n)
+        self._columns = [
+            Points.from_dense(point),
+            units.take(_members(polytope, units)),
+        ]
+
+    @property
+    def method(self) -> str:
+        """Where columns come from: a list of vertices, the pairs of a line, or local searches."""
+        if self.vertices is not None:
+            return "vertices"
+        if self._leading_row is None:
+            return "columns"
+        return "line"
+
+    def make_pricer(
+        self,
+        outer: Polytope,
+        workers: int,
+        memory_limit: int,
+        time_limit: float | None,
+    ) -> None:
+        """All pairs where the rows see one number; else branch and bound, or all triples."""
+        if self._leading_row is None:
+            self.pricer = _tree_pricer(
+                self._polytope, outer, workers, memory_limit, time_limit
+            )
         else:
-            line = LineSearch(polytope, outer, lead)
-            pricer = line.run
-            if method != "vertices":
-                decompositions.append(at_mean(line, p))
-                initial.append(first_columns(line, p, gap, end))
-        if lead is None or method == "vertices":
-            listed = _vertices(polytope, method, enumeration, end)
-    except errors.OutOfTime:
-        end = -math.inf
-    except KeyboardInterrupt:
-        interrupted = True
-        end = -math.inf
+            self._line = LineSearch(self._polytope, outer, self._leading_row)
+            self.pricer = self._line.run
 
-    if listed is not None:
-        initial.append(Points.from_dense(listed.points))
-    if start is not None and len(start):
-        initial.append(start.take(_members(polytope, start, ROUNDING)))
-    if listed is None or end < math.inf:
-        decompositions = [*incumbents(), *decompositions]
-        for _, points in decompositions:
-            _check_length(points, polytope.n)
-    columns, weights = _with_incumbents(polytope, p, initial, decompositions)
+    def add_columns_of_line(self, gap: float, end: float) -> None:
+        """Where the rows see one number, its cheapest pairs, and a first decomposition."""
+        if self._line is None:
+            return
+        self._decompositions.append(at_mean(self._line, self._point))
+        self._columns.append(first_columns(self._line, self._point, gap, end))
 
-    def stars() -> Points:
-        return _stars(polytope, p)
+    def list_vertices(self, method: str, enumeration: str, end: float) -> None:
+        """All vertices, where the method asks for them or they are few."""
+        if self._leading_row is None or method == "vertices":
+            self.vertices = _vertices(self._polytope, method, enumeration, end)
 
-    run = Generation(
-        p,
-        pricer,
-        columns,
-        gap,
-        end - time.monotonic(),
-        weights,
-        stabilise=listed is None and lead is None,
-        guess=guess,
-        completion=stars if polytope.n <= MOST_STARS else None,
-        progress=progress,
-    )
-    if listed is not None:
-        used = "vertices"
-    elif lead is None:
-        used = "columns"
-    else:
-        used = "line"
-    return concluded(run, started, used, interrupted, listed)
+    def add_start(self, start: Points | None) -> None:
+        """Columns of a neighbouring problem that are members here, after the vertices."""
+        if self.vertices is not None:
+            self._columns.append(Points.from_dense(self.vertices.points))
+        if start is not None and len(start):
+            inside = _members(self._polytope, start, ROUNDING)
+            self._columns.append(start.take(inside))
+
+    def add_incumbents(self, incumbents: Sequence[tuple[ArrayLike, Points]]) -> None:
+        """Decompositions from elsewhere, before that of the line."""
+        self._decompositions = [*incumbents, *self._decompositions]
+        for _, points in self._decompositions:
+            _check_length(points, self._polytope.n)
+
+    def columns(self) -> tuple[Points, Array]:
+        """All columns, and the weights of the best decomposition among those known."""
+        return _with_incumbents(
+            self._polytope, self._point, self._columns, self._decompositions
+        )
 
 
 def _tree_pricer(
@@ -220,7 +299,9 @@ def _tree_pricer(
     memory_limit: int,
     time_limit: float | None,
 ) -> Pricer:
-    """Branch and bound; or all vertices, where there are many symbols and the rows see two numbers."""
+    """Branch and bound; or all vertices, where there are many symbols and the rows see two
+    numbers.
+    """
     tightening = math.inf
     if time_limit is not None:
         tightening = TIGHTENING_SHARE * time_limit
@@ -239,14 +320,18 @@ def _tree_pricer(
 
 
 def deadline(started: float, gap: float, time_limit: float | None) -> float:
-    """When a run has to end, on the clock of `time.monotonic`; InvalidOption if gap or limit are out of range."""
+    """When a run has to end, on the clock of `time.monotonic`; InvalidOption if gap or limit are
+    out of range.
+    """
     if not gap > 0.0:
         raise errors.InvalidOption(f"gap ({gap}) must be a positive number")
     if time_limit is not None and not time_limit >= 0.0:
         raise errors.InvalidOption(
             f"time_limit ({time_limit}) must be zero or more seconds"
         )
-    return math.inf if time_limit is None else started + time_limit
+    if time_limit is None:
+        return math.inf
+    return started + time_limit
 
 
 def concluded(
@@ -256,7 +341,9 @@ def concluded(
     interrupted: bool,
     listed: Vertices | None = None,
 ) -> Envelope:
-    """Let the generation run, and return its result; `listed` are all vertices, where these were the columns."""
+    """Let the generation run, and return its result; `listed` are all vertices, where these were
+    the columns.
+    """
     status = run.run()
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
@@ -265,6 +352,11 @@ def concluded(
             "HiGHS failed on the first master program; try method='vertices' or a larger gap"
         )
     used = np.flatnonzero(run.weights > 0.0)
+    enumeration: str | None = None
+    count = 0
+    if listed is not None:
+        enumeration = listed.method
+        count = len(listed)
     return Envelope(
         status=status,
         weights=run.weights[used],
@@ -274,8 +366,8 @@ def concluded(
         dual=run.dual,
         method=method,
         pool=run.pool,
-        enumeration=None if listed is None else listed.method,
-        vertices=0 if listed is None else len(listed),
+        enumeration=enumeration,
+        vertices=count,
         rounds=run.rounds,
         columns=len(run.pool),
         counts=run.counts,
@@ -317,7 +409,8 @@ def _worst_row(explicit: Polytope, p: Array) -> tuple[str, Array, float]:
     """The name of the row that the point violates most, and that row as ``normal v <= offset``."""
     rows, _, bounds = explicit.one_sided
     worst = int(np.argmax(rows @ p - bounds))
-    # One-sided rows are those with an upper end first, then the negatives of those with a lower one.
+    # One-sided rows are those with an upper end first, then the negatives of those with a lower
+    # one.
     with_upper = np.flatnonzero(np.isfinite(explicit.upper))
     with_lower = np.flatnonzero(np.isfinite(explicit.lower))
     if worst < len(with_upper):
@@ -330,7 +423,8 @@ def _worst_row(explicit: Polytope, p: Array) -> tuple[str, Array, float]:
 def _stars(polytope: Polytope, p: Array) -> Points:
     """Columns by a little of which any others can be completed to a decomposition of the point.
 
-    Else one rare coordinate that the columns miss would leave the trivial decomposition as the only one.
+    Else one rare coordinate that the columns miss would leave the trivial decomposition as the only
+    one.
     """
     units_inside = polytope.excess(np.eye(len(p))) <= 0.0
     low = units_inside.astype(np.float64)
@@ -354,7 +448,9 @@ def _with_incumbents(
     initial: list[Points],
     incumbents: Sequence[tuple[ArrayLike, Points]],
 ) -> tuple[Points, Array]:
-    """All columns, the point itself first, and the weights of the best decomposition among those known."""
+    """All columns, the point itself first, and the weights of the best decomposition among those
+    known.
+    """
     columns = Points.concatenate(initial)
     parts = [columns]
     width = len(columns)
@@ -393,8 +489,10 @@ def _members(
         return probability & np.logical_and.reduce(excess <= slack, axis=1)
     explicit = polytope.explicit
     images = points.images(explicit.rows)
-    terms = points.images(np.abs(explicit.rows)) if rounding > 0.0 else 0.0
-    slack = rounding * terms
+    slack: Array | float = 0.0
+    if rounding > 0.0:
+        # Rounding of a sum is relative to the sum of the absolute values of its terms.
+        slack = rounding * points.images(np.abs(explicit.rows))
     inside = (images >= explicit.lower - slack) & (images <= explicit.upper + slack)
     return probability & np.logical_and.reduce(inside, axis=1)
 
@@ -412,7 +510,8 @@ def _vertices(
         if method == "auto":
             return None
         raise errors.TooManyVertices(
-            f"the polytope has more than {MOST_ROWS} rows without its auxiliary variables, too many to enumerate "
+            f"the polytope has more than {MOST_ROWS} rows without its auxiliary "
+            "variables, too many to enumerate "
             'vertices; use method="columns"'
         )
     if method == "auto":
@@ -422,7 +521,9 @@ def _vertices(
         size = estimate(polytope)
         if size.at_least or size.vertices > FEW_VERTICES:
             return None
-    left = None if math.isinf(end) else max(0.0, end - time.monotonic())
+    left: float | None = None
+    if not math.isinf(end):
+        left = max(0.0, end - time.monotonic())
     try:
         return vertices(polytope, enumeration, time_limit=left)
     except errors.BackendFailure:
@@ -447,12 +548,15 @@ def robust_envelope(
 ) -> Envelope:
     """Decompose ``uncertain.point`` into members of the set at least cost, with a proven bound.
 
-    Parameters and errors are those of `lower_envelope`, but that of incumbents the members alone count; `margin` is
-    that of `RobustSearch`. The bound holds for the set itself, whose points are members of it with the margin.
+    Parameters and errors are those of `lower_envelope`, but that of incumbents the members alone
+    count; `margin` is that of `RobustSearch`. The bound holds for the set itself, whose points are
+    members of it with the margin.
     """
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
-    guess = None if dual is None else check_prices("dual", dual, uncertain.n)
+    guess: Array | None = None
+    if dual is not None:
+        guess = check_prices("dual", dual, uncertain.n)
     pricer: Pricer | None = None
     interrupted = False
     tightening = math.inf

@@ -1,21 +1,22 @@
 """The lower convex envelope by column generation, any-time and with a proven bound.
 
-A master program over the columns so far gives prices y; pricing gives new columns, and a valid lower bound m
-of cost(v) - y.v over the polytope. The weights of any decomposition sum to one, so the envelope at p is at
-least y.p + m (theory.md, section 3, fact 4).
+A master program over the columns so far gives prices y; pricing gives new columns, and a valid
+lower bound m of cost(v) - y.v over the polytope. The weights of any decomposition sum to one, so
+the envelope at p is at least y.p + m (theory.md, section 3, fact 4).
 
 A run has two phases.
 
-1. *Search*: local searches alone, which prove nothing but are cheap. Prices of a master that does not yet
-   cover the point jump, and columns found at them are worthless, so they are kept in a box (du Merle et al.
-   1999) that grows until the columns decompose the point. Then the box is dropped: with it, sparse real
-   tables stalled (beyond.md, section 10.2).
-2. *Proof*: rounds of exact pricing (branch and bound, or all pairs where the rows see one number), each of
-   which raises the bound, with local searches in between, until the gap is closed.
+1. *Search*: local searches alone, which prove nothing but are cheap. Prices of a master that does
+   not yet cover the point jump, and columns found at them are worthless, so they are kept in a box
+   (du Merle et al. 1999) that grows until the columns decompose the point. Then the box is dropped:
+   with it, sparse real tables stalled (beyond.md, section 10.2).
+2. *Proof*: rounds of exact pricing (branch and bound, or all pairs where the rows see one number),
+   each of which raises the bound, with local searches in between, until the gap is closed.
 
-Invariants: `value` is the cost of a decomposition of the target, `bound` is proven by `dual`; both only improve.
-An ablation on real tables (tests/benchmarks/test_generation_ablation.py) defends the constants below, but for
-those that leave room to rounding (`CUTOFF_SHARE`, `COVERED`, `LARGEST_RADIUS`) or end a run.
+Invariants: `value` is the cost of a decomposition of the target, `bound` is proven by `dual`; both
+only improve. An ablation on real tables (tests/benchmarks/test_generation_ablation.py) defends the
+constants below, but for those that leave room to rounding (`CUTOFF_SHARE`, `COVERED`,
+`LARGEST_RADIUS`) or end a run.
 """
 
 from __future__ import annotations
@@ -49,16 +50,18 @@ COLUMN_SHARE = 0.02
 """Columns that gain less than this share of the gap are not worth their place."""
 
 EARLY_SLACK = 0.1
-"""Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does not last."""
+"""Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does
+not last."""
 
 # ------------------------------------------------------------------- the price box
 
 FIRST_RADIUS = 1.0
-"""Radius of the first price box: around zero, an output that hides no more than a factor e pays for itself."""
+"""Radius of the first price box: around zero, an output that hides no more than a factor e pays for
+itself."""
 
 MOST_SCALE = 1e4
-"""Most that the box is wider for a rare coordinate: its price times its mass is what matters, and where rare
-symbols make outputs private that would not be, prices of -50 and less occur."""
+"""Most that the box is wider for a rare coordinate: its price times its mass is what matters, and
+where rare symbols make outputs private that would not be, prices of -50 and less occur."""
 
 LARGEST_RADIUS = 1e9
 """A wider box binds nothing, and costs of its size would only spoil the master's arithmetic."""
@@ -67,8 +70,9 @@ COVERED = 1e-9
 """Mass that a box pays for, below which it counts as rounding: the columns decompose the point."""
 
 MOST_LOWERINGS = 10
-"""Times in a row that prices of rare coordinates are lowered and priced again. With two sensitive symbols and
-hundreds of useful ones a single one leaves the bound below its gap (tests/solvers/test_line_levels.py)."""
+"""Times in a row that prices of rare coordinates are lowered and priced again. With two sensitive
+symbols and hundreds of useful ones a single one leaves the bound below its gap
+(tests/solvers/test_line_levels.py)."""
 
 # ------------------------------------------------------------------ local searches
 
@@ -81,8 +85,8 @@ ENOUGH = 20
 # -------------------------------------------------------------------- ends of a run
 
 LEAST_GAP = 1e-11
-"""Gap aimed at when less is asked: rounding leaves some 1e-12 of every proof open, and columns that gain
-less are noise."""
+"""Gap aimed at when less is asked: rounding leaves some 1e-12 of every proof open, and columns that
+gain less are noise."""
 
 IDLE_ROUNDS = 60
 """Rounds without any gain after which HiGHS is not believed to take the columns."""
@@ -91,7 +95,8 @@ GAIN_SHARE = 0.1
 """Share of the gap by which bound or value must move for a round to count as a gain."""
 
 FINISH_SECONDS = 2.0
-"""What the last master without a box may take after a limit was met; it is warm and mostly needs far less."""
+"""What the last master without a box may take after a limit was met; it is warm and mostly needs
+far less."""
 
 
 @dataclass(eq=False)
@@ -116,7 +121,8 @@ class Generation:
     guess : (n,) array, optional
         Prices of a neighbouring problem.
     completion : callable, optional
-        Columns by which any others can be completed to a decomposition; called where these are missing.
+        Columns by which any others can be completed to a decomposition; called where these are
+        missing.
     progress : callable, optional
     """
 
@@ -137,7 +143,8 @@ class Generation:
         self._aim = max(self.gap, LEAST_GAP)
         master = HighsMaster(self.target)
         self._columns = ColumnPool(self.target, self.initial, self.incumbent, master)
-        # The cost is never negative, so zero prices and the bound zero are a certificate from the start.
+        # The cost is never negative, so zero prices and the bound zero are a certificate from
+        # the start.
         self.dual = np.zeros_like(self.target)
         self.bound = 0.0
         self.rounds = 0
@@ -259,7 +266,9 @@ class Generation:
         return None
 
     def _descend(self, prices: Array) -> int:
-        """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
+        """Searches from mixtures of the point and every coordinate, until one of the mixes finds
+        enough.
+        """
         columns = 0
         for _ in MIXES:
             mix = MIXES[self._turn % len(MIXES)]
@@ -270,7 +279,9 @@ class Generation:
         return columns
 
     def _walk(self, solution: MasterSolution) -> int:
-        """Walks from the outputs in use to ever cheaper neighbours, which searches over polytopes know."""
+        """Walks from the outputs in use to ever cheaper neighbours, which searches over polytopes
+        know.
+        """
         if self.uncertain:
             return 0
         return self._search_locally(
@@ -285,7 +296,9 @@ class Generation:
         turn: int | None = None,
         **start: Any,
     ) -> int:
-        """Search without a tree, from the coordinates of `turn` (random by default); the number of new columns."""
+        """Search without a tree, from the coordinates of `turn` (random by default); the number of
+        new columns.
+        """
         if turn is None:
             turn = int(self._random.integers(1 << 20))
         if self._left() <= 0.0:
@@ -314,7 +327,8 @@ class Generation:
             covered = solution.slack <= COVERED
             if covered and self._columns.accept(solution) and not self._boxed:
                 self._solved = len(self._columns)
-            # What a decomposition costs at most, were it only for the columns so far (weak duality).
+            # What a decomposition costs at most, were it only for the columns so far (weak
+            # duality).
             value = float(solution.dual @ self.target)
             if self._is_idling(value):
                 return EnvelopeStatus.STALLED
@@ -327,14 +341,17 @@ class Generation:
                     return EnvelopeStatus.OPTIMAL
                 failure = EnvelopeStatus.STALLED
             if failure is EnvelopeStatus.STALLED and self._boxed:
-                # Nothing is stalled before the master's own prices, those without a box, were priced.
+                # Nothing is stalled before the master's own prices, those without a box, were
+                # priced.
                 self._widen()
             elif failure is not None:
                 return failure
         return EnvelopeStatus.TIME_LIMIT
 
     def _price(self, prices: Array) -> EnvelopeStatus | None:
-        """Add columns and raise the bound, by trees and then by walks; the reason if no column was found."""
+        """Add columns and raise the bound, by trees and then by walks; the reason if no column was
+        found.
+        """
         pivots = self.counts.pivots
         result = self._raise_bound(prices)
         columns = self._columns.add(result.points, prices, math.inf)
@@ -378,7 +395,9 @@ class Generation:
         return result
 
     def _polish(self, pivots: int) -> None:
-        """Walks at the new prices, for as many pivots as the tree took: they clear the way of the next one."""
+        """Walks at the new prices, for as many pivots as the tree took: they clear the way of the
+        next one.
+        """
         last = self.counts.pivots + pivots
         while self.stabilise and self.counts.pivots < last and self._left() > 0.0:
             solution = self._solve()
@@ -416,7 +435,9 @@ class Generation:
         return EnvelopeStatus.BACKEND_FAILED
 
     def _solve_without_box(self, seconds: float) -> None:
-        """Keep the best weights over all columns, if HiGHS finds any and columns have been added since."""
+        """Keep the best weights over all columns, if HiGHS finds any and columns have been added
+        since.
+        """
         if self._solved == len(self._columns):
             return
         solution = self._columns.master.solve(seconds)
@@ -426,7 +447,8 @@ class Generation:
     def _box(self) -> PriceBox:
         """The box around the center: low prices of rare coordinates are allowed, as they occur.
 
-        High ones are not: unproven as they are, they would draw every local search to these coordinates.
+        High ones are not: unproven as they are, they would draw every local search to these
+        coordinates.
         """
         lower = self._center - self._radius * self._scale
         return PriceBox(lower, self._center + self._radius)
@@ -439,12 +461,16 @@ class Generation:
     # ------------------------------------------------------------------ ends of a run
 
     def _forget_idle_rounds(self) -> None:
-        """Begin to count rounds without gain; bound and value are those of the last round with a gain."""
+        """Begin to count rounds without gain; bound and value are those of the last round with a
+        gain.
+        """
         self._idle = 0
         self._gained = (-math.inf, math.inf)
 
     def _is_idling(self, value: float) -> bool:
-        """Count the rounds in which neither bound nor value gained anything; whether they are too many."""
+        """Count the rounds in which neither bound nor value gained anything; whether they are too
+        many.
+        """
         bound, least = self._gained
         gain = GAIN_SHARE * self._aim
         if self.bound > bound + gain or value < least - gain:
@@ -458,7 +484,9 @@ class Generation:
         return self._end - time.monotonic()
 
     def _report(self, bound: float | None = None) -> None:
-        """Tell the caller where the run stands; a search that is not finished may prove a better bound."""
+        """Tell the caller where the run stands; a search that is not finished may prove a better
+        bound.
+        """
         if self.progress is None:
             return
         best = self.bound

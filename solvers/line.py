@@ -1,11 +1,12 @@
 """Exact pricing where the rows see v through a single number.
 
-If every row is an affine function of one of them on the simplex (two sensitive values, for instance),
-the polytope is {v : sum v = 1, lo <= a.v <= hi}: its vertices are the symbols with a_x inside, and pairs
-that meet an end exactly. All pairs are priced in blocks of a matrix; nothing has to be searched.
+If every row is an affine function of one of them on the simplex (two sensitive values, for
+instance), the polytope is {v : sum v = 1, lo <= a.v <= hi}: its vertices are the symbols with a_x
+inside, and pairs that meet an end exactly. All pairs are priced in blocks of a matrix; nothing has
+to be searched.
 
-Invariant: the bound is the least reduced cost over all vertices of a slightly larger interval, less the
-error of a mixing weight; rows that are only nearly affine widen that interval by their error.
+Invariant: the bound is the least reduced cost over all vertices of a slightly larger interval, less
+the error of a mixing weight; rows that are only nearly affine widen that interval by their error.
 
 """
 
@@ -32,8 +33,8 @@ ULP = float(np.finfo(np.float64).eps)
 """Twice the largest relative error of one floating-point operation."""
 
 ROUNDING = 4.0 * ULP
-"""Absolute error of a mixing weight: the differences of the row's values are rounded once each, whatever
-their size, and so is their quotient."""
+"""Absolute error of a mixing weight: the differences of the row's values are rounded once each,
+whatever their size, and so is their quotient."""
 
 BLOCK = 1 << 20
 """Pairs priced at once: three matrices of this size stay inside the caches of small machines."""
@@ -55,7 +56,8 @@ def leading_row(polytope: Polytope) -> int | None:
 
 
 def affine_fit(rows: Array, points: Array) -> tuple[Array, Array, Array]:
-    """Least squares of the rows by affine functions of points (d, n), and the error, rounding included.
+    """Least squares of the rows by affine functions of points (d, n), and the error, rounding
+    included.
 
     Returns
     -------
@@ -122,7 +124,9 @@ class LineSearch:
         **_: object,
     ) -> SearchResult:
         """Price every vertex; the other parameters of a tree do not apply."""
-        deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+        deadline = np.inf
+        if time_limit is not None:
+            deadline = time.monotonic() + time_limit
         # A unit vector has no entropy: its reduced cost is minus its price.
         between = (self.a >= self._outer[0]) & (self.a <= self._outer[1])
         bound = -float(np.max(prices[between], initial=-np.inf))
@@ -130,7 +134,10 @@ class LineSearch:
         parts = [Points.units(cheap_units, self.n)]
         priced = 0
         for end, proving in self._passes():
-            level = self._outer[end] if proving else self.inner[end]
+            # The bound holds for the relaxation; columns are members of the polytope itself.
+            level = self.inner[end]
+            if proving:
+                level = self._outer[end]
             for below, above in self._blocks(level):
                 if time.monotonic() > deadline:
                     return SearchResult(
@@ -157,8 +164,8 @@ class LineSearch:
     def _passes(self) -> list[tuple[int, bool]]:
         """The ends at which pairs are priced (0 is low, 1 is high), and whether for the bound.
 
-        Columns come along with the pass for the bound, unless a symbol lies between the outer and the
-        inner end, so that the latter has pairs of its own.
+        Columns come along with the pass for the bound, unless a symbol lies between the outer and
+        the inner end, so that the latter has pairs of its own.
         """
         passes = [(0, True), (1, True)]
         for end in range(2):
@@ -189,15 +196,17 @@ class LineSearch:
         price_below = prices[below][:, None]
         price_above = prices[above][None, :]
         value = entropy - (1.0 - theta) * price_below - theta * price_above
-        # An error delta in theta changes each of the two terms by at most delta (1 + log 1/delta) and the
-        # rest by delta |y_i - y_j|; the sum of the four has its own rounding.
+        # An error delta in theta changes each of the two terms by at most delta (1 + log
+        # 1/delta) and the rest by delta |y_i - y_j|; the sum of the four has its own rounding.
         of_entropy = 2.0 - 2.0 * np.log(ROUNDING)
         of_sum = 2.0 * (1.0 + np.abs(prices).max())
         slack = ROUNDING * (of_entropy + np.ptp(prices) + of_sum)
         return value, float(value.min() - slack)
 
     def pairs(self, i: Index, j: Index, end: float | Array) -> Points:
-        """The outputs of two symbols whose number is the end (the same for all, or one for each)."""
+        """The outputs of two symbols whose number is the end (the same for all, or one for
+        each).
+        """
         theta = (end - self.a[i]) / (self.a[j] - self.a[i])
         proper = (theta > 0.0) & (theta < 1.0)
         share = theta[proper]
@@ -209,7 +218,9 @@ class LineSearch:
 def _best_partners(
     value: Array, below: Index, above: Index, cutoff: float
 ) -> tuple[Index, Index]:
-    """The cheapest partner of every symbol of a block, where the pair costs less than the cutoff."""
+    """The cheapest partner of every symbol of a block, where the pair costs less than the
+    cutoff.
+    """
     i = np.concatenate([below, below[value.argmin(axis=0)]])
     j = np.concatenate([above[value.argmin(axis=1)], above])
     cheap = np.concatenate([value.min(axis=1), value.min(axis=0)]) < cutoff
@@ -217,10 +228,12 @@ def _best_partners(
 
 
 def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float]:
-    """The values of the leading row that satisfy every row, moved outwards (1) or inwards (-1) by the error.
+    """The values of the leading row that satisfy every row, moved outwards (1) or inwards (-1) by
+    the error.
 
-    Row i is ``offset + slope a + e`` with a known ``max |e|``, and e.v is at most that on the simplex. The
-    error covers the rounding of the ends, too, wherever they lie among the values of a.
+    Row i is ``offset + slope a + e`` with a known ``max |e|``, and e.v is at most that on the
+    simplex. The error covers the rounding of the ends, too, wherever they lie among the values of
+    a.
     """
     a = polytope.rows[lead]
     low = float(polytope.lower[lead])

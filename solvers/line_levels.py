@@ -1,9 +1,10 @@
 """Columns to begin with where the rows see v through a single number (see `solvers.line`).
 
-Neighbours on the line are merged into groups, again and again, until all pairs of groups can be listed. On
-the way back the decomposition of the merged point, followed member by member, nearly decomposes the finer
-one; what it leaves over is paired off at its own mean. So a master begins with columns that decompose the
-point at about the least cost, and its prices do not jump (5000 symbols: two to six rounds).
+Neighbours on the line are merged into groups, again and again, until all pairs of groups can be
+listed. On the way back the decomposition of the merged point, followed member by member, nearly
+decomposes the finer one; what it leaves over is paired off at its own mean. So a master begins with
+columns that decompose the point at about the least cost, and its prices do not jump (5000 symbols:
+two to six rounds).
 
 Nothing of this is believed: the search over all pairs prices the columns to which it leads.
 """
@@ -34,15 +35,17 @@ MEMBERS = 5
 """Symbols of a group, on average."""
 
 SPARE = 0.02
-"""Share of the point that does not follow the merged decomposition, so that the mean of what is left over is
-about that of the point: only then it can be paired off inside the polytope."""
+"""Share of the point that does not follow the merged decomposition, so that the mean of what is
+left over is about that of the point: only then it can be paired off inside the polytope."""
 
 NOTHING = 1e-18
 """Mass below which a symbol counts as used up."""
 
 
 def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> Points:
-    """Members of the polytope that decompose `point` (n,); `gap` as for the envelope, `end` on the clock."""
+    """Members of the polytope that decompose `point` (n,); `gap` as for the envelope, `end` on the
+    clock.
+    """
     _, mean = at_mean(search, point)
     if search.n <= FEWEST:
         low, high = search.inner
@@ -77,7 +80,9 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
 
 
 def _groups(search: LineSearch, point: Array, order: Index) -> Index:
-    """The group of every symbol, (n,), numbered by value; none holds symbols on both sides of an end."""
+    """The group of every symbol, (n,), numbered by value; none holds symbols on both sides of an
+    end.
+    """
     n = search.n
     a = search.a[order]
     # Groups of equal size by mass and by number of symbols at once.
@@ -102,7 +107,8 @@ def _all_pairs(search: LineSearch, level: float) -> Points:
 def _followed(
     search: LineSearch, point: Array, members: list[Index], a: Array, run: Generation
 ) -> list[Points]:
-    """The outputs of the merged decomposition with members in the place of groups, and what these leave over.
+    """The outputs of the merged decomposition with members in the place of groups, and what these
+    leave over.
 
     `members` are the symbols of each group, in order, and `a` the numbers of the groups.
     """
@@ -127,8 +133,8 @@ def _shares_of_members(
     """The members, with masses, that make up each half (0 or 1) of each output of two groups."""
     groups = used.indices.reshape(-1, 2)
     masses = used.data.reshape(-1, 2) * weights[:, None]
-    # Groups stand in order of their values. So outputs of a group take its members in the order of their
-    # partners, and members and partners meet in order, too.
+    # Groups stand in order of their values. So outputs of a group take its members in the order
+    # of their partners, and members and partners meet in order, too.
     halves: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for k, (i, j) in enumerate(groups.tolist()):
         halves[i].append((j, k, 0))
@@ -156,7 +162,9 @@ def _taken(line: Masses, mass: float) -> Masses:
 
 
 def at_mean(search: LineSearch, mass: Array) -> tuple[Array, Points]:
-    """Weights and outputs of the mean value of `mass` (n,), which they decompose; none where the mean is outside."""
+    """Weights and outputs of the mean value of `mass` (n,), which they decompose; none where the
+    mean is outside.
+    """
     mean = float(search.a @ mass) / float(mass.sum())
     if not search.inner[0] <= mean <= search.inner[1]:
         return np.zeros(0), Points.units([], search.n)
@@ -173,7 +181,9 @@ def at_mean(search: LineSearch, mass: Array) -> tuple[Array, Points]:
 
 
 def _line_of(symbols: Index, mass: Array) -> Masses:
-    """The symbols with their masses, the heaviest last: rounding adds up in what is left at the end."""
+    """The symbols with their masses, the heaviest last: rounding adds up in what is left at the
+    end.
+    """
     if len(symbols):
         symbols = np.roll(symbols, -1 - int(np.argmax(mass[symbols])))
     return deque(zip(symbols.tolist(), mass[symbols].tolist(), strict=True))
@@ -182,7 +192,9 @@ def _line_of(symbols: Index, mass: Array) -> Masses:
 def _paired_off(
     a: Array, level: float, first: Masses, second: Masses, left: Array
 ) -> list[Pair]:
-    """Outputs at the level, of the heads of both lines until one of these has ended; `left` pays for them."""
+    """Outputs at the level, of the heads of both lines until one of these has ended; `left` pays
+    for them.
+    """
     pairs: list[Pair] = []
     while first and second:
         x, mass_x = first[0]

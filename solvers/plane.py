@@ -1,17 +1,19 @@
 """Exact pricing where the rows see v through two numbers.
 
-If every row is an affine function of two of them on the simplex (three sensitive values, for instance), each
-symbol is a point of the plane and the polytope is {v : the mixture of the points lies in a polygon}. Its
-vertices are the symbols inside the polygon, the pairs that meet an edge, and the triples that hold a corner.
-All of them are priced in compiled loops (`_plane.h`): at a corner, prices are first compared with the plane
-that touches them from above (the linear relaxation), so that most triples are out of reach at a glance.
+If every row is an affine function of two of them on the simplex (three sensitive values, for
+instance), each symbol is a point of the plane and the polytope is {v : the mixture of the points
+lies in a polygon}. Its vertices are the symbols inside the polygon, the pairs that meet an edge,
+and the triples that hold a corner. All of them are priced in compiled loops (`_plane.h`): at a
+corner, prices are first compared with the plane that touches them from above (the linear
+relaxation), so that most triples are out of reach at a glance.
 
-Invariant: whatever the compiled loops pass over costs more than their level, an allowance for rounding
-included. So the bound, the least of the level and of the values that were computed, is valid; it is sharp
-where a column of about that value is found, and the tree is asked where it is not.
+Invariant: whatever the compiled loops pass over costs more than their level, an allowance for
+rounding included. So the bound, the least of the level and of the values that were computed, is
+valid; it is sharp where a column of about that value is found, and the tree is asked where it is
+not.
 
-On real tables with three sensitive values (Adult: races, ages, educations in three classes, 480 to 560
-classes of symbols) this takes 1.2 to 2.5 times less processor time than the tree.
+On real tables with three sensitive values (Adult: races, ages, educations in three classes, 480 to
+560 classes of symbols) this takes 1.2 to 2.5 times less processor time than the tree.
 """
 
 from __future__ import annotations
@@ -41,25 +43,27 @@ MOST_LINES = 40
 """Edges up to which corners are looked for pair by pair."""
 
 NEAREST = 1e-7
-"""Distance of two symbols, as a share of the cloud's size, below which triples that hold both have no sharp
-weights; branch and bound does not mind."""
+"""Distance of two symbols, as a share of the cloud's size, below which triples that hold both have
+no sharp weights; branch and bound does not mind."""
 
 OUTSIDE = 1e-9
-"""Distance, in units of the cloud, by which a pair or corner may miss the polygon and still count: more than
-any rounding, and it can only lower the bound."""
+"""Distance, in units of the cloud, by which a pair or corner may miss the polygon and still count:
+more than any rounding, and it can only lower the bound."""
 
 INSIDE = 2e-13
-"""Violation of a line by a column that is rounding: what the simplex of the branch and bound leaves, too."""
+"""Violation of a line by a column that is rounding: what the simplex of the branch and bound
+leaves, too."""
 
 SHARPEST = 1e-9
 """Difference of bound and best column that no tree is worth asking for."""
 
 COLLINEAR = 1e-6
-"""Root mean square distance of the second row from the first one and the ones, in units of its largest entry,
-up to which the symbols lie on a line as far as rounding can tell."""
+"""Root mean square distance of the second row from the first one and the ones, in units of its
+largest entry, up to which the symbols lie on a line as far as rounding can tell."""
 
 PARALLEL = 1e-6
-"""Determinant of the slopes of two lines, each of about one, below which their corner has no sharp place."""
+"""Determinant of the slopes of two lines, each of about one, below which their corner has no sharp
+place."""
 
 KEEP = 0.5
 """Share of the best value found beyond which a vertex is no candidate for a column any more."""
@@ -68,10 +72,12 @@ KEEP = 0.5
 def plane_search(
     polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch
 ) -> PlaneSearch | None:
-    """A pricer for this polytope, or None where the rows see more than a plane or symbols nearly coincide.
+    """A pricer for this polytope, or None where the rows see more than a plane or symbols nearly
+    coincide.
 
-    `tree`, the branch and bound for the same, does local searches, and answers where mixtures are too blurred to be
-    priced sharply: symbols on an edge or corner, or a polygon hardly wider than rounding.
+    `tree`, the branch and bound for the same, does local searches, and answers where mixtures are
+    too blurred to be priced sharply: symbols on an edge or corner, or a polygon hardly wider than
+    rounding.
     """
     if polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
         return None
@@ -122,7 +128,8 @@ def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
 def _lines(
     polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array
 ) -> tuple[Array, float] | None:
-    """Functions of the symbols that are at most zero inside, (k, n), one for each finite end, and their error.
+    """Functions of the symbols that are at most zero inside, (k, n), one for each finite end, and
+    their error.
 
     None if a row of no slope is violated.
     """
@@ -149,7 +156,9 @@ def _lines(
 
 
 def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
-    """Pairs of lines that meet within the polygon, or not surely outside; None where two nearly coincide."""
+    """Pairs of lines that meet within the polygon, or not surely outside; None where two nearly
+    coincide.
+    """
     basis = np.column_stack([np.ones(points.shape[1]), points.T])
     plane = np.linalg.lstsq(basis, lines.T, rcond=None)[0]
     corners: list[tuple[int, int]] = []
@@ -158,7 +167,8 @@ def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
             matrix = plane[1:, [k, m]].T
             det = float(np.linalg.det(matrix))
             if abs(det) < PARALLEL:
-                # Two ends of one row never meet; different rows so nearly parallel are for the tree.
+                # Two ends of one row never meet; different rows so nearly parallel are for the
+                # tree.
                 same = np.abs(matrix[0] + matrix[1]).max() < 1e-12
                 if same and plane[0, k] + plane[0, m] < -1e-9:
                     continue
@@ -173,7 +183,8 @@ def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
 
 @dataclass(frozen=True, eq=False)
 class PlaneSearch:
-    """Prices like `solvers.concave.ConcaveSearch`, by the reduced cost of every vertex; see `plane_search`.
+    """Prices like `solvers.concave.ConcaveSearch`, by the reduced cost of every vertex; see
+    `plane_search`.
 
     Attributes
     ----------
@@ -181,7 +192,8 @@ class PlaneSearch:
     members : (n,) array
         The group of identical columns to which each symbol belongs.
     inner, outer : (k, groups) arrays
-        Lines of the polytope and of the relaxation: functions of the groups that are at most zero inside.
+        Lines of the polytope and of the relaxation: functions of the groups that are at most zero
+        inside.
     blur : float
         Absolute error of an entry of `outer`.
     corners : list of (k, m)
@@ -209,7 +221,9 @@ class PlaneSearch:
         time_limit: float | None = None,
         **options: Any,
     ) -> SearchResult:
-        """Every vertex is priced; the tree's other parameters apply where it is asked, and for `enough` of zero."""
+        """Every vertex is priced; the tree's other parameters apply where it is asked, and for
+        `enough` of zero.
+        """
         options["tolerance"] = tolerance
         options["column_cutoff"] = column_cutoff
         options["columns"] = columns
@@ -246,7 +260,9 @@ class PlaneSearch:
         return SearchResult(SearchStatus.DONE, sweep.bound, kept, counts)
 
     def _units(self, sweep: _Sweep, best: NDArray[np.intp], cutoff: float) -> Points:
-        """The unit vectors that are cheap columns; the sweep knows the value of all that may be members."""
+        """The unit vectors that are cheap columns; the sweep knows the value of all that may be
+        members.
+        """
         values = -sweep.prices
         possible = (self.outer <= OUTSIDE).all(axis=0)
         sweep.include(float(values[possible].min(initial=np.inf)))
@@ -256,7 +272,9 @@ class PlaneSearch:
     def _columns(
         self, sweep: _Sweep, lines: tuple[int, ...], best: NDArray[np.intp]
     ) -> Points:
-        """The best mixtures of the last sweep, on one line of the inner set or in the corner of two."""
+        """The best mixtures of the last sweep, on one line of the inner set or in the corner of
+        two.
+        """
         support = sweep.supports(len(lines) + 1)
         f = self.inner[list(lines)]
         # Degenerate supports divide by zero; their weights are NaN, and no members.
@@ -266,7 +284,8 @@ class PlaneSearch:
                 share = f[0, j] / (f[0, j] - f[0, i])
                 weights = np.column_stack([share, 1.0 - share])
             else:
-                # Barycentric coordinates of the origin of the plane (f, g), where both lines are zero.
+                # Barycentric coordinates of the origin of the plane (f, g), where both lines
+                # are zero.
                 a, b, c = (f[:, column] for column in support.T)
                 area = np.column_stack([_cross(b, c), _cross(c, a), _cross(a, b)])
                 weights = area / area.sum(axis=1, keepdims=True)
@@ -283,7 +302,9 @@ def _cross(a: Array, b: Array) -> Array:
 
 
 class _Sweep:
-    """One round over all vertices: the level below which they count, the least proven value, the best mixtures."""
+    """One round over all vertices: the level below which they count, the least proven value, the
+    best mixtures.
+    """
 
     def __init__(
         self, prices: Array, level: float, time_limit: float | None, blur: float
@@ -380,7 +401,9 @@ class _Sweep:
     def _slices(
         self, work: Callable[..., tuple[int, float, float, int]], *data: Any
     ) -> bool:
-        """All of the compiled work, in slices between which the clock and Ctrl-C have their turn."""
+        """All of the compiled work, in slices between which the clock and Ctrl-C have their
+        turn.
+        """
         first = 0
         while first < len(self.prices):
             left = min(SLICE, self._deadline - time.monotonic())
@@ -395,7 +418,8 @@ class _Sweep:
 def _touching_plane(f: Array, g: Array, prices: Array) -> tuple[float, Array]:
     """The plane above all prices that is lowest at the origin: the best multipliers of the corner.
 
-    Any plane gives a valid bound, so the answer is not trusted, and far-away ones are as good as none.
+    Any plane gives a valid bound, so the answer is not trusted, and far-away ones are as good as
+    none.
     """
     from scipy.optimize import linprog
 

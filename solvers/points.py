@@ -1,8 +1,8 @@
 """Lists of sparse points: the columns of an envelope program.
 
 A posterior of an optimal channel has few positive entries (theory.md, section 3, fact 3), so a list
-of them is stored in compressed rows. SciPy's sparse arrays would do, but importing them takes longer
-than most designs.
+of them is stored in compressed rows. SciPy's sparse arrays would do, but importing them takes
+longer than most designs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class Points:
     def of_sizes(
         cls, sizes: ArrayLike, indices: ArrayLike, data: Array, n: int
     ) -> Points:
-        """From the number of coordinates of every point, and the coordinates and values of all in order."""
+        """From the number of coordinates of every point, and the coordinates and values of all in
+        order.
+        """
         indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
         coordinates = np.asarray(indices, dtype=np.int32)
         return cls(indptr, coordinates, data, (len(indptr) - 1, n))

@@ -1,8 +1,9 @@
 """Sets of probability vectors cut by linear inequalities, in half-space form.
 
-The posteriors that a promise allows are such a set (theory.md, section 2): each row of the matrix is one
-row of the table, divided by its mass, and its interval is the budget. Some promises need auxiliary
-variables besides, one for each sensitive value or pair; these can be eliminated (Fourier and Motzkin).
+The posteriors that a promise allows are such a set (theory.md, section 2): each row of the matrix
+is one row of the table, divided by its mass, and its interval is the budget. Some promises need
+auxiliary variables besides, one for each sensitive value or pair; these can be eliminated (Fourier
+and Motzkin).
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ NATURAL_MARGIN = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class LeastAuxiliary:
-    """Lower bounds ``r[owner] >= floors v - floor_bounds`` and rows ``rows v + weights r <= bounds``.
+    """Lower bounds ``r[owner] >= floors v - floor_bounds`` and rows ``rows v + weights r <=
+    bounds``.
 
-    If every row bounds a single auxiliary variable from below, or bounds variables from above only, then
-    there is a least choice of them for each v, and v is a member if and only if this choice satisfies the
-    other rows. Elimination would multiply the rows instead: k variables with one lower bound each make
-    2^k of them.
+    If every row bounds a single auxiliary variable from below, or bounds variables from above only,
+    then there is a least choice of them for each v, and v is a member if and only if this choice
+    satisfies the other rows. Elimination would multiply the rows instead: k variables with one
+    lower bound each make 2^k of them.
     """
 
     floors: Array
@@ -43,7 +45,9 @@ class LeastAuxiliary:
     bounds: Array
 
     def excess(self, images: Callable[[Array], Array]) -> Array:
-        """By how much each row is violated at the least choice, (points, m); `images` maps rows to their values."""
+        """By how much each row is violated at the least choice, (points, m); `images` maps rows to
+        their values.
+        """
         floors = images(self.floors) - self.floor_bounds
         # Auxiliary variables are not negative, so zero is a lower bound of each, too.
         least = np.zeros((self.weights.shape[1], len(floors)))
@@ -53,8 +57,8 @@ class LeastAuxiliary:
     def separation(self, v: Array) -> tuple[Array, float]:
         """The inequality ``normal v <= offset`` of the set that `v` (n,) violates most.
 
-        In the worst row each auxiliary variable is replaced by its highest floor at `v`, which every
-        member keeps to; so the result is a row of the eliminated system.
+        In the worst row each auxiliary variable is replaced by its highest floor at `v`, which
+        every member keeps to; so the result is a row of the eliminated system.
         """
         floors = self.floors @ v - self.floor_bounds
         violations = self.excess(lambda matrix: (matrix @ v)[None, :])[0]
@@ -120,7 +124,8 @@ class Polytope:
             )
         if lower.shape != (m,) or upper.shape != (m,):
             raise InvalidPolytope(
-                f"lower and upper must have one entry per row ({m}), not {lower.shape[0]} and {upper.shape[0]}"
+                f"lower and upper must have one entry per row ({m}), not "
+                f"{lower.shape[0]} and {upper.shape[0]}"
             )
         bad = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))
         if bad.size:
@@ -162,8 +167,8 @@ class Polytope:
     def auxiliary_bounds(self) -> Array:
         """Upper bound of every auxiliary variable from single rows, rounded up.
 
-        A row bounds its variables from above where all of them have coefficients of one sign, for they are not
-        negative. Raises InvalidPolytope if a variable is not bounded.
+        A row bounds its variables from above where all of them have coefficients of one sign, for
+        they are not negative. Raises InvalidPolytope if a variable is not bounded.
         """
         matrix = self.auxiliary_columns
         top = np.full(matrix.shape[1], np.inf)
@@ -184,7 +189,8 @@ class Polytope:
 
     def check_relaxation(self, outer: Polytope) -> None:
         """Raise InvalidPolytope unless the other one has the same rows and contains this one."""
-        # Searches bound and design with one matrix: other rows would make their bounds those of another set.
+        # Searches bound and design with one matrix: other rows would make their bounds those of
+        # another set.
         same_rows = np.array_equal(outer.rows, self.rows)
         same_auxiliary = np.array_equal(outer.auxiliary_columns, self.auxiliary_columns)
         if not (same_rows and same_auxiliary):
@@ -221,7 +227,9 @@ class Polytope:
 
     @cached_property
     def _eliminated(self) -> tuple[Array, Array, Array]:
-        """Rows, bounds and magnitudes of ``matrix v <= bound``, all auxiliary variables eliminated."""
+        """Rows, bounds and magnitudes of ``matrix v <= bound``, all auxiliary variables
+        eliminated.
+        """
         rows, weights, bounds = self.one_sided
         k = weights.shape[1]
         # The auxiliary variables stand last, and r >= 0 is written as rows of its own.
@@ -235,7 +243,9 @@ class Polytope:
 
     @cached_property
     def one_sided(self) -> tuple[Array, Array, Array]:
-        """Rows, auxiliary columns (k = 0 without) and bounds of ``rows v + auxiliary r <= bounds``, for every end."""
+        """Rows, auxiliary columns (k = 0 without) and bounds of ``rows v + auxiliary r <= bounds``,
+        for every end.
+        """
         high = np.isfinite(self.upper)
         low = np.isfinite(self.lower)
         auxiliary = self.auxiliary_columns
@@ -246,7 +256,9 @@ class Polytope:
 
     @cached_property
     def least(self) -> LeastAuxiliary | None:
-        """The least auxiliary variables for each v, where there is such a rule; it makes membership cheap."""
+        """The least auxiliary variables for each v, where there is such a rule; it makes membership
+        cheap.
+        """
         if self.auxiliary is None:
             return None
         rows, weights, bounds = self.one_sided
@@ -266,7 +278,9 @@ class Polytope:
         )
 
     def excess(self, points: ArrayLike) -> Array:
-        """By how much each point violates the worst of the rows, (k,); as `residual`, for probability vectors."""
+        """By how much each point violates the worst of the rows, (k,); as `residual`, for
+        probability vectors.
+        """
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if self.least is not None:
             violations = self.least.excess(lambda matrix: v @ matrix.T)
@@ -304,7 +318,8 @@ class Polytope:
 def _eliminate_last(
     matrix: Array, bound: Array, size: Array
 ) -> tuple[Array, Array, Array]:
-    """Eliminate the last variable of ``matrix x <= bound``; `size` are the magnitudes of the entries of v.
+    """Eliminate the last variable of ``matrix x <= bound``; `size` are the magnitudes of the
+    entries of v.
 
     Each pair of rows whose coefficients c_i > 0 > c_j have opposite signs gives the row
     ``-c_j row_i + c_i row_j``, in which the variable cancels.
@@ -316,7 +331,8 @@ def _eliminate_last(
     grid_i, grid_j = np.meshgrid(positive, negative, indexing="ij")
     i = grid_i.ravel()
     j = grid_j.ravel()
-    # Dividing by the coefficient of the smaller modulus would blow rows up; -c_j and c_i keep scale.
+    # Dividing by the coefficient of the smaller modulus would blow rows up; -c_j and c_i keep
+    # scale.
     a = -coefficient[j]
     b = coefficient[i]
     combined = matrix[i, :-1] * a[:, None] + matrix[j, :-1] * b[:, None]

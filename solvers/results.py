@@ -30,7 +30,9 @@ class EnvelopeStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of a computation: value of the best decomposition, proven bound, and effort so far."""
+    """A moment of a computation: value of the best decomposition, proven bound, and effort so
+    far.
+    """
 
     value: float
     bound: float
@@ -90,12 +92,13 @@ Pricer: TypeAlias = Callable[..., SearchResult]
 def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
     """``prices.target + minimum`` rounded down: a lower bound of the envelope at the target.
 
-    This is the dual of theory.md, section 3, fact 4: every decomposition has weights that sum to 1, and
-    each of its points costs at least ``prices.point + minimum``. Any prices are valid, and any proven
-    lower bound will do for `minimum`.
+    This is the dual of theory.md, section 3, fact 4: every decomposition has weights that sum to 1,
+    and each of its points costs at least ``prices.point + minimum``. Any prices are valid, and any
+    proven lower bound will do for `minimum`.
 
-    The target is itself the rounding of some exact vector: each entry may be off by 4 ulp. The sum of
-    products is exact (`math.fsum`), so 8 ulp of the terms cover that, the products and the last addition.
+    The target is itself the rounding of some exact vector: each entry may be off by 4 ulp. The sum
+    of products is exact (`math.fsum`), so 8 ulp of the terms cover that, the products and the last
+    addition.
     """
     # Also true of NaN: no minimum is proven, so no bound is.
     if not math.isfinite(minimum):
@@ -108,14 +111,16 @@ def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
 def lowered_prices(
     prices: Array, points: Points, target: Array, gap: float
 ) -> Array | None:
-    """Prices at which the points no longer gain, where rare coordinates alone pay for that; else None.
+    """Prices at which the points no longer gain, where rare coordinates alone pay for that; else
+    None.
 
     The master knows a price only as well as its coordinate is worth: a price of a coordinate with
-    probability 1e-8, met to 1e-10, is hardly known at all. A column that gains much by it, though there
-    can be next to nothing of that column, would open the whole bound.
+    probability 1e-8, met to 1e-10, is hardly known at all. A column that gains much by it, though
+    there can be next to nothing of that column, would open the whole bound.
 
-    Each point is charged to its coordinate with the least ratio target / value, the one that limits the
-    weight of the point most. The bound falls by ``drop.target``, at most `LOWERING_SHARE` of the gap.
+    Each point is charged to its coordinate with the least ratio target / value, the one that limits
+    the weight of the point most. The bound falls by ``drop.target``, at most `LOWERING_SHARE` of
+    the gap.
     """
     excess = points.dot(prices) - points.entropies()
     first = points.indptr[:-1]

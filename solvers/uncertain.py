@@ -1,16 +1,18 @@
 """Sets of probability vectors cut by inequalities with uncertain coefficients.
 
-They are the posteriors that keep a promise for every population in a confidence set (beyond.md, sections
-11.2 and 11.3), where p_s is the row P(X | s) of the table and pi the distribution of S.
+They are the posteriors that keep a promise for every population in a confidence set (beyond.md,
+sections 11.2 and 11.3), where p_s is the row P(X | s) of the table and pi the distribution of S.
 
-With w = v / point, the point itself being w = 1, and for every s a box B_s = {lower_s <= p <= upper_s, sum p = 1},
-let h_s(w) be the largest and g_s(w) the smallest p.w over p in B_s. The set of an `UncertainSet` is
+With w = v / point, the point itself being w = 1, and for every s a box B_s = {lower_s <= p <=
+upper_s, sum p = 1}, let h_s(w) be the largest and g_s(w) the smallest p.w over p in B_s. The set of
+an `UncertainSet` is
 
     h_s <= ratio g_t (s != t),   h_s <= upper mean(h_s, g_t),   g_s >= lower mean(g_s, h_t)
 
-where mean(a_s, b_t) = pi_s a_s + sum over t != s of pi_t b_t and pi is any point of a box in the simplex. h is
-convex and g concave in w, so the set is; it is the intersection of the polytopes of all coefficients at once, and a
-polytope itself (the boxes have finitely many vertices), with far too many rows to list.
+where mean(a_s, b_t) = pi_s a_s + sum over t != s of pi_t b_t and pi is any point of a box in the
+simplex. h is convex and g concave in w, so the set is; it is the intersection of the polytopes of
+all coefficients at once, and a polytope itself (the boxes have finitely many vertices), with far
+too many rows to list.
 """
 
 from __future__ import annotations
@@ -25,13 +27,16 @@ from solvers.errors import InvalidPolytope
 from solvers.points import Array, Points
 
 ROUNDING = 2.0**-50
-"""Relative error of the entries of a row, per term: sums of ends, differences and products of doubles."""
+"""Relative error of the entries of a row, per term: sums of ends, differences and products of
+doubles."""
 
 MOST_CHORDS = 40
-"""Chords drawn from the point towards the unit vectors; the second one meets the boundary, but for faces."""
+"""Chords drawn from the point towards the unit vectors; the second one meets the boundary, but for
+faces."""
 
 LEAST_STEP = 1e-12
-"""Step along every way, as a share of it, that ends the drawing of chords: it moves nothing any more."""
+"""Step along every way, as a share of it, that ends the drawing of chords: it moves nothing any
+more."""
 
 EMPTY = 1e-12
 """By how much the ends of a box may miss a sum of 1 through rounding."""
@@ -42,20 +47,23 @@ PART = 2000
 
 @dataclass(frozen=True, eq=False)
 class UncertainSet:
-    """The v >= 0 with sum v = 1 that satisfy the inequalities above for every choice of coefficients.
+    """The v >= 0 with sum v = 1 that satisfy the inequalities above for every choice of
+    coefficients.
 
     Parameters
     ----------
     point : (n,) array
         Positive, with sum 1; it is a member of the set.
     lower, upper : (S, n) or (S, n + 1) arrays
-        The boxes of p. A last coordinate without a point stands for everything whose w is `rest` whatever v is.
+        The boxes of p. A last coordinate without a point stands for everything whose w is `rest`
+        whatever v is.
     share_lower, share_upper : (S,) arrays
         The box of pi.
     ratio, most, least : float
         The factors; ``inf``, ``inf`` and 0 where an inequality is not asked for.
     slack : float
-        What must be added to the entries of a row before it holds for the set that bounds are meant for.
+        What must be added to the entries of a row before it holds for the set that bounds are meant
+        for.
 
     Raises
     ------
@@ -103,7 +111,8 @@ class UncertainSet:
         _check_boxes(self.share_lower[None], self.share_upper[None])
 
     def face(self, members: NDArray[np.intp]) -> UncertainSet:
-        """The part of the set where only `members` have mass, as a set of its own; its point need not be a member.
+        """The part of the set where only `members` have mass, as a set of its own; its point need
+        not be a member.
 
         Raises
         ------
@@ -143,8 +152,8 @@ class UncertainSet:
     def extremes(self, points: ArrayLike) -> tuple[Array, Array]:
         """h and g of every point, (k, S) each.
 
-        Each is a fractional knapsack (beyond.md, section 11.3): with the coordinates sorted by w, the free
-        mass of the box goes to the largest ones for h, to the smallest ones for g.
+        Each is a fractional knapsack (beyond.md, section 11.3): with the coordinates sorted by w,
+        the free mass of the box goes to the largest ones for h, to the smallest ones for g.
 
         Parameters
         ----------
@@ -174,7 +183,8 @@ class UncertainSet:
     def _kinds(self, points: ArrayLike) -> Array:
         """`excess` of each kind of inequality, (kinds, k)."""
         h, g = self.extremes(points)
-        low, high = self.share_lower, self.share_upper
+        low = self.share_lower
+        high = self.share_upper
         # A set without any inequality is never violated.
         worst = [np.full(len(h), -np.inf)]
         if np.isfinite(self.ratio):
@@ -192,10 +202,11 @@ class UncertainSet:
         return np.stack(worst)
 
     def pulled(self, margin: float) -> Array:
-        """For every coordinate the member farthest from the point on the way to its unit vector, (n, n).
+        """For every coordinate the member farthest from the point on the way to its unit vector,
+        (n, n).
 
-        Along it a kind of inequality is convex (with `rest` 1 linear: h(1 + t u) = 1 + t h(u)), so that its chord
-        from a member on meets its limit at another one.
+        Along it a kind of inequality is convex (with `rest` 1 linear: h(1 + t u) = 1 + t h(u)), so
+        that its chord from a member on meets its limit at another one.
         """
         ends = self._kinds(np.eye(self.n)) + margin
         reach = np.zeros(self.n)
@@ -214,7 +225,9 @@ class UncertainSet:
 
     @property
     def room(self) -> float:
-        """What the inequalities have to spare at the point, where w is 1: as much as a margin can be."""
+        """What the inequalities have to spare at the point, where w is 1: as much as a margin can
+        be.
+        """
         room = min(self.ratio - 1.0, self.most - 1.0)
         if self.least > 0.0:
             room = min(room, 1.0 - self.least)
@@ -222,7 +235,9 @@ class UncertainSet:
 
     @property
     def row_error(self) -> float:
-        """How far entries of `cuts` may be from a row of the boxes whose ends were rounded outwards to these."""
+        """How far entries of `cuts` may be from a row of the boxes whose ends were rounded outwards
+        to these.
+        """
         largest = 1.0
         for factor in (self.ratio, self.most):
             if np.isfinite(factor):
@@ -231,7 +246,8 @@ class UncertainSet:
         return self.slack + ROUNDING * terms * (1.0 + largest)
 
     def cuts(self, w: Array) -> Array:
-        """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, those that are least at this w (n,).
+        """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, those that are least at
+        this w (n,).
 
         Each row fixes the coefficients p_s and pi at which its inequality is tightest at `w`: the
         separation of the set by two sorts (beyond.md, section 11.3).
@@ -263,7 +279,9 @@ class UncertainSet:
     def _tightest_means(
         self, values: Array, special: Array, sign: int, rows: Array, special_rows: Array
     ) -> Array:
-        """Rows of the least (sign 1) or largest mean over pi, with the special row in the place of s; (S, n + 1)."""
+        """Rows of the least (sign 1) or largest mean over pi, with the special row in the place of
+        s; (S, n + 1).
+        """
         size = len(values)
         c = np.tile(values, (size, 1))
         np.fill_diagonal(c, special)
@@ -300,14 +318,18 @@ def _filled(capacity: Array, room: Array | float) -> Array:
 def extreme_means(
     values: Array, own: Array, sign: int, low: Array, high: Array
 ) -> Array:
-    """The least (sign 1) or largest mean of `values` over weights in a box, with `own` in place of each s; (k, S)."""
+    """The least (sign 1) or largest mean of `values` over weights in a box, with `own` in place of
+    each s; (k, S).
+    """
     c = np.repeat(values[:, None, :], values.shape[1], axis=1)
     np.einsum("kss->ks", c)[:] = own
     return (c * _extreme_weights(sign * c, low, high)).sum(axis=2)
 
 
 def _extreme_weights(c: Array, low: Array, high: Array) -> Array:
-    """Probability vectors in a box, with as much as can be on the least entries of each row of c."""
+    """Probability vectors in a box, with as much as can be on the least entries of each row of
+    c.
+    """
     order = np.argsort(c, axis=-1, kind="stable")
     widths = np.broadcast_to(high - low, c.shape)
     free = np.take_along_axis(widths, order, axis=-1)

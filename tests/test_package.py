@@ -42,6 +42,7 @@ PUBLIC = [
     "NotPrivate",
     "Notion",
     "Policy",
+    "Queries",
     "ReleaseTransformer",
     "RowAudit",
     "RowChannel",

@@ -1,4 +1,5 @@
-"""Write the JSON Schema of every file format, and of jobs, beside this file: `python docs/schemas/make.py`.
+"""Write the JSON Schema of every file format, and of jobs, beside this file: `python
+docs/schemas/make.py`.
 
 The models are what reads and writes the files; a test compares the schemas with them.
 """
@@ -40,7 +41,8 @@ def json_schema(kind: type[FileDocument]) -> dict[str, Any]:
         "sha256": {
             "type": "string",
             "pattern": "^[0-9a-f]{64}$",
-            "description": "SHA-256 of the canonical JSON of everything else: keys sorted, no blanks, UTF-8.",
+            "description": "SHA-256 of the canonical JSON of everything else: keys sorted, no "
+            "blanks, UTF-8.",
         },
     }
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.checking import Counts, Finding
-from mechdesign.core.errors import InputError, naming
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
@@ -28,7 +28,7 @@ from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.lookalikes import lookalikes
-from mechdesign.release.drawing import Seen
+from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at
 from mechdesign.tables.variable import Variable
@@ -85,7 +85,7 @@ def slices(
     """All records in order, these columns of them as arrow batches; the file must have them."""
     import pyarrow as pa
 
-    with naming(table.name):
+    with errors_naming(table.name):
         for name in (*symbols, *read):
             require_column(name, table.header)
     names = list(dict.fromkeys((*symbols, *read)))
@@ -136,7 +136,7 @@ class Counting:
         self.labels = file.written(table)
         self.counts = np.zeros((symbols, len(self.labels)), dtype=np.int64)
         self.records = 0
-        self._identities = Seen(sys.maxsize)
+        self._identities = FirstSymbols(sys.maxsize)
         self.offenders: dict[str, Finding] = {}
 
     def offend(self, kind: str, position: int, what: str, times: int) -> None:

@@ -15,14 +15,14 @@ from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.core.errors import InputError, expected
-from mechdesign.core.files import PathLike, holds
+from mechdesign.core.errors import InputError, require_type
+from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.core.wording import listed
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import read_manifest
-from mechdesign.release.binned import LABEL, by_output, released_variable
 from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
+from mechdesign.release.released_values import LABEL, by_output, released_variable
 
 
 def check_release(
@@ -137,7 +137,7 @@ def _is_shuffled(released: PathLike) -> bool:
     """Whether the manifest beside a release says that its records are in random order."""
     with suppress(InputError):
         manifest = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
-        return manifest.shuffled and holds(released, manifest.output)
+        return manifest.shuffled and has_sha256(released, manifest.output)
     return False
 
 
@@ -148,7 +148,7 @@ def _in_order(first: object, second: object) -> tuple[Channel, PathLike]:
     if isinstance(second, Channel):
         channel = second
         path = first
-    expected("channel", channel, Channel)
+    require_type("channel", channel, Channel)
     if not isinstance(path, str | os.PathLike):
         raise InputError(
             f"released must be the path of a CSV or Parquet file, not {type(path).__name__}"

@@ -23,10 +23,15 @@ from mechdesign.analysis.linear import (
     identify,
 )
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import encode
-from mechdesign.release.binned import FORMS, LABEL, by_output, released_variable
+from mechdesign.release.released_values import (
+    FORMS,
+    LABEL,
+    by_output,
+    released_variable,
+)
 from mechdesign.tables.bins import Bins
 
 SUM_TOLERANCE = 1e-6
@@ -60,7 +65,7 @@ class ReleaseModel:
 
 def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
     """The model of a column released by `channel`."""
-    expected(
+    require_type(
         "channel", channel, Channel, "; the channel comes first, then what was released"
     )
     if form not in FORMS:

@@ -31,9 +31,9 @@ from mechdesign.auditing.demands import (
 from mechdesign.auditing.measures import ROUNDOFF
 from mechdesign.auditing.verdict import Achieved, audit_columns
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.core.arguments import several
+from mechdesign.core.arguments import list_argument
 from mechdesign.core.display import Displayed
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.wording import at_most, listed
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
@@ -181,8 +181,8 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     """The table given, or the one that all channels were designed for."""
     if not channels:
         raise InputError("there is no channel to compose: give at least one")
-    for channel in several("channels", channels, "channels"):
-        expected("each of the channels", channel, Channel)
+    for channel in list_argument("channels", channels, "channels"):
+        require_type("each of the channels", channel, Channel)
     if joint is not None:
         return joint
     _check_sensitive(channels)
@@ -195,9 +195,9 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     for channel in channels:
         _check_on(channel, widest, channels)
     for channel in channels:
-        if channel.sensitive is not None and not channel.sensitive.each:
+        if channel.sensitive is not None and not channel.sensitive.protects_columns:
             # One promise about crossed columns makes the question one about crossed columns.
-            sensitive = replace(widest.sensitive, each=False)
+            sensitive = replace(widest.sensitive, protects_columns=False)
             return replace(widest, sensitive=sensitive)
     return widest
 

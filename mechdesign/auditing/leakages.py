@@ -338,7 +338,7 @@ def _at_least_zero(ball: Any) -> float:
 
 def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     """The extremes of P(s|y) over all outputs y, for each s of each secret, from integers and rounded outwards."""
-    if joint.sensitive.each:
+    if joint.sensitive.protects_columns:
         ranges: list[tuple[float, float]] = []
         for secret in joint.secrets:
             ranges += belief_ranges(channel, secret)

@@ -21,7 +21,7 @@ from mechdesign.auditing.population_promise import (
 )
 from mechdesign.auditing.verdict import Audit, audit_columns
 from mechdesign.core.arguments import repeated
-from mechdesign.core.errors import InputError, naming
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, quoted
@@ -160,10 +160,10 @@ def audit_file(
         raise InputError(
             f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows"
         )
-    with naming(name):
+    with errors_naming(name):
         symbols = [row[0] for row in rows]
         matrix = outside([row[1:] for row in rows], joint, symbols, header[1:])
         audit = audit_columns(matrix.columns, matrix.outputs, joint, notion)
-        if not joint.is_counts or joint.sensitive.each:
+        if not joint.is_counts or joint.sensitive.protects_columns:
             return audit, None
         return audit, promise_of(matrix, joint, notion, confidence_set(joint))

@@ -338,7 +338,7 @@ def measure(
                 f"the prior of a property ({prior:g}) must be strictly between 0 and 1"
             )
     joint = released_part(channel, joint)
-    if joint.sensitive.each:
+    if joint.sensitive.protects_columns:
         parts = [
             measure(channel, secret, alphas, orders, breaches)
             for secret in joint.secrets

@@ -28,7 +28,7 @@ from mechdesign.auditing.demands import Demand, Extreme, allowed_sides
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.core.display import Described
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.integers import Integers
 from mechdesign.core.row_tree import NO_PAIR, LevelTable
 from mechdesign.core.wording import at_most, quoted
@@ -368,10 +368,10 @@ def audit_rows(
         If the table has other columns or symbols, or a row that the channel does not know, or the
         notion bounds averages.
     """
-    expected("channel", channel, RowChannel)
+    require_type("channel", channel, RowChannel)
     records = table_on(channel, table, weight=weight, missing=missing)
     asked = channel.notion if notion is None else notion
-    expected("notion", asked, Notion, "; write one, as in LIP(0.5)")
+    require_type("notion", asked, Notion, "; write one, as in LIP(0.5)")
     masses = LeafMasses(channel, records)
     demands = demands_by_stratum(channel, records, masses.strata, asked)
     strata = _strata_of_slots(channel)

@@ -33,7 +33,7 @@ from mechdesign.auditing.leakages import (
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import double_above
 from mechdesign.core.display import Displayed
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.limits import Mean, MeanLimits, PowerMean
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.notions import LIP, Notion
@@ -105,9 +105,11 @@ def audit(
 
     A table that protects each of several secrets, and budgets of single symbols in the notion, are kept to.
     """
-    expected("channel", channel, Channel)
-    expected("joint", joint, Joint)
-    expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
+    require_type("channel", channel, Channel)
+    require_type("joint", joint, Joint)
+    require_type(
+        "notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)"
+    )
     _check_rows(channel)
     released = d.released_part(channel, joint)
     columns = d.columns_on(channel, released)
@@ -147,7 +149,7 @@ def achieved_by(channel: Channel, joint: Joint) -> Achieved:
 
 def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> bool:
     """Whether the promise is about more than one table, or has budgets of single symbols."""
-    return bool(after or joint.sensitive.each or notion.own)
+    return bool(after or joint.sensitive.protects_columns or notion.own)
 
 
 def verdict_of(
@@ -180,7 +182,7 @@ def audit_columns(
 ) -> Audit:
     """The verdict on a channel given as columns of integers over the useful symbols of the table."""
     limits = notion.limits
-    if limits.mean is None or joint.sensitive.each:
+    if limits.mean is None or joint.sensitive.protects_columns:
         demands = d.stacked(joint.counts, joint, notion)
         return verdict_of(d.extreme_lifts(columns, demands), outputs, notion)
     satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)

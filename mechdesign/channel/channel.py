@@ -20,6 +20,7 @@ from mechdesign.notions import from_record
 from mechdesign.release.drawing import Release, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import Policy
+from mechdesign.tables.bins import Bins
 from mechdesign.tables.columns import values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.rebuilding import rebuild
@@ -33,7 +34,8 @@ DENOMINATOR = 2**53
 class Channel(Displayed):
     """W(y|x) = rows[x][y] / denominator, exactly; rows are inputs x, columns outputs y.
 
-    Being a `Channel` says that the rows are probabilities, nothing about privacy: `auditing.audit` says that.
+    Being a `Channel` says that the rows are probabilities, nothing about privacy: `auditing.audit`
+    says that.
 
     Parameters
     ----------
@@ -112,20 +114,22 @@ class Channel(Displayed):
                 f"the rows form a {integers.shape[0]} x {integers.shape[1]} table, but there are "
                 f"{len(self.useful)} useful symbols and {len(self.outputs)} outputs"
             )
+        # Named before the sums are: one wrong entry says more than a wrong sum.
         excess = np.flatnonzero(integers.values > denominator)
         if excess.size:
             k = excess[0]
             row = names[integers.row_of[k]]
             output = self.outputs[integers.indices[k]]
             raise InputError(
-                f"row {quoted(row)}, output {quoted(output)}: the entry {integers.values[k]} is larger than the "
-                f"denominator {denominator}"
+                f"row {quoted(row)}, output {quoted(output)}: the entry {integers.values[k]} "
+                f"is larger than the denominator {denominator}"
             )
         for name, total in zip(names, integers.row_sums(), strict=True):
             if total != denominator:
                 raise InputError(
                     f"row {quoted(name)} sums to {total}, not to the denominator {denominator}"
                 )
+        # An output without mass has no posterior, so it could not be audited.
         reached = np.bincount(integers.indices, minlength=len(self.outputs))
         if not reached.all():
             label = self.outputs[int(np.argmin(reached))]
@@ -139,7 +143,8 @@ class Channel(Displayed):
         if self.sensitive is None:
             if record.budgets or record.confidence:
                 raise InputError(
-                    "budgets of symbols and a confidence set need sensitive symbols, and there are none"
+                    "budgets of symbols and a confidence set need sensitive symbols, and there "
+                    "are none"
                 )
             return
         self._check_budgets(self.sensitive)
@@ -175,7 +180,9 @@ class Channel(Displayed):
     # A Protocol's property accepts a property only, therefore the caches lie behind properties.
     @property
     def matrix(self) -> Array:
-        """(|X|, outputs) array of W(y|x), each entry correctly rounded (exact for denominator 2**53)."""
+        """(|X|, outputs) array of W(y|x), each entry correctly rounded (exact for
+        denominator 2**53).
+        """
         return self._cached_matrix
 
     @cached_property
@@ -186,7 +193,10 @@ class Channel(Displayed):
 
     @cached_property
     def output_masses(self) -> Array:
-        """(outputs,) array of P(y) under the joint; InputError if the channel carries none (a public one)."""
+        """(outputs,) array of P(y) under the joint; InputError if the channel carries
+        none (a public one).
+        """
+        # Sums of integers, and one division at the end: each mass is rounded once.
         totals = [sum(masses) for _, masses in self.behind]
         scale = sum(totals)
         return np.array([total / scale for total in totals])
@@ -207,11 +217,14 @@ class Channel(Displayed):
 
     @property
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
-        """For every output the inputs that can have caused it, and P(x, y) of each times total * denominator."""
+        """For every output the inputs that can have caused it, and P(x, y) of each
+        times total * denominator.
+        """
         if self.joint is None:
             raise InputError(
                 "this channel carries no joint table (a public one): posteriors need the table"
             )
+        # Python integers, because counts times entries may exceed 64 bits.
         weights = self.joint.useful_counts
         behind: list[tuple[tuple[int, ...], list[int]]] = []
         for inputs, values in self.integers.columns:
@@ -221,7 +234,9 @@ class Channel(Displayed):
 
     @property
     def own_entries(self) -> list[int]:
-        """The entry of each row on the output with the name of its symbol, where outputs are symbols; else 0."""
+        """The entry of each row on the output with the name of its symbol, where
+        outputs are symbols; else 0.
+        """
         output_of = {label: y for y, label in enumerate(self.outputs)}
         entries: list[int] = []
         for name, row in zip(self.useful.names, self.integers.entries(), strict=True):
@@ -243,12 +258,16 @@ class Channel(Displayed):
 
     @property
     def unseen(self) -> int:
-        """Symbols that no record of its table had and that its promise covers if they are released as the marginal."""
+        """Symbols that no record of its table had and that its promise covers if they
+        are released as the marginal.
+        """
         return (self.record.confidence or {}).get("unseen", 0)
 
     @property
     def distance(self) -> Literal["absolute", "squared"] | None:
-        """The distance between numbers that the channel was designed to make least; None for other objectives."""
+        """The distance between numbers that the channel was designed to make least;
+        None for other objectives.
+        """
         objective = self.record.objective
         if objective is None:
             return None
@@ -270,14 +289,16 @@ class Channel(Displayed):
     ) -> Any:
         """Draw an output for every entry of a column; the same kind of column back.
 
-        The draw of a record depends on the key, the channel and the record's row number or identifier only. With
-        the key of a job (`read_key`) it is the draw of that job; without one a new key is used and
-        forgotten, so that another call gives other draws: releasing a record twice tells more than the budget.
+        The draw of a record depends on the key, the channel and the record's row number or
+        identifier only. With the key of a job (`read_key`) it is the draw of that job; without one
+        a new key is used and forgotten, so that another call gives other draws: releasing a record
+        twice tells more than the budget.
 
         Parameters
         ----------
         column : pandas, polars or pyarrow column, or sequence of text
-            Symbols of X as text; for crossed columns a frame that has them, or a sequence of tuples.
+            Symbols of X as text; for crossed columns a frame that has them, or a sequence of
+            tuples.
         key : draws.Key, optional
         identity : sequence of str, optional
             What identifies each record; its row number otherwise.
@@ -291,7 +312,8 @@ class Channel(Displayed):
         Raises
         ------
         InputError
-            On a symbol that the channel does not know or a null, unless the policy has a rule for it.
+            On a symbol that the channel does not know or a null, unless the policy has a rule for
+            it.
         """
         cells = values_of(column, self.useful)
         count = len(cells[0])
@@ -311,14 +333,14 @@ class Channel(Displayed):
     def public(self) -> Channel:
         """The channel without the joint table and whatever is computed from it.
 
-        What stays: the rows with their labels, the notion with its budgets, and the columns and symbols of S,
-        which say what is protected (and which column must not be left in a release).
+        What stays: the rows with their labels, the notion with its budgets, and the columns and
+        symbols of S, which say what is protected (and which column must not be left in a release).
         """
-        bins = tuple(
-            None if of_column is None else of_column.public()
-            for of_column in self.useful.bins
-        )
-        useful = replace(self.useful, bins=bins)
+        bins: list[Bins | None] = []
+        for of_column in self.useful.bins:
+            # The values inside of bins and their counts are cells of the table.
+            bins.append(None if of_column is None else of_column.public())
+        useful = replace(self.useful, bins=tuple(bins))
         return replace(self, useful=useful, joint=None, record=self.record.public())
 
     def save(
@@ -335,14 +357,15 @@ class Channel(Displayed):
         overwrite : bool
             Whether an existing file may be replaced.
         public : bool
-            Leave out the joint table and whatever else discloses it (achieved budgets, utility, certificate
-            and source); such a channel can be applied, but audited only with the table at hand.
+            Leave out the joint table and whatever else discloses it (achieved budgets, utility,
+            certificate and source); such a channel can be applied, but audited only with the table
+            at hand.
 
         Raises
         ------
         InputError
-            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel may not be
-            (`ChannelRecord.unwritable`).
+            If the file exists (without `overwrite`), is a folder or cannot be written, or the
+            channel may not be (`ChannelRecord.unwritable`).
         """
         from mechdesign.channel import file
 

@@ -1,9 +1,10 @@
 """The channel file, versions 1 and 2: its content, its writer, and its suspicious reader.
 
-A file is version 2 only if it needs something that version 1 does not have: large sparse tables as pairs of index and
-value, or one of the later keys. Older programs so read all other files. The reader checks everything and executes
-nothing. The hash at the end is over the canonical JSON (`core.documents.canonical`) of everything before it; the line
-breaks between rows are for people and no part of the canonical form.
+A file is version 2 only if it needs something that version 1 does not have: large sparse tables as
+pairs of index and value, or one of the later keys. Older programs so read all other files. The
+reader checks everything and executes nothing. The hash at the end is over the canonical JSON
+(`core.documents.canonical`) of everything before it; the line breaks between rows are for people
+and no part of the canonical form.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mechdesign.channel.record import (
     SymbolBudgets,
 )
 from mechdesign.core import documents as d
-from mechdesign.core.errors import InputError, naming
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import (
     EXISTS_OVERWRITE,
     PathLike,
@@ -40,7 +41,9 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
 SPARSE_CELLS = 2**20
-"""Cells from which on a table is written as pairs where that is shorter: zeros alone would take two megabytes."""
+"""Cells from which on a table is written as pairs where that is shorter: zeros alone
+would take two megabytes.
+"""
 
 _TABLE = {
     "type": "array",
@@ -48,14 +51,17 @@ _TABLE = {
 }
 _PAIRS = {
     **_TABLE,
-    "description": "One line for each row: index, value, index, value, .. of its entries that are not zero, ascending.",
+    "description": "One line for each row: index, value, index, value, .. of its entries that "
+    "are not zero, ascending.",
 }
 _Table = Annotated[Any, WithJsonSchema(_TABLE)]
 _Pairs = Annotated[Any, WithJsonSchema(_PAIRS)]
 
 
 class Labels(Record):
-    """Columns of a variable, and its symbols: one text for each column; whether each column is a secret of its own."""
+    """Columns of a variable, and its symbols: one text for each column; whether each
+    column is a secret of its own.
+    """
 
     columns: tuple[str, ...]
     symbols: tuple[tuple[str, ...], ...]
@@ -63,7 +69,9 @@ class Labels(Record):
 
 
 class ChannelDocument(d.FileDocument):
-    """A channel file; `rows` or `sparse_rows` is there, and what comes after `provenance` belongs to version 2."""
+    """A channel file; `rows` or `sparse_rows` is there, and what comes after
+    `provenance` belongs to version 2.
+    """
 
     FORMAT: ClassVar[str] = "mechdesign.channel"
     WHAT: ClassVar[str] = "channel file"
@@ -127,7 +135,9 @@ def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
 
 
 def _texts(channel: Channel) -> dict[str, list[str]]:
-    """The canonical JSON text of every value but the hash, in pieces; the order of the keys is that of the file."""
+    """The canonical JSON text of every value but the hash, in pieces; the order of the
+    keys is that of the file.
+    """
     texts: dict[str, list[str]] = {}
     for key, value in _values(channel).items():
         if value is not None:
@@ -142,7 +152,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         texts |= _joint_texts(channel.joint)
     sensitive = channel.sensitive
     is_version_2 = any(key in texts for key in OF_VERSION_2)
-    if sensitive is not None and sensitive.each:
+    if sensitive is not None and sensitive.protects_columns:
         is_version_2 = True
     version = 2 if is_version_2 else 1
     head = {
@@ -153,7 +163,9 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
 
 
 def _values(channel: Channel) -> dict[str, Any]:
-    """Everything that is no table of integers, as JSON values; None for keys that the file leaves out."""
+    """Everything that is no table of integers, as JSON values; None for keys that the
+    file leaves out.
+    """
     useful = channel.useful
     record = channel.record
     values: dict[str, Any] = {
@@ -207,7 +219,9 @@ def _is_sparse(cells: int, filled: int) -> bool:
 
 
 def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[str]:
-    """JSON of a table of integers, one line a row; every piece but a leading line break is canonical."""
+    """JSON of a table of integers, one line a row; every piece but a leading line break
+    is canonical.
+    """
     yield "["
     for i, row in enumerate(rows):
         if i:
@@ -221,7 +235,7 @@ def _labels(variable: Variable) -> dict[str, Any]:
         "columns": variable.columns,
         "symbols": variable.symbols,
     }
-    if variable.each:
+    if variable.protects_columns:
         labels["each"] = True
     return labels
 
@@ -329,7 +343,7 @@ def _joint(
             "the joint table needs the labels of its rows: there is no sensitive"
         )
     rows = _lists(table, name)
-    with naming(name):
+    with errors_naming(name):
         if is_sparse:
             rows = [_filled(row, len(useful), s) for s, row in enumerate(rows)]
         counts = tuple(tuple(row) for row in rows)

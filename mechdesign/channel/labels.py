@@ -9,9 +9,10 @@ from itertools import accumulate
 from mechdesign.core.integers import IntegerRows
 
 SAME_WEIGHT = 1e-9
-"""Two weights W(y|x) this close, relative to the largest of the output, are the same for its name, and
-smaller ones than this are absent: the name ignores what exact rounding changes (units of 2**-53) and the
-codebook has the exact posterior."""
+"""Two weights W(y|x) this close, relative to the largest of the output, are the same for its name,
+and smaller ones than this are absent: the name ignores what exact rounding changes (units of
+2**-53) and the codebook has the exact posterior.
+"""
 
 LONGEST_LABEL = 100
 """Longest label of a merged output in characters; a longer list is cut and counts the rest."""
@@ -22,10 +23,10 @@ _NEEDS_QUOTES = frozenset(',{}"\\')
 def output_labels(names: Sequence[str], rows: IntegerRows) -> tuple[str, ...]:
     """Name every output; the names are all different and depend on nothing but the arguments.
 
-    An output that comes from one symbol has the name of that symbol; one that several symbols reach with
-    the same weight is ``{a, b}``, members with commas, braces or quotes written as JSON strings; any other is
-    ``mix-1``, ``mix-2``, .. and is described by the codebook. No output bears the name of a symbol that it
-    does not come from: a number is added instead (``{a, b} #2``).
+    An output that comes from one symbol has the name of that symbol; one that several symbols reach
+    with the same weight is ``{a, b}``, members with commas, braces or quotes written as JSON
+    strings; any other is ``mix-1``, ``mix-2``, .. and is described by the codebook. No output bears
+    the name of a symbol that it does not come from: a number is added instead (``{a, b} #2``).
     """
     proposals: list[str] = []
     # The only symbol of each output, or None.
@@ -80,7 +81,9 @@ def _quoted(name: str) -> str:
 def _unique(
     proposals: list[str], owners: list[int | None], names: Sequence[str]
 ) -> tuple[str, ...]:
-    """The proposals, with a number added to those that are used or that are the name of another symbol."""
+    """The proposals, with a number added to those that are used or that are the name of
+    another symbol.
+    """
     symbols = set(names)
     used: set[str] = set()
     last_numbers: dict[str, int] = {}

@@ -8,7 +8,7 @@ from mechdesign.channel import file, row_file
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import reading, text_of
+from mechdesign.core.files import read_errors, text_of
 
 HEAD = 4096
 """Bytes at the beginning of a file in which its format stands; keys before it would be shorter."""
@@ -29,7 +29,7 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel:
 
 def is_row_channel(path: str | os.PathLike[str]) -> bool:
     """Whether the head of a file names the format of row channels."""
-    with reading(text_of(path)), open(path, "rb") as source:
+    with read_errors(text_of(path)), open(path, "rb") as source:
         head = source.read(HEAD)
     # Only the kind is guessed here; the reader of the kind checks the format itself.
     kind = f'"{row_file.RowChannelDocument.FORMAT}"'.encode()

@@ -1,4 +1,6 @@
-"""What was asked for and found when a channel was designed: the record that it carries into its file."""
+"""What was asked for and found when a channel was designed: the record that it carries
+into its file.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,10 @@ Ratio = Annotated[
 Interval = tuple[Ratio, Ratio]
 
 PUBLIC_PROVENANCE = ("command", "tool", "version", "mechanism", "method")
-"""What a public file says of its origin. Names, sizes and hashes of the source would let a reader test a
-guess of the table, and achieved budgets, utility and certificate are functions of its counts."""
+"""What a public file says of its origin. Names, sizes and hashes of the source would let a reader
+test a guess of the table, and achieved budgets, utility and certificate are functions of its
+counts.
+"""
 
 
 class Intervals(Record):
@@ -42,7 +46,9 @@ class Intervals(Record):
 
 
 def _check_holds_distribution(place: str, row: tuple[Interval, ...]) -> None:
-    """Every interval lies in [0, 1], and some probabilities within them sum to 1; in exact fractions."""
+    """Every interval lies in [0, 1], and some probabilities within them sum to 1; in
+    exact fractions.
+    """
     ends = [(Fraction(low), Fraction(high)) for low, high in row]
     for k, (low, high) in enumerate(ends):
         if not 0 <= low <= high <= 1:
@@ -56,10 +62,11 @@ def _check_holds_distribution(place: str, row: tuple[Interval, ...]) -> None:
 
 
 class Confidence(Record):
-    """The set of populations that the promise holds for: what the counts do not contradict at `level`.
+    """The set of populations that the promise holds for: what the counts do not contradict at
+    `level`.
 
-    `shares` says whether P(s) was known, estimated or left open, `unseen` how many symbols of X have no record; a
-    public file has no intervals, for they are functions of the counts.
+    `shares` says whether P(s) was known, estimated or left open, `unseen` how many symbols of X
+    have no record; a public file has no intervals, for they are functions of the counts.
     """
 
     level: Annotated[float, Field(ge=0.5, lt=1.0)]
@@ -70,10 +77,12 @@ class Confidence(Record):
 
 
 class Objective(Record):
-    """What the channel was designed for; free outputs and most information about X where there is none.
+    """What the channel was designed for; free outputs and most information about X where there is
+    none.
 
-    `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of symbols that
-    are never released one for the other; `constraints` counts further ones, which a file cannot hold.
+    `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of
+    symbols that are never released one for the other; `constraints` counts further ones, which a
+    file cannot hold.
     """
 
     name: Literal["truth", "distance", "costs", "convex"]
@@ -112,11 +121,13 @@ class SymbolBudgets(Record):
 
 @dataclass(frozen=True)
 class ChannelRecord:
-    """What was asked for and found when the channel was designed, as plain JSON values or models of them.
+    """What was asked for and found when the channel was designed, as plain JSON values or models of
+    them.
 
-    `notion` is what `notions.to_record` gives, `confidence` what `ConfidenceSet.to_record` does; `achieved` and
-    `utility` are those of the integers. `after` has the `sha256` of the channel files (`channel.file.digest`) together
-    with which this one keeps the promise. `unwritable` says why no file may hold the channel, where none may.
+    `notion` is what `notions.to_record` gives, `confidence` what `ConfidenceSet.to_record` does;
+    `achieved` and `utility` are those of the integers. `after` has the `sha256` of the channel
+    files (`channel.file.digest`) together with which this one keeps the promise. `unwritable` says
+    why no file may hold the channel, where none may.
     """
 
     notion: dict[str, Any] | None = None
@@ -131,7 +142,9 @@ class ChannelRecord:
     unwritable: str | None = None
 
     def promise(self, sensitive: Variable | None) -> Notion | None:
-        """The notion that was asked for, with the budgets of single symbols; None where the record has none."""
+        """The notion that was asked for, with the budgets of single symbols; None where
+        the record has none.
+        """
         if self.notion is None:
             return None
         notion = from_record(self.notion)

@@ -167,7 +167,7 @@ def _labels(variable: Variable) -> dict[str, Any]:
             bins[name] = own.model_dump(exclude_none=True)
     if bins:
         values["bins"] = bins
-    if variable.each:
+    if variable.protects_columns:
         values["each"] = True
     return values
 

@@ -1,4 +1,6 @@
-"""The command line: parse, call, print; no mathematics. `main` turns every error into one or two lines."""
+"""The command line: parse, call, print; no mathematics. `main` turns every error into
+one or two lines.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
 
 
 def _speak_utf8() -> None:
-    """Print Unicode labels whatever the locale is; characters that cannot be encoded are escaped."""
+    """Print Unicode labels whatever the locale is; characters that cannot be encoded
+    are escaped.
+    """
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

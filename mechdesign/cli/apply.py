@@ -263,7 +263,7 @@ def apply(
             reporter.finished = True
             reporter.notices(result.notices)
             told = {"records": result.records} if numeric else asdict(result)
-            if result.kept and not (numeric or draws.dry_run):
+            if not numeric and result.kept and not draws.dry_run:
                 told |= _kept_guess(reporter, result, files.source, columns, text)
             reporter.done("applied", f"written to {target}", output=target, **told)
             if target != STANDARD and numeric:

@@ -1,4 +1,6 @@
-"""`mechdesign assess TABLE --sensitive S`: what the columns of a table say about S, before any design."""
+"""`mechdesign assess TABLE --sensitive S`: what the columns of a table say about S,
+before any design.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,9 @@ def assess(
 ) -> None:
     """Measure what each column, each pair and whole rows say about a sensitive column, worst first.
 
-    For every column: exact lifts, the share of the records that it pins down, rare values, and whether it
-    identifies records. For all columns together: a cross-validated guess of the sensitive column.
+    For every column: exact lifts, the share of the records that it pins down, rare values, and
+    whether it identifies records. For all columns together: a cross-validated guess of the
+    sensitive column.
     """
     from mechdesign.leaks.assessment import assess as measure
     from mechdesign.report.writing import check_report

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mechdesign.auditing.population_promise import PopulationPromise
 
 EXAMPLE = (
-    "Example:  mechdesign audit channel.json        "
-    "Or any matrix:  mechdesign audit --matrix W.csv --table counts.csv --contingency --notion ldp --epsilon 1"
+    "Example:  mechdesign audit channel.json        Or any matrix:  mechdesign audit --matrix "
+    "W.csv --table counts.csv --contingency --notion ldp --epsilon 1"
 )
 
 
@@ -30,7 +30,8 @@ class AuditOptions:
     )
     matrix: str | None = option(
         "W.csv",
-        "Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
+        "Any matrix instead: useful symbols down the first column, outputs along the header, "
+        "rows sum to 1.",
     )
 
 
@@ -134,7 +135,7 @@ def _audit_channel(
         joint = table.read_for(channel, path)
         confidence = set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)
-        if not joint.is_counts or joint.sensitive.each:
+        if not joint.is_counts or joint.sensitive.protects_columns:
             return Verdict(joint, result, None, sentences)
         promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += population_sentences(promise, confidence, joint.total)
@@ -189,7 +190,9 @@ def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
 
 
 def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[str]:
-    """Sentences on earlier releases: those that the file names, and those given on the command line."""
+    """Sentences on earlier releases: those that the file names, and those given on the
+    command line.
+    """
     from mechdesign.channel.file import digest
 
     named = set(channel.record.after)
@@ -197,7 +200,8 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
         if not named:
             return []
         return [
-            f"It was designed after {len(named)} other release(s) of the same records. Whether all together keep "
+            f"It was designed after {len(named)} other release(s) of the same records. Whether "
+            f"all together keep "
             "the promise was not checked here; give each of them with --after."
         ]
     given = {digest(release) for release in earlier}
@@ -207,7 +211,8 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
     missing = len(named - given)
     if missing:
         sentences.append(
-            f"{missing} of the {len(named)} releases that the channel was designed after were not given, and not "
+            f"{missing} of the {len(named)} releases that the channel was designed after were "
+            f"not given, and not "
             "checked."
         )
     strange = len(given - named)

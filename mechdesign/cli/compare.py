@@ -26,7 +26,9 @@ class GridOptions(o.KeptOptions):
     """What is compared"""
 
     epsilons: str = option(
-        "GRID", "Budgets: START:STOP:STEP, a list with commas, or both.", "0.25:8:0.25"
+        "GRID",
+        "Budgets to compare: START:STOP:STEP, a list with commas, or both.",
+        "0.25:8:0.25",
     )
     lams: str | None = option(
         "LIST",

@@ -31,9 +31,9 @@ PROGRAM = "mechdesign"
 class Reporter:
     """Writes every message of a command; results go to standard output instead.
 
-    With `quiet` only errors are printed. With `log_json` each message is a line with one JSON object: `time`
-    (UTC), `level` (info, warning, error), `event`, `message`, and the fields of the event. Messages hold no keys,
-    and no cells of a table beyond those that an error must name.
+    With `quiet` only errors are printed. With `log_json` each message is a line with one JSON
+    object: `time` (UTC), `level` (info, warning, error), `event`, `message`, and the fields of the
+    event. Messages hold no keys, and no cells of a table beyond those that an error must name.
     """
 
     def __init__(self, *, quiet: bool = False, log_json: bool = False) -> None:
@@ -46,7 +46,9 @@ class Reporter:
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> Reporter:
-        """The reporter for a command line that may itself be wrong: its options count anywhere before ``--``."""
+        """The reporter for a command line that may itself be wrong: its options count
+        anywhere before ``--``.
+        """
         end = len(arguments)
         if "--" in arguments:
             end = arguments.index("--")
@@ -88,7 +90,9 @@ class Reporter:
     def error(
         self, text: str, event: str = "error", hint: str | None = None, **fields: object
     ) -> None:
-        """The reason why the command ends without its result, in one line; `hint` is a second one."""
+        """The reason why the command ends without its result, in one line; `hint` is a
+        second one.
+        """
         if hint is not None:
             fields = {"hint": one_line(hint), **fields}
         self._tell("error", event, text, fields, hint or "")
@@ -113,7 +117,9 @@ class Reporter:
                 logging.getLogger().removeHandler(handler)
 
     def listen(self) -> logging.Handler:
-        """Report messages of the libraries from now on, in a process that is wholly the command's."""
+        """Report messages of the libraries from now on, in a process that is wholly the
+        command's.
+        """
         handler = _Forwarding(self)
         logging.getLogger().addHandler(handler)
         warnings.showwarning = self._heard
@@ -206,7 +212,9 @@ NOBODY_READS = 141
 """Exit code of a process whose reader has gone (128 + SIGPIPE), as shells expect."""
 
 GAVE_UP = 3
-"""Exit code when there is no verified answer; also of a defect, so that a crash is never read as a verdict."""
+"""Exit code when there is no verified answer; also of a defect, so that a crash is
+never read as a verdict.
+"""
 
 
 class Interrupted(MechdesignError):
@@ -216,7 +224,9 @@ class Interrupted(MechdesignError):
 
 
 class Failure(NamedTuple):
-    """The end of a command: `event` names it in a log; with --debug, `puzzling` errors have a traceback."""
+    """The end of a command: `event` names it in a log; with --debug, `puzzling` errors
+    have a traceback.
+    """
 
     event: str
     text: str
@@ -248,13 +258,19 @@ def failure_of(error: BaseException) -> Failure:
             text = "out of memory; try --method columns, or fewer symbols"
             return Failure("out_of_memory", text, GAVE_UP)
         case _:
-            # A defect must neither print a traceback nor exit with 1, which would read as a verdict.
-            text = f"internal error ({type(error).__name__}: {error}); --debug shows where; please report it"
+            # A defect must neither print a traceback nor exit with 1, which would read as a
+            # verdict.
+            text = (
+                f"internal error ({type(error).__name__}: {error}); --debug shows where; "
+                f"please report it"
+            )
             return Failure("internal_error", text, GAVE_UP)
 
 
 def _usage(error: Any) -> Failure:
-    """A usage error of typer; its classes differ in whether they have a context and a formatted message."""
+    """A usage error of typer; its classes differ in whether they have a context and a
+    formatted message.
+    """
     format_message = getattr(error, "format_message", None)
     if format_message is None:
         message = getattr(error, "message", "")

@@ -1,14 +1,23 @@
-"""`mechdesign design TABLE`: compute a channel, verify it exactly, write it, say what it guarantees."""
+"""`mechdesign design TABLE`: compute a channel, verify it exactly, write it, say what
+it guarantees.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli import parsing
 from mechdesign.cli.console import Interrupted, Reporter
+from mechdesign.cli.design_advice import advise
+from mechdesign.cli.design_options import (
+    DesignBudget,
+    DesignOptions,
+    ObjectiveOptions,
+    OutputOptions,
+)
 from mechdesign.cli.design_rows import (
     TRUTH,
     RowOptions,
@@ -16,19 +25,16 @@ from mechdesign.cli.design_rows import (
     designed,
     read_rows,
 )
-from mechdesign.cli.line import COMMAND, command_line, flag, option
+from mechdesign.cli.line import COMMAND, command_line
 from mechdesign.cli.report import ReportOptions
-from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError
-from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
-    from mechdesign.formats.text_options import TextOptions
     from mechdesign.mechanisms.request import DesignRequest
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
-    "--epsilon 1 --lam 0.5 --output channel.json"
+    "--at-most-times 2 --output channel.json"
 )
 
 LOGGED = (
@@ -41,167 +47,6 @@ LOGGED = (
     "verified",
 )
 """What the log says of a design, of all that ``--json`` says."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DesignBudget(o.BudgetOptions):
-    """What is promised"""
-
-    max_posterior: str | None = option(
-        "SHARE", "No sensitive value becomes more probable than this."
-    )
-    keep: str | None = option(
-        "SHARE",
-        "Alone: the smallest --epsilon of four digits that keeps this share of the information.",
-    )
-
-    def check(self) -> None:
-        """Find out before the table is read what cannot be meant."""
-        for name, share in (
-            ("--max-posterior", self.max_posterior),
-            ("--keep", self.keep),
-        ):
-            if share is not None:
-                share_of(name, share)
-        if self.max_posterior is not None and self.budget:
-            raise InputError(
-                "--max-posterior is for every symbol alike: leave out --budget"
-            )
-        if self.keep is None:
-            self.notion_or("alip", None if self.max_posterior is None else 1.0)
-            return
-        if self != DesignBudget(
-            notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep
-        ):
-            raise InputError(
-                "--keep looks for the smallest budget: leave out every other budget"
-            )
-        self._at("1")
-
-    @property
-    def kind(self) -> type[md.Notion]:
-        """The class of the notion."""
-        return NOTIONS[self.notion or "alip"]
-
-    def designed(self, request: DesignRequest) -> md.Design:
-        """The channel of a request with this budget in the place of its notion."""
-        from mechdesign.mechanisms.budget import keeping, posterior_budget
-        from mechdesign.mechanisms.designing import design_requested
-
-        if self.keep is not None:
-            return keeping(request, lambda epsilon: self._at(repr(epsilon)), self.keep)
-        upper = None
-        if self.max_posterior is not None:
-            upper = posterior_budget(request, self.max_posterior)
-        return design_requested(replace(request, notion=self.notion_or("alip", upper)))
-
-    def _at(self, epsilon: str) -> md.Notion:
-        return replace(self, keep=None, epsilon=epsilon).notion_or("alip")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DesignOptions(o.SearchOptions):
-    """How it is found"""
-
-    mechanism: str = option(
-        "NAME", "optimal, subset-response, subset-merging, complete-merging.", "optimal"
-    )
-    no_fallback: bool = flag(
-        "Exit 3 instead of emitting subset merging when the optimum fails."
-    )
-    allow_identifier: bool = flag(
-        "Design although nearly every record has a useful symbol of its own."
-    )
-
-    def on(self, request: DesignRequest) -> DesignRequest:
-        """The request with these options."""
-        return replace(
-            request,
-            mechanism=self.mechanism,
-            method=self.method,
-            enumerate=self.enumerate,
-            gap=self.smallest_gap,
-            time_limit=self.seconds,
-            fallback=not self.no_fallback,
-            allow_identifier=self.allow_identifier,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObjectiveOptions(o.KeptOptions):
-    """What is kept"""
-
-    objective: str | None = option(
-        "NAME|FILE",
-        "information (free outputs), or symbols of the column itself: truth (most records as they are), distance "
-        "(numbers moved least), or a CSV of costs with the symbols in header and first column. Default: information; "
-        "with --release truth.",
-    )
-    stay: list[str] | None = option(
-        "[SYMBOL=]SHARE",
-        "Least probability that a symbol (or every one) is released as it is; may be repeated.",
-    )
-    forbid: list[str] | None = option(
-        "FROM:TO", "Never release TO for FROM; may be repeated."
-    )
-
-    @property
-    def named(self) -> bool:
-        """Whether the objective has a name and is no file."""
-        return self.name in ("information", "truth", "distance")
-
-    @property
-    def name(self) -> str:
-        """The objective of a release of one column."""
-        return self.objective or "information"
-
-    def shown(self) -> ObjectiveOptions:
-        """As a line that everybody may read has them: without the place of a file."""
-        return self if self.named else replace(self, objective="COSTS.csv")
-
-    def on(self, request: DesignRequest, text: TextOptions) -> DesignRequest:
-        """The request with these options; `text` is how a file of costs is written."""
-        from mechdesign.mechanisms.least_cost import read_costs
-
-        symbols = request.joint.useful.names
-        objective = self.name
-        if not self.named:
-            objective = read_costs(self.name, text)
-        return replace(
-            request,
-            objective=objective,
-            distance=self.distance,
-            keep_frequencies=self.keep_frequencies,
-            stay=parsing.stays_of(self.stay, symbols),
-            forbid=parsing.pairs_of(self.forbid, symbols),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputOptions:
-    """What is written"""
-
-    output: str | None = option(
-        "FILE", "The channel file.", public=o.PUBLIC_CHANNEL, names="--output -o"
-    )
-    public: bool = flag(
-        "Write the channel file without the table and whatever else discloses it.",
-        public="",
-    )
-    all_measures: bool = flag(
-        "Say what is promised and attained in every measure of leakage.", again=False
-    )
-
-    def check(self, sources: tuple[str, ...], *, force: bool) -> None:
-        """Find out before the work what cannot be written."""
-        if self.public and self.output is None:
-            raise InputError(
-                "--public says how the channel file is written: give --output FILE too"
-            )
-        if self.output is not None:
-            from mechdesign.core.files import check_target
-
-            check_target(self.output, force=force, sources=sources)
 
 
 def design(
@@ -220,9 +65,14 @@ def design(
 ) -> int:
     """Compute the best private channel for a table, verify it exactly, and say what it guarantees.
 
-    TABLE holds one record a row, or counts. The channel says with which probabilities to publish which
-    output for each useful symbol, so that no output says much about the sensitive column.
+    TABLE holds one record a row, or counts. The channel says with which probabilities to publish
+    which output for each useful symbol, so that no output says much about the sensitive column.
     """
+    # A script that forgets the budget gets an error; a person at a prompt gets the recommendation.
+    writes = output.output is not None or reports.asked or common.as_json
+    if budget.is_missing and not (writes or rows.asked or after.after):
+        advise(reporter, table, budget, confidence, search, objective)
+        return 0
     budget.check()
     search.check()
     population = confidence.read()
@@ -246,65 +96,103 @@ def design(
             force,
             report_path,
         )
-    from mechdesign.mechanisms.binning import many_numbers
     from mechdesign.mechanisms.request import DesignRequest
 
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
         # The notion is replaced by `DesignBudget.designed`: some budgets depend on the table.
         request = search.on(DesignRequest(joint, budget.kind.at(1.0), bins=bins))
-        request = objective.on(request, table.text())
+        request = objective.on(request, table, table.text())
         request = population.on(request, confidence.unseen(joint))
         request = _after(request, table, after.channels())
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         result = budget.designed(replace(request, progress=work.step))
     if bins is not None and result.channel.joint is not None:
         joint = result.channel.joint
-    path = output.output
-    written = replace(output, output=path or o.PUBLIC_CHANNEL)
+    written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
     typed = (table, budget, confidence, after, search, objective, written)
     public = (table, budget, confidence, after, search, objective.shown(), written)
     result = _with_command(result, command_line("design", *public, public=True))
-    if path is not None:
-        result.channel.save(path, overwrite=force, public=output.public)
+    if output.output is not None:
+        result.channel.save(output.output, overwrite=force, public=output.public)
     if reports.asked:
-        try:
-            reports.save(
-                result.channel,
-                result,
-                reporter,
-                line=command_line("design", *typed),
-                table=table.table,
-                output=path,
-                force=force,
-            )
-        except KeyboardInterrupt:
-            if path is None:
-                kept = "nothing was written"
-            else:
-                kept = f"{path} is written, its reports are not"
-            raise Interrupted(f"interrupted; {kept}") from None
+        line = command_line("design", *typed)
+        _save_reports(
+            reporter, reports, result, line, table.table, output.output, force
+        )
+    _answer(reporter, result, joint, objective, output, reports, common)
+    return 0
+
+
+def _save_reports(
+    reporter: Reporter,
+    reports: ReportOptions,
+    result: md.Design,
+    line: str,
+    table: str,
+    path: str | None,
+    force: bool,
+) -> None:
+    """Write the reports; the channel file is kept if the user stops here."""
+    try:
+        reports.save(
+            result.channel,
+            result,
+            reporter,
+            line=line,
+            table=table,
+            output=path,
+            force=force,
+        )
+    except KeyboardInterrupt:
+        kept = "nothing was written"
+        if path is not None:
+            kept = f"{path} is written, its reports are not"
+        raise Interrupted(f"interrupted; {kept}") from None
+
+
+def _answer(
+    reporter: Reporter,
+    result: md.Design,
+    joint: md.Joint,
+    objective: ObjectiveOptions,
+    output: OutputOptions,
+    reports: ReportOptions,
+    common: o.CommonOptions,
+) -> None:
+    """Print notes, and the design as text or as one JSON object."""
+    from mechdesign.mechanisms.binning import many_numbers
+    from mechdesign.report.record import design_record
+
     advice: tuple[str, ...] = ()
     if objective.objective != "distance":
         advice = many_numbers(joint)
     reporter.notices((*joint.notices, *advice, *result.messages))
-    from mechdesign.report.record import design_record
-    from mechdesign.report.terminal import design_text
-
+    path = output.output
     record = design_record(result, path) | reports.files
     done = "a channel is designed"
     if path is not None:
         done = f"written to {path}"
     logged = {key: record[key] for key in (*LOGGED, *reports.files)}
     reporter.done("designed", done, **logged)
-    end = _written(output, reports)
-    common.answer(
-        lambda: record,
-        lambda: (
-            f"{design_text(result, joint, all_measures=output.all_measures)}\n{end}"
-        ),
-    )
-    return 0
+    common.answer(lambda: record, lambda: _text(result, joint, output, reports))
+
+
+def _text(
+    result: md.Design, joint: md.Joint, output: OutputOptions, reports: ReportOptions
+) -> str:
+    """The first screen; or all sections with --full, and with --all-measures, which is
+    one of them.
+    """
+    last = _written(output, reports)
+    if output.full or output.all_measures:
+        from mechdesign.report.terminal import design_text
+
+        text = design_text(result, joint, all_measures=output.all_measures)
+        return "\n".join([text, "", *last])
+    from mechdesign.report.first_screen import first_screen
+
+    return first_screen(result, joint, last=last)
 
 
 def _refuse_with_rows(
@@ -412,13 +300,18 @@ def with_columns(
     )
 
 
-def _written(output: OutputOptions, reports: ReportOptions) -> str:
+def _written(output: OutputOptions, reports: ReportOptions) -> list[str]:
+    """Lines on the files that were written and the next command."""
     if output.output is not None:
-        text = f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
+        lines = [
+            f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
+        ]
     elif reports.asked:
-        text = "The channel was not written; --output channel.json keeps this channel."
+        lines = [
+            "The channel was not written; --output channel.json keeps this channel."
+        ]
     else:
-        text = "Nothing was written; --output channel.json keeps this channel."
+        lines = ["Nothing was written; --output channel.json keeps this channel."]
     if reports.asked:
-        text += f"\n{reports.text()}"
-    return f"\n{text}"
+        lines += reports.text().split("\n")
+    return lines

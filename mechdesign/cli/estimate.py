@@ -1,4 +1,6 @@
-"""`mechdesign estimate OUT --channel CHANNEL`: frequencies of the useful column from a released file."""
+"""`mechdesign estimate OUT --channel CHANNEL`: frequencies of the useful column from a
+released file.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from mechdesign.cli.line import option
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
-EXAMPLE = "Example:  mechdesign estimate released.csv --channel channel.json --method ml --level 0.9"
+EXAMPLE = (
+    "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
+    "--level 0.9"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +28,14 @@ class EstimateOptions:
 
     method: str = option(
         "NAME",
-        "unbiased (linear; can be negative) or ml (maximum likelihood).",
+        "Method of estimation: unbiased (linear; can be negative) or ml (maximum likelihood).",
         "unbiased",
     )
     level: str = option("SHARE", "Confidence level of the intervals.", "0.95")
     target: str = option(
         "WHAT",
-        "population (of which the records are a sample) or records (those of the file itself).",
+        "Quantity to estimate: population (of which the records are a sample) or records (those "
+        "of the file itself).",
         "population",
     )
     by: str | None = option(
@@ -53,7 +59,8 @@ def estimate(
     common: o.CommonOptions,
     as_csv: o.AsCsv = False,
 ) -> None:
-    """Estimate the frequencies of the useful column from a released file, with confidence intervals.
+    """Estimate the frequencies of the useful column from a released file, with confidence
+    intervals.
 
     Symbols that the channel cannot tell apart are estimated together.
     """
@@ -114,7 +121,8 @@ def _estimate_rows(
 
     if asked.method != "unbiased" or asked.target != "population":
         raise InputError(
-            "frequencies of released rows are unbiased and for the population: leave --method and --target out"
+            "frequencies of released rows are unbiased and for the population: leave --method "
+            "and --target out"
         )
     names = [(name,) for name in channel.output_columns]
     if asked.of is not None:

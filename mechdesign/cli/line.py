@@ -1,14 +1,16 @@
 """Translates between groups of options and the command line, in both directions.
 
-A group is a frozen dataclass whose fields are made by `option`. Its docstring is the title of the options in the
-help, unless it is a sentence. `command` turns the groups that a command takes into the parameters that typer reads;
-`command_line` writes groups down again, as a line for the shell.
+A group is a frozen dataclass whose fields are made by `option`. Its docstring is the title of the
+options in the help, unless it is a sentence. `command` turns the groups that a command takes into
+the parameters that typer reads; `command_line` writes groups down again, as a line for the shell.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -19,6 +21,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from mechdesign.cli.console import PROGRAM, Reporter
+from mechdesign.cli.first_options import FIRST_OPTIONS, OF_THE_PROGRAM
 
 COMMAND = "command"
 """The key of the design command in the provenance of a channel file."""
@@ -31,6 +34,15 @@ REPORTER = "reporter"
 
 COLUMNS = "COL[,COL..]"
 """The metavar of options that name columns."""
+
+HELP_ALL = "help_all"
+"""The parameter of a command that asks for its whole help."""
+
+MORE_OPTIONS = "More options:  --help-all"
+"""The last line of a short help."""
+
+FIRST_CLAUSE = re.compile(r"(.*?)(?:[.:;] | \(|$)")
+"""A help text up to its first details, which the short help leaves out."""
 
 TEXT = "str | None"
 """The type of a field that holds several columns in one text."""
@@ -45,7 +57,8 @@ class Declared:
     metavar, help : str
         As typer takes them.
     names : str or None
-        Names of the option with blanks between them; empty for the name of the field, None for an argument.
+        Names of the option with blanks between them; empty for the name of the field, None for an
+        argument.
     public : str, optional
         The value shown instead in a line for everybody.
     again : bool
@@ -72,7 +85,51 @@ class Plain:
 
 
 class PlainCommand(Plain, TyperCommand):
-    """A command; a second value of an option that takes one is refused, where click forgets the first."""
+    """A command with a short and a whole help.
+
+    A second value of an option that takes one is refused, where click forgets the first.
+    """
+
+    is_whole_help = False
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, those of the short help first and in its order."""
+        parameters = super().get_params(ctx)
+        places: dict[str, int] = {}
+        for name in FIRST_OPTIONS.get(path_of(ctx), ()):
+            places[name] = len(places)
+
+        def place_of(parameter: Any) -> int:
+            if isinstance(parameter, TyperArgument):
+                return -1
+            return min(places.get(name, len(places)) for name in parameter.opts)
+
+        return sorted(parameters, key=place_of)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: the first options of the command, or after --help-all every one.
+
+        A command with few options shows them all, but for those that the program's help has.
+        """
+        first = FIRST_OPTIONS.get(path_of(ctx))
+        if self.is_whole_help:
+            super().format_help(ctx, formatter)
+            return
+        # A copy is shown, because the options that the help leaves out are still parsed and
+        # completed by the shell.
+        shown = copy.copy(self)
+        shown.is_whole_help = True
+        shown.params = []
+        for parameter in self.params:
+            is_argument = isinstance(parameter, TyperArgument)
+            if first is None:
+                if set(OF_THE_PROGRAM).isdisjoint(parameter.opts):
+                    shown.params.append(parameter)
+            elif is_argument or not set(first).isdisjoint(parameter.opts):
+                shown.params.append(_in_brief(parameter))
+        if first is not None:
+            shown.epilog = f"{self.epilog}\n\n{MORE_OPTIONS}"
+        shown.format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words that follow the command."""
@@ -87,6 +144,35 @@ class PlainCommand(Plain, TyperCommand):
                     ctx,
                 )
         return super().parse_args(ctx, args)
+
+
+def path_of(ctx: Any) -> str:
+    """The names of a command below the program: ``design``, ``nonstochastic measure``."""
+    return str(ctx.command_path).partition(" ")[2]
+
+
+def _in_brief(parameter: Any) -> Any:
+    """A parameter of the short help: the first clause of its text, in the one panel of all."""
+    brief = copy.copy(parameter)
+    text = FIRST_CLAUSE.match(parameter.help or "")
+    if text is not None:
+        brief.help = f"{text[1].rstrip('.')}."
+    # Seven panels of three options each would cost fourteen lines of frames.
+    brief.rich_help_panel = None
+    brief.show_default = False
+    return brief
+
+
+def _whole_help(ctx: typer.Context, asked: bool) -> None:
+    """Print every option of a command and end it."""
+    if not asked or ctx.resilient_parsing:
+        return
+    shown = copy.copy(ctx.command)
+    if not isinstance(shown, PlainCommand):
+        raise TypeError(f"{ctx.command_path} has no whole help")
+    shown.is_whole_help = True
+    typer.echo(shown.get_help(ctx), nl=False)
+    raise typer.Exit
 
 
 class PlainGroup(Plain, TyperGroup):
@@ -135,15 +221,19 @@ def groups_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
     return groups
 
 
-def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The command for typer: every group of options that `function` takes becomes its single options.
+def command(
+    function: Callable[..., int | None], *, has_whole_help: bool = False
+) -> Callable[..., int | None]:
+    """The command for typer: every group of options that `function` takes becomes its single
+    options.
 
-    A parameter `reporter` takes the `Reporter` of `main`. Other parameters stay as they are. The result of `function`
-    is the exit code.
+    A parameter `reporter` takes the `Reporter` of `main`. Other parameters stay as they are. The
+    result of `function` is the exit code. With `has_whole_help` there is an option ``--help-all``.
     """
     groups = groups_of(function)
 
     def run(**values: Any) -> int | None:
+        values.pop(HELP_ALL, None)
         arguments: dict[str, Any] = {}
         for name, group in groups.items():
             members: dict[str, Any] = {}
@@ -162,14 +252,38 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
     run.__doc__ = function.__doc__
     run.__module__ = function.__module__
     run.__annotations__ = {}
-    vars(run)["__signature__"] = _signature(function, groups)
+    signature = _signature(function, groups)
+    if has_whole_help:
+        parameters = [*signature.parameters.values(), HELP_ALL_PARAMETER]
+        signature = signature.replace(parameters=parameters)
+    vars(run)["__signature__"] = signature
     return run
+
+
+HELP_ALL_PARAMETER = inspect.Parameter(
+    HELP_ALL,
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            metavar="",
+            help="Show every option and exit.",
+            callback=_whole_help,
+            is_eager=True,
+        ),
+    ],
+)
+"""The option of commands whose `--help` is short."""
 
 
 def _signature(
     function: Callable[..., Any], groups: Mapping[str, type[Any]]
 ) -> inspect.Signature:
-    """The signature that typer reads: single options in the place of groups, required ones first."""
+    """The signature that typer reads: single options in the place of groups, required
+    ones first.
+    """
     hints = get_type_hints(function, include_extras=True) | {REPORTER: typer.Context}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
@@ -181,6 +295,7 @@ def _signature(
                     annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY
                 )
             )
+    # Python allows no parameter without a default behind one with a default.
     required = [p for p in parameters if p.default is inspect.Parameter.empty]
     optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
     return inspect.Signature([*required, *optional])
@@ -231,10 +346,12 @@ def _one_text(member: Field[Any], value: Any) -> Any:
 
 
 def _panel(group: type[Any], name: str) -> str | None:
-    """The title of the options: the docstring of the class that declares the field, unless it is a sentence."""
+    """The title of the options: the docstring of the class that declares the field,
+    unless it is a sentence.
+    """
     for base in group.__mro__:
         if name in inspect.get_annotations(base):
-            title = base.__doc__ or "."
+            title = (base.__doc__ or ".").strip()
             return None if title.endswith(".") else title
     raise LookupError(f"{group.__name__} has no field {name}")
 
@@ -246,6 +363,7 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
     for group in groups:
         for member, declaration, names in declared(type(group)):
             value = getattr(group, member.name)
+            # Only what the user typed: people read this line in reports.
             if not declaration.again or value == member.default:
                 continue
             if declaration.public is not None:
@@ -274,10 +392,11 @@ def _relative(value: Any) -> Any:
 
 
 def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:
-    """A line from a file, with other values of some options; None if it is no command of this program.
+    """A line from a file, with other values of some options; None if it is no command of this
+    program.
 
-    The file may come from anybody. So the line is taken apart and quoted anew: pasted into a shell, it starts nothing
-    else.
+    The file may come from anybody. So the line is taken apart and quoted anew: pasted into a shell,
+    it starts nothing else.
     """
     if not isinstance(line, str):
         return None

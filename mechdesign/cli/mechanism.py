@@ -18,7 +18,7 @@ from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.nonstochastic.release_answers import Quantised
+    from mechdesign.nonstochastic.release_answers import RangeRelease
 
 FORMAT = b'"mechdesign.quantizer"'
 """The format of a mechanism file, which is in its first line."""
@@ -205,7 +205,7 @@ def release_of(
 
 
 def answer_applied(
-    release: Quantised, target: str, common: o.CommonOptions, *, dry_run: bool
+    release: RangeRelease, target: str, common: o.CommonOptions, *, dry_run: bool
 ) -> None:
     """Print the result of a release through a mechanism."""
     from mechdesign.nonstochastic.reports import applied_record, text_of

@@ -1,4 +1,6 @@
-"""The options of the commands, each declared once: groups as dataclasses, shared by the commands that have them."""
+"""The options of the commands, each declared once: groups as dataclasses, shared by the
+commands that have them.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
 
+NO_LIMIT = "none"
+"""What `--time-limit` is for a search that ends only with its proof."""
+
 Force: TypeAlias = Annotated[
     bool, typer.Option("--force", metavar="", help="Overwrite the output file.")
 ]
@@ -34,9 +39,11 @@ ChannelPath: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleOptions:
-    """What is said on standard error. `main` looks for these in what was typed, before anything can fail."""
+    """What is said on standard error. `main` looks for these in what was typed, before
+    anything can fail.
+    """
 
-    quiet: bool = flag("Say nothing on standard error but errors.")
+    quiet: bool = flag("Print only errors on standard error.")
     log_json: bool = flag(
         "Notes, progress and errors as JSON lines on standard error, for logs."
     )
@@ -70,7 +77,7 @@ class CommonOptions(ConsoleOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
-    """How a CSV file is written"""
+    """CSV format"""
 
     delimiter: str = option("CHAR", "Between cells; tab may be written so.", ",")
     quote: str = option("CHAR", "Around cells; none if there are no quotes.", '"')
@@ -92,20 +99,23 @@ class TableOptions:
     """The table"""
 
     sensitive: str | None = option(
-        "COL[,COL..]", "Column(s) to protect; several are crossed."
+        "COL[,COL..]", "Column to protect; several are crossed."
     )
     protect_each: bool = flag(
         "Protect each of several sensitive columns for itself, not their combinations."
     )
     useful: str | None = option(
         "COL[,COL..]",
-        "Column(s) to release; with --contingency, the name that `apply` will look for.",
+        "Column to release; several are crossed. With --contingency, the name that `apply` "
+        "will look for.",
     )
     weight: str | None = option(
-        "COL", "Column with the count or the survey weight of each row."
+        "COL",
+        "Column with the count of each row; or its survey weight, with --weighted.",
     )
     contingency: bool = flag(
-        "A wide table of counts: sensitive symbols down the first column, useful ones along the header."
+        "The table is one of counts: sensitive symbols down the first column, useful ones along "
+        "the header."
     )
     probabilities: bool = flag("A wide table of probabilities instead of counts.")
     weighted: bool = flag(
@@ -113,13 +123,15 @@ class TableOptions:
     )
     missing: str = option(
         "WHAT",
-        "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
+        "Treatment of empty cells: refuse (an error), symbol (a symbol of their own), drop (leave "
+        "the record out).",
         "refuse",
     )
     bins: list[str] | None = option(
         "[COL=]BINS",
-        "Sort the numbers, dates or times of a useful column into bins: a width (10, 0.5, 7d, 1h), quantiles:N, "
-        "auto:N, or edges with commas (-inf and inf, too); `design` has auto. Repeat it for crossed columns.",
+        "Sort numbers, dates or times into bins: a width (10, 0.5, 7d, "
+        "1h), quantiles:N, auto:N, or edges with commas (-inf and inf, too); `design` has "
+        "auto. Repeat it for crossed columns.",
         names="--bin",
     )
 
@@ -129,7 +141,9 @@ class TableOptions:
         known: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None),
         bins: Any = None,
     ) -> md.Joint:
-        """Read a table; `known` are the columns that no option names, `bins` those in the place of the option's."""
+        """Read a table; `known` are the columns that no option names, `bins` those in
+        the place of the option's.
+        """
         wide = self.contingency or self.probabilities
         typed = (
             parsing.columns("--sensitive", self.sensitive),
@@ -157,13 +171,16 @@ class InputTable(TextFormat, TableOptions):
 
     table: str = argument(
         "TABLE",
-        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table (--contingency). Records and "
-        "long counts may be many files: a folder, or a glob in quotes.",
+        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table "
+        "(--contingency). Records and long counts may be many files: a folder, or a glob in "
+        "quotes.",
         public=PUBLIC_TABLE,
     )
 
     def read_before_auto(self) -> tuple[md.Joint, Any]:
-        """The table without the bins that only a budget can decide (``auto``), and what asks for these."""
+        """The table without the bins that only a budget can decide (``auto``), and what
+        asks for these.
+        """
         bins = parsing.bins_of(self.bins)
         by_column: dict[str, Any] = (
             {"": bins} if bins is None or isinstance(bins, str) else bins
@@ -188,9 +205,11 @@ class OtherTable(TextFormat, TableOptions):
     def read(
         self, path: str, *channels: md.Channel, together: bool = False
     ) -> md.Joint | None:
-        """The table given, None if none is; columns and bins that no option names are those of the channels.
+        """The table given, None if none is; columns and bins that no option names are those of the
+        channels.
 
-        `path` is the file of the channels, for messages. What they tell `together` must be about what all protect.
+        `path` is the file of the channels, for messages. What they tell `together` must be about
+        what all protect.
         """
         if self.table is None:
             if self != type(self)():
@@ -202,7 +221,8 @@ class OtherTable(TextFormat, TableOptions):
         secrets = {",".join(each.columns) for each in hidden}
         if together and self.sensitive is None and len(secrets) > 1:
             raise InputError(
-                f"the channels protect different columns ({listed(sorted(secrets))}): say about which you ask "
+                f"the channels protect different columns ({listed(sorted(secrets))}): say "
+                f"about which you ask "
                 "(--sensitive COL, or several with --protect-each)"
             )
         shown = tuple(
@@ -221,7 +241,7 @@ class OtherTable(TextFormat, TableOptions):
         apart = (
             self.sensitive is None
             and len(hidden) == len(channels)
-            and all(each.each for each in hidden)
+            and all(column.protects_columns for column in hidden)
         )
         asked = replace(
             self, protect_each=self.protect_each or (bool(hidden) and apart)
@@ -246,7 +266,7 @@ class OwnBudgets:
     """What is promised"""
 
     budget: list[str] | None = option(
-        "SYMBOL=EPS_L,EPS_U", "A sensitive symbol's own budgets; repeatable."
+        "SYMBOL=EPS_L,EPS_U", "Budgets of one sensitive symbol; may be repeated."
     )
 
     @property
@@ -260,29 +280,36 @@ class BudgetOptions(OwnBudgets):
     """What is promised"""
 
     notion: str | None = option(
-        "NAME", "alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.", "alip"
+        "NAME",
+        "Privacy notion: alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.",
+        "alip",
     )
-    epsilon: str | None = option("NATS", "Privacy budget, in (0, 700].")
+    epsilon: str | None = option(
+        "NATS", "Privacy budget in nats: above 0, at most 700."
+    )
     lam: str | None = option(
         "SHARE",
-        "alip, l1, chi2, alpha: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon (default 0.5).",
+        "Share of epsilon for the lower side: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon "
+        "(default 0.5). For alip, l1, chi2 and alpha.",
     )
     eps_l: str | None = option(
         "NATS|inf",
-        "Budget of the lower side: every lift is at least exp(-eps_l); of the inverse for l1, chi2, alpha.",
+        "Budget of the lower side: every lift is at least exp(-eps_l); of the inverse for l1, "
+        "chi2, alpha.",
     )
     eps_u: str | None = option(
         "NATS|inf",
-        "Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, chi2, alpha.",
+        "Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, "
+        "chi2, alpha.",
     )
     alpha: str | None = option(
-        "A", "alpha only: its order, above 1; inf is the largest lift (default 2)."
+        "A", "Order of alpha-lift: above 1; inf is the largest lift (default 2)."
     )
     at_most_times: str | None = option(
-        "K", "Nothing becomes more than K times as likely (eps_u = ln K)."
+        "K", "No sensitive value becomes more than K times as likely (eps_u = ln K)."
     )
     at_least_times: str | None = option(
-        "K", "Nothing becomes less than K times as likely (eps_l = -ln K)."
+        "K", "No sensitive value becomes less than K times as likely (eps_l = -ln K)."
     )
 
     def notion_or(self, default: str, upper: float | None = None) -> md.Notion:
@@ -301,18 +328,28 @@ class ConfidenceOptions:
 
     confidence: str | None = option(
         "LEVEL",
-        "The promise holds for the population that the counts are a sample of, at this level, in [0.5, 1).",
+        "Protect the population behind the table, too: the promise holds for it at this level, "
+        "in [0.5, 1).",
     )
     known_shares: str | None = option(
         "FILE",
-        "With --confidence: P(s) of every sensitive symbol where it is known, CSV with the header symbol,share.",
+        "With --confidence: P(s) of every sensitive symbol where it is known, CSV with the "
+        "header symbol,share.",
         public="SHARES.csv",
     )
     symbols: str | None = option(
         metavar="FILE",
-        help="With --confidence: the useful symbols, listed before looking, CSV with the useful columns as header. "
-        "Those of no record are protected too if `apply` is told --unknown marginal.",
+        help="With --confidence: the useful symbols, listed before looking, CSV with the "
+        "useful columns as header. Those of no record are protected too if `apply` is "
+        "told --unknown marginal.",
         public="SYMBOLS.csv",
+    )
+
+    secrets: str | None = option(
+        "FILE",
+        "With --confidence: all sensitive values, listed before looking; CSV with the sensitive "
+        "columns as header. One without records is refused: the promise would not cover it.",
+        public="SECRETS.csv",
     )
 
     def read(self) -> Population:
@@ -325,6 +362,8 @@ class ConfidenceOptions:
                 self._refuse_without_level("--known-shares")
             if self.symbols is not None:
                 self._refuse_without_level("--symbols")
+            if self.secrets is not None:
+                self._refuse_without_level("--secrets")
             return Population()
         level = parsing.any_number(
             "--confidence", self.confidence, "from 0.5 up to, but not including, 1"
@@ -335,8 +374,11 @@ class ConfidenceOptions:
         return Population(level=check_level(level), known_shares=shares)
 
     def unseen(self, joint: md.Joint) -> int:
-        """How many of the listed symbols occur in no record."""
-        from mechdesign.tables.confidence_files import unseen_symbols
+        """How many listed symbols occur in no record; checks the list of sensitive values, too."""
+        from mechdesign.tables.confidence_files import check_secrets, unseen_symbols
+
+        if self.secrets is not None:
+            check_secrets(self.secrets, joint)
 
         if self.symbols is None:
             return 0
@@ -372,7 +414,8 @@ class AfterOptions:
 
     after: list[str] | None = option(
         "CHANNEL",
-        "A channel of an earlier release of the same records: all together keep the promise; may be repeated.",
+        "Channel of an earlier release of the same records: all together keep the promise; "
+        "may be repeated.",
         public=PUBLIC_CHANNEL,
     )
 
@@ -389,7 +432,7 @@ class MaybeBudget(BudgetOptions):
 
     notion: str | None = option(
         "NAME",
-        "alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha "
+        "Privacy notion: alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha "
         "(default: that of the channel file; alip for a matrix).",
     )
 
@@ -399,18 +442,22 @@ class SearchOptions:
     """How it is found"""
 
     method: str = option(
-        "NAME", "How the optimum is searched: vertices, columns, or auto.", "auto"
+        "NAME", "Search method of the optimum: vertices, columns, or auto.", "auto"
     )
     gap: str = option(
-        "SHARE", "Stop when the proven bound is this close, as a share of H(X).", "1e-4"
+        "SHARE",
+        "Stop when the best possible is proven to be this close (a share of H(X)).",
+        "1e-4",
     )
-    time_limit: str | None = option(
-        "SECONDS", "End each search then: best verified channel, proven gap."
+    time_limit: str = option(
+        "SECONDS",
+        "End each search then: best verified channel, proven gap. Or none: no limit.",
+        "30",
     )
     enumerate: str = option(
         "NAME",
-        "Vertex enumeration back end, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
-        "(rational numbers; needs the full pycddlib).",
+        "Vertex enumeration backend, with --method vertices: auto (the fastest), pivot, "
+        "pycddlib, or pycddlib-exact (rational numbers; needs the full pycddlib).",
         "auto",
     )
 
@@ -432,8 +479,8 @@ class SearchOptions:
 
     @property
     def seconds(self) -> float | None:
-        """The time limit."""
-        if self.time_limit is None:
+        """The time limit; None where the user wants no limit."""
+        if self.time_limit == NO_LIMIT:
             return None
         return parsing.number("--time-limit", self.time_limit)
 

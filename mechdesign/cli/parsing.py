@@ -27,8 +27,9 @@ def number(option: str, text: str, *, zero: bool = False) -> float:
 def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
     """A list of columns in the form that `tables.read_joint` takes.
 
-    A text without a double quote stays as it is: the reader first looks for a column of that very name, and
-    else splits it at its commas. With one it is read like a CSV line, so that names with commas can be crossed.
+    A text without a double quote stays as it is: the reader first looks for a column of that very
+    name, and else splits it at its commas. With one it is read like a CSV line, so that names with
+    commas can be crossed.
     """
     if text is None:
         return None
@@ -37,7 +38,8 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
         names = next(csv.reader([text], strict=True)) if quoted else text.split(",")
     except csv.Error as error:
         raise InputError(
-            f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
+            f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, '
+            f'with a comma"'
         ) from None
     if "" in names:
         raise InputError(f"{option} {text!r} contains an empty column name")
@@ -158,7 +160,9 @@ def pairs_of(
 def notion_of(
     notion: str, *, upper: float | None = None, **typed: str | None
 ) -> Notion:
-    """The notion that these fields of `BudgetOptions` describe; `upper` is a budget that words came to."""
+    """The notion that these fields of `BudgetOptions` describe; `upper` is a budget
+    that words came to.
+    """
     wanted = (
         "epsilon",
         "lam",
@@ -204,7 +208,8 @@ def notion_of(
     if lam is not None:
         *others, last = [name for name, other in NOTIONS.items() if other.takes_lam()]
         raise InputError(
-            f"--lam splits the budget of {', '.join(others)} and {last}; --notion {notion} takes --epsilon whole: "
+            f"--lam splits the budget of {', '.join(others)} and {last}; --notion {notion} "
+            f"takes --epsilon whole: "
             "drop --lam"
         )
     return _one_budget(kind, epsilon, eps_l, eps_u)
@@ -229,7 +234,8 @@ def _sides(
         )
     if eps_l is None and eps_u is None:
         raise InputError(
-            "no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E, or words: --at-most-times 2"
+            "no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E, or "
+            "words: --at-most-times 2"
         )
     if eps_l is None or eps_u is None:
         if eps_u is None:

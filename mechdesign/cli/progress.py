@@ -54,7 +54,9 @@ class Meter:
         self._done = (self._done or 0) + amount
 
     def at(self, done: int, total: int | None = None) -> None:
-        """So much is done. What the first call counts was done by an earlier run, and does not count for the rate."""
+        """So much is done. What the first call counts was done by an earlier run, and
+        does not count for the rate.
+        """
         if self._done is None:
             self._samples.append((self._clock(), done))
         self._done = done
@@ -80,6 +82,7 @@ class Meter:
 
     def _rate(self, now: float, done: int) -> float | None:
         """Mean over the window, or over a longer time if too little was done within it."""
+        # The oldest sample goes once the next one is old enough and far enough back, too.
         samples = self._samples
         while len(samples) > 1:
             next_time, next_done = samples[1]
@@ -111,7 +114,9 @@ def duration(seconds: float) -> str:
 
 
 def amounts(reading: Reading, unit: str) -> str:
-    """The work done and its rate, as in ``12.5 of 40.0 MB, 3.1 MB/s`` or ``3 of 40 rows, 1.5 rows/s``."""
+    """The work done and its rate, as in ``12.5 of 40.0 MB, 3.1 MB/s`` or ``3 of 40
+    rows, 1.5 rows/s``.
+    """
     if reading.done is None:
         return ""
     digits = 0
@@ -157,7 +162,9 @@ BAR_WIDTH = 16
 
 
 class Work(Meter):
-    """``with reporter.work("sanitising") as advance: advance(n)``; another thread reads the meter and shows it."""
+    """``with reporter.work("sanitising") as advance: advance(n)``; another thread reads
+    the meter and shows it.
+    """
 
     __call__ = Meter.advance
 

@@ -71,8 +71,9 @@ class QueryFiles:
     )
     compare: str | None = option(
         "GRID",
-        "Release nothing: write the promises and the errors of each budget of START:STOP:STEP or "
-        "E1,E2,.. into OUT (a CSV). For you alone, because errors depend on the data.",
+        "Compare budgets and release nothing: write the promises and the errors of each budget "
+        "of START:STOP:STEP or E1,E2,.. into OUT (a CSV). For you alone, because errors depend "
+        "on the data.",
     )
     plot: str | None = option(
         "FILE", "With --compare, draw error against budget: .png, .svg or .pdf."
@@ -86,8 +87,8 @@ class QueryOptions:
     column: str | None = option("COL", "The column of numbers to release.")
     query: str = option(
         "NAME",
-        "identity (each record's own value), mean, sum, count, median, min, max or quantile:P, "
-        "of all records or of each group.",
+        "Released number: identity (each record's own value), mean, sum, count, median, min, "
+        "max or quantile:P, of all records or of each group.",
         "identity",
     )
     group_by: str | None = option(
@@ -95,9 +96,9 @@ class QueryOptions:
     )
     outside: str | None = option(
         "WHAT",
-        "A value outside the range: refuse (an error), clip (to the end), mark (an empty "
-        "answer), drop (leave the record out). The last two are one more output, for which there "
-        "is one cell less.",
+        "Treatment of values outside the range: refuse (an error), clip (to the end), mark (an "
+        "empty answer), drop (leave the record out). The last two are one more output, for "
+        "which there is one cell less.",
     )
     clip: bool = flag("The same as --outside clip.")
     equals: str | None = option(
@@ -105,17 +106,18 @@ class QueryOptions:
     )
     layout: str = option(
         "NAME",
-        "widest (the smallest worst-case error), levels (the most levels), uniform (equal cells).",
+        "Layout of the cells: widest (the smallest worst-case error), levels (the most levels), "
+        "uniform (equal cells).",
         "widest",
     )
     thresholds: str | None = option(
         "HOW",
-        "In place of --layout: T1,T2,.. (between answers), or with --domain optimal (least mean "
-        "squared error) or most (the most levels).",
+        "Thresholds in place of a layout: T1,T2,.. (between answers), or with --domain optimal "
+        "(least mean squared error) or most (the most levels).",
     )
     missing: str = option(
         "WHAT",
-        "What an empty cell is: refuse (an error), drop (leave the record out), symbol (a group "
+        "Treatment of empty cells: refuse (an error), drop (leave the record out), symbol (a group "
         "of its own).",
         "refuse",
     )

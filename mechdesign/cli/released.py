@@ -30,7 +30,7 @@ class FileColumns:
 
     rename: list[str] | None = option(
         "NAME=COL",
-        "The channel's column NAME is called COL in the file; may be repeated.",
+        "Name of a channel's column in the file: NAME is called COL there; may be repeated.",
         names="--column",
     )
 
@@ -49,7 +49,8 @@ class PrivateColumns(FileColumns):
     )
     correlated: list[str] | None = option(
         "COL[,COL..]",
-        "Columns that tell of the sensitive one and must not stay in the output either; may be repeated.",
+        "Columns that disclose the sensitive one, which must not stay in the output either; may be "
+        "repeated.",
     )
 
     def arguments(self) -> dict[str, Any]:
@@ -67,9 +68,10 @@ class PublishedForm:
 
     form: str = option(
         "WHAT",
-        "label (the output of the channel), posterior-draw (a symbol drawn from what the output leaves "
-        "possible; keeps the frequencies of the symbols). Of a column in bins also representative (the median of what "
-        "the output stands for) or within (one of the table's numbers in the bin that was drawn).",
+        "Form of the released values: label (the output of the channel), posterior-draw (a "
+        "symbol drawn from what the output leaves possible; keeps the frequencies of the "
+        "symbols). Of a column in bins also representative (the median of what the output "
+        "stands for) or within (one of the table's numbers in the bin that was drawn).",
         "label",
         names="--as",
     )
@@ -81,12 +83,12 @@ class PolicyOptions(PublishedForm):
 
     unknown: str = option(
         "WHAT",
-        "A symbol that the channel does not know: refuse, output:LABEL, or marginal (drawn as for a record of "
-        "which nothing is known).",
+        "Treatment of symbols that the channel does not have: refuse, output:LABEL, or "
+        "marginal (drawn as for a record of which nothing is known).",
         "refuse",
     )
     null: str = option(
-        "WHAT", "An empty cell, the same: refuse, output:LABEL, or marginal.", "refuse"
+        "WHAT", "Treatment of empty cells: refuse, output:LABEL, or marginal.", "refuse"
     )
     normalise: str = option(
         "FORM",
@@ -112,11 +114,12 @@ class ReleaseReading:
     )
     identity: list[str] | None = option(
         "COL[,COL..]",
-        "The job drew by this identifier: as given to `apply`. The same identifier has the same label and "
-        "counts once.",
+        "Column that identifies a record: as given to `apply`. Records with the same identifier "
+        "have the same label and count once.",
     )
     escape_formulas: bool = flag(
-        "The job wrote an apostrophe before cells that spreadsheets take for formulas."
+        "Cells that spreadsheets take for formulas have an apostrophe in front, as `apply` "
+        "wrote it."
     )
 
     def arguments(self) -> dict[str, Any]:

@@ -8,7 +8,10 @@ from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
 from mechdesign.core.errors import InputError
 
-EXAMPLE = "Example:  mechdesign show channel.json        For other tools:  mechdesign show channel.json --csv > W.csv"
+EXAMPLE = (
+    "Example:  mechdesign show channel.json        For other tools:  mechdesign show "
+    "channel.json --csv > W.csv"
+)
 
 
 def show(
@@ -19,7 +22,8 @@ def show(
 ) -> None:
     """Print the probabilities of a channel, and the meaning of each output for the useful column.
 
-    With --csv the matrix with exact decimals, a row per useful symbol, as `audit --matrix` reads it.
+    With --csv the matrix with exact decimals, a row per useful symbol, as `audit --matrix` reads
+    it.
     """
     common.refuse_beside(as_csv)
     if m.is_mechanism(channel):

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 
 from mechdesign import notions as n
-from mechdesign.core.arguments import repeated, several
+from mechdesign.core.arguments import list_argument, repeated
 from mechdesign.core.errors import InputError
 
 MOST_VALUES = 10_000
@@ -109,7 +109,7 @@ def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
         else partial(n.check_budget, name, allow_infinite=False)
     )
     ordered = sorted(
-        map(check, several(f"{name}s", values, "numbers, as in [0.5, 1, 2]"))
+        map(check, list_argument(f"{name}s", values, "numbers, as in [0.5, 1, 2]"))
     )
     if not ordered:
         raise InputError(f"no {name} is given; give at least one")
@@ -120,7 +120,7 @@ def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
 
 def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """`names` as a tuple."""
-    names = several(f"{kind}s", names, f"names, as in {list(known[:1])}")
+    names = list_argument(f"{kind}s", names, f"names, as in {list(known[:1])}")
     if not names:
         raise InputError(f"no {kind} is given; use one of {', '.join(known)}")
     for name in names:
@@ -136,7 +136,9 @@ def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, .
 def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
     """Notions as rows name them: `alip`, or `alpha:2` with its order in its shortest form."""
     labels: list[str] = []
-    for text in map(str, several("notions", notions, "names, as in ['alip', 'lip']")):
+    for text in map(
+        str, list_argument("notions", notions, "names, as in ['alip', 'lip']")
+    ):
         name, colon, order = text.partition(":")
         if name in n.NOTIONS and n.NOTIONS[name].has_order():
             labels.append(

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from mechdesign.comparison.grid import Case
 from mechdesign.core.documents import FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, check_target, reading, replacing
+from mechdesign.core.files import PathLike, check_target, read_errors, replacing
 from mechdesign.core.json_values import canonical
 from mechdesign.core.records import Digest
 from mechdesign.tables.joint import Joint
@@ -114,7 +114,7 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
     """Read what `write_csv` wrote."""
     name = os.fspath(path)
     try:
-        with reading(name), open(path, newline="", encoding="utf-8") as stream:
+        with read_errors(name), open(path, newline="", encoding="utf-8") as stream:
             if os.path.getsize(path) > LARGEST_CSV:
                 raise InputError(
                     f"{name} is larger than any comparison; choose another name for the output"
@@ -180,7 +180,7 @@ def table_hash(joint: Joint) -> str:
         name: {"columns": v.columns, "symbols": v.symbols} for name, v in both.items()
     }
     table |= {"counts": joint.counts, "is_counts": joint.is_counts}
-    table |= {"each": True} if joint.sensitive.each else {}
+    table |= {"each": True} if joint.sensitive.protects_columns else {}
     return hashlib.sha256(canonical(table).encode()).hexdigest()
 
 

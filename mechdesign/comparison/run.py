@@ -20,11 +20,11 @@ from mechdesign.comparison.grid import AT, Case, curves, named, notion_labels
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.settings import ComparisonSettings
 from mechdesign.core.display import Displayed
-from mechdesign.core.errors import InputError, SolverFailure, expected
+from mechdesign.core.errors import InputError, SolverFailure, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
-from mechdesign.mechanisms.least_cost import INFORMATION
+from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.request import MECHANISMS
@@ -303,7 +303,9 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
-    expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
+    require_type(
+        "joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one"
+    )
     settings = ComparisonSettings(
         method=method,
         gap=gap,

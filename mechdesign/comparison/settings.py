@@ -10,7 +10,7 @@ from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import Setting
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
-from mechdesign.mechanisms.least_cost import DISTANCE, INFORMATION
+from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design

@@ -17,7 +17,7 @@ from mechdesign.core.wording import quoted
 Named = TypeVar("Named", bound=Hashable)
 
 
-def several(name: str, values: object, example: str) -> tuple[Any, ...]:
+def list_argument(name: str, values: object, example: str) -> tuple[Any, ...]:
     """Return the elements of a list argument; refuse texts and what cannot be iterated."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{name} ({brief(values)}) must be a list of {example}")

@@ -81,7 +81,8 @@ LARGEST_PRODUCT = 10_000
 def log2_of_powers_above(powers: Iterable[tuple[int, int]]) -> float:
     """A double at or above log2 of the product of positive integers, each to the power beside it.
 
-    It is the smallest such double up to `LARGEST_PRODUCT` bits, and beyond the sum of the logarithms rounded upwards.
+    It is the smallest such double up to `LARGEST_PRODUCT` bits, and beyond the sum of the
+    logarithms rounded upwards.
     """
     pairs = list(powers)
     bits = Fraction(0)

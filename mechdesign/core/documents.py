@@ -25,7 +25,7 @@ from mechdesign.core.files import (
     EXISTS_OVERWRITE,
     PathLike,
     check_target,
-    reading,
+    read_errors,
     replacing,
     text_of,
 )
@@ -161,7 +161,7 @@ def _digest(content: Mapping[str, Any], name: str, what: str) -> str:
 def _content(path: PathLike, name: str, kind: type[FileDocument]) -> str:
     """The text of a file, after refusing what cannot be such a file."""
     what = kind.WHAT
-    with reading(name):
+    with read_errors(name):
         status = Path(path).stat()
         if stat.S_ISDIR(status.st_mode):
             raise FileError(name, f"{name} is a folder, not a {what}")

@@ -96,7 +96,7 @@ class SolverFailure(MechdesignError):
 
 
 @contextmanager
-def naming(name: str) -> Generator[None]:
+def errors_naming(name: str) -> Generator[None]:
     """Begin the message of every `InputError` with the name of the file, exactly once."""
     try:
         yield
@@ -106,7 +106,7 @@ def naming(name: str) -> Generator[None]:
         raise FileError(name, f"{name}: {error}") from None
 
 
-def expected(name: str, value: object, kind: type[T], hint: str = "") -> T:
+def require_type(name: str, value: object, kind: type[T], hint: str = "") -> T:
     """Return the argument `value` if it is a `kind`; raise `InputError` otherwise."""
     if isinstance(value, kind):
         return value

@@ -44,7 +44,7 @@ def text_of(path: object) -> str:
 
 
 @contextmanager
-def reading(name: str) -> Generator[None]:
+def read_errors(name: str) -> Generator[None]:
     """Turn refusals of the operating system to open or read the file `name` into `FileError`."""
     try:
         yield
@@ -107,7 +107,8 @@ def replacing(
 
     On any exception the temporary file is removed and `target` stays as it was. The data are on
     disk before the rename, so a crash leaves the old file or the new one. A file that is replaced
-    keeps its permissions. `exists` is the message if another program has written the target meanwhile.
+    keeps its permissions. `exists` is the message if another program has written the target
+    meanwhile.
     """
     path = Path(target)
     name = os.fspath(target)
@@ -169,7 +170,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def part_of(path: Path) -> Path:
+def part_file(path: Path) -> Path:
     """The temporary file of a target.
 
     It depends on the target's name alone, so that the next run finds what this one left.
@@ -192,7 +193,7 @@ def sha256_of(path: PathLike) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def holds(path: PathLike, sha256: str | None) -> bool:
+def has_sha256(path: PathLike, sha256: str | None) -> bool:
     """Whether the file exists and has this hash."""
     try:
         return sha256_of(path) == sha256

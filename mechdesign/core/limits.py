@@ -79,14 +79,13 @@ class LiftLimits:
         """The limits in words; at least one of them must be finite."""
         parts: list[str] = []
         if self.need_shares:
-            exceptions = "".join(
-                f", but {name!r} {_factor_range(lower, upper)}"
-                for name, lower, upper in self.own
+            text = (
+                f"seeing a released value changes the probability of any {sensitive} by a "
+                f"factor {_factor_range(self.lower, self.upper)}"
             )
-            parts.append(
-                f"whoever sees a released value finds every {sensitive} "
-                f"{_factor_range(self.lower, self.upper)} times as likely as before{exceptions}"
-            )
+            for name, lower, upper in self.own:
+                text += f", of {name!r} {_factor_range(lower, upper)}"
+            parts.append(text)
         if math.isfinite(self.ratio):
             parts.append(
                 f"no released value is more than {factor_at_most(self.ratio)} times as likely "
@@ -96,13 +95,14 @@ class LiftLimits:
 
 
 def _factor_range(lower: float, upper: float) -> str:
-    """``at least 0.6 and at most 1.7``; one of the two budgets is finite."""
-    bounds: list[str] = []
-    if math.isfinite(lower):
-        bounds.append(f"at least {factor_at_least(lower)}")
-    if math.isfinite(upper):
-        bounds.append(f"at most {factor_at_most(upper)}")
-    return " and ".join(bounds)
+    """``between 0.6 and 1.7``, or one side of it; one of the two budgets is finite."""
+    low = factor_at_least(lower)
+    high = factor_at_most(upper)
+    if math.isinf(upper):
+        return f"of at least {low}"
+    if math.isinf(lower):
+        return f"of at most {high}"
+    return f"between {low} and {high}"
 
 
 @dataclass(frozen=True)

@@ -41,14 +41,14 @@ def listed(values: Sequence[str], most: int = 8) -> str:
     return shown
 
 
-def at_most(value: float | Decimal) -> str:
+def at_most(value: float | Decimal, digits: int = DIGITS) -> str:
     """An upper bound, rounded up."""
-    return _rounded(value, ROUND_CEILING)
+    return _rounded(value, ROUND_CEILING, digits)
 
 
-def at_least(value: float | Decimal) -> str:
+def at_least(value: float | Decimal, digits: int = DIGITS) -> str:
     """A lower bound, rounded down."""
-    return _rounded(value, ROUND_FLOOR)
+    return _rounded(value, ROUND_FLOOR, digits)
 
 
 def about(value: SupportsFloat) -> str:
@@ -92,12 +92,12 @@ def distance_at_most(nats: float, power: int) -> str:
     return at_most(EXACT.next_plus(EXACT.power(distance, power)))
 
 
-def factor_at_most(nats: float) -> str:
+def factor_at_most(nats: float, digits: int = DIGITS) -> str:
     """exp(budget), rounded up."""
-    return at_most(EXACT.next_plus(EXACT.exp(Decimal(nats))))
+    return at_most(EXACT.next_plus(EXACT.exp(Decimal(nats))), digits)
 
 
-def factor_at_least(nats: float) -> str:
+def factor_at_least(nats: float, digits: int = DIGITS) -> str:
     """exp(-budget), rounded down; 0 for an infinite budget."""
     factor = EXACT.next_minus(EXACT.exp(Decimal(nats).copy_negate()))
-    return at_least(max(factor, Decimal(0)))
+    return at_least(max(factor, Decimal(0)), digits)

@@ -68,3 +68,92 @@ def combined(column: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         return column.combine_chunks()
     return column
+
+
+def taken(array: Any, places: Any) -> Any:
+    """The items of an array at some places; pyarrow has no `take` for views of text and bytes."""
+    kind = array.type
+    plain = _without_views(kind)
+    if plain == kind:
+        return array.take(places)
+    return array.cast(plain).take(places).cast(kind)
+
+
+def taken_records(table: Any, places: Any) -> Any:
+    """The records of a table, or record batch, at some places."""
+    import pyarrow as pa
+
+    if all(_without_views(field.type) == field.type for field in table.schema):
+        return table.take(places)
+    columns = [taken(column, places) for column in table.columns]
+    if isinstance(table, pa.RecordBatch):
+        return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _without_views(kind: Any) -> Any:
+    """The type with text and bytes in the place of views of them."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    return kind
+
+
+def released_dictionary(column: Any) -> Any:
+    """The same codes with a dictionary that discloses nothing but the records of the column.
+
+    It has the values that these records have, each once, in the order of their first appearance.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        # A column of no chunks, or of chunks that have no common dictionary.
+        column = pa.concat_arrays(column.unify_dictionaries().chunks)
+    # The distinct codes, numbered by their first appearance; nulls stay nulls.
+    codes = column.indices.dictionary_encode()
+    values = taken(column.dictionary, codes.dictionary)
+    kind = column.type
+    if values.null_count or len(values.unique()) < len(values):
+        # Two codes of one value tell records apart that the values do not.
+        codes = column.dictionary_decode().dictionary_encode()
+        values = codes.dictionary
+    indices = codes.indices.cast(kind.index_type)
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)
+
+
+def without_dictionaries(column: Any) -> Any:
+    """The column with plain values in the place of dictionaries inside lists and structures.
+
+    A dictionary at the top stays: the sink renews it.
+    """
+    import pyarrow as pa
+
+    kind = column.type
+    if not pa.types.is_nested(kind):
+        return column
+    plain = _plain_type(kind)
+    if plain == kind:
+        return column
+    return column.cast(plain)
+
+
+def _plain_type(kind: Any) -> Any:
+    """The type without dictionaries, however deep."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if types.is_struct(kind):
+        fields = [kind.field(place) for place in range(kind.num_fields)]
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in fields])
+    if types.is_map(kind):
+        return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type))
+    if types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+    if types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_plain_type(kind.value_type)))
+    return kind

@@ -22,7 +22,7 @@ from mechdesign.core.errors import FileError
 from mechdesign.core.files import (
     PARQUET_SUFFIXES,
     PathLike,
-    reading,
+    read_errors,
     reason,
     text_of,
 )
@@ -61,7 +61,7 @@ class Cursor(io.RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         """At most `size` bytes from the position of this cursor."""
-        with reading(self._name):
+        with read_errors(self._name):
             self._stream.seek(self.position)
             data = self._stream.read(size)
         self.position += len(data)
@@ -90,7 +90,7 @@ class OpenedFile:
             raise FileError(
                 self.name, f"{self.name} is closed; open it, or name a file to read"
             )
-        with reading(self.name), ExitStack() as resources:
+        with read_errors(self.name), ExitStack() as resources:
             if is_url(path):
                 self.path = self._copied(Remote(path).blocks(), folder, resources)
             source: BinaryIO
@@ -123,7 +123,7 @@ class OpenedFile:
 
 
 def _next_block(source: BinaryIO, name: str) -> bytes:
-    with reading(name):
+    with read_errors(name):
         return source.read(BLOCK)
 
 
@@ -146,7 +146,7 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
         progress: Progress | None = None,
     ) -> None:
         super().__init__(path, folder=spool)
-        with on_failure(self.close), reading(self.name):
+        with on_failure(self.close), read_errors(self.name):
             status = os.fstat(self.stream.fileno())
             self.size = status.st_size
             self.sha256 = self._hashed(progress)
@@ -244,7 +244,7 @@ class RawInput:
             self._recognise()
 
     def _recognise(self) -> None:
-        with reading(self.name):
+        with read_errors(self.name):
             self.size = self.stream.seek(0, os.SEEK_END)
         if not self.size:
             raise FileError(self.name, f"{self.name} is empty")

@@ -1,8 +1,8 @@
 """The columns of an output, and the arrow schema that follows from them.
 
 Some columns of the source are kept as they are, others are written anew. pandas' notes on the
-columns are kept true. Spark's are left out. Other notes stay as they are, and the user is told
-their names.
+columns are kept true. Spark's are left out. Other notes may say anything of the records: they are
+left out, unless all columns are kept; then they stay, and the user gets their names.
 """
 
 # pyarrow has no complete types.
@@ -117,6 +117,31 @@ def free_notes(schema: Any) -> list[str]:
     if isinstance(pandas, dict) and pandas.get(_ATTRIBUTES):
         names.append(f"pandas: {_ATTRIBUTES}")
     return names
+
+
+def column_notes_alone(metadata: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """The notes of an output that concern its columns as such, and nothing that a user wrote.
+
+    The range of row numbers that pandas notes as an index is left out, too: it would disclose which
+    part of a larger table this was, and how many records were left out.
+    """
+    notes = {key: text for key, text in metadata.items() if key in _UNDERSTOOD}
+    if PANDAS in notes:
+        pandas = json.loads(notes[PANDAS])
+        pandas.pop(_ATTRIBUTES, None)
+        pandas["index_columns"] = [
+            index for index in pandas["index_columns"] if isinstance(index, str)
+        ]
+        notes[PANDAS] = json.dumps(pandas).encode()
+    return notes
+
+
+def plain_field(field: Any) -> Any:
+    """A field without the notes on it, but for pyarrow's number."""
+    notes = field.metadata or {}
+    return field.with_metadata(
+        {key: text for key, text in notes.items() if key == FIELD_ID} or None
+    )
 
 
 def field_of(output: Output, schema: Any) -> Any:

@@ -19,7 +19,7 @@ from mechdesign.core.errors import FileError
 from mechdesign.core.files import reason
 from mechdesign.core.nameless_file import NamelessFile
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import arrow_integers
+from mechdesign.formats.arrow_arrays import arrow_integers, taken_records
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.compression import Compression, LeftOpen
@@ -347,7 +347,7 @@ class ParquetBatch:
     def select(self, rows: NDArray[np.bool_], /) -> ParquetBatch:
         """Some of the records."""
         places = arrow_integers(np.flatnonzero(rows))
-        return replace(self, stored=self.stored.take(places))
+        return replace(self, stored=taken_records(self.stored, places))
 
     def rows(self) -> list[list[str]]:
         """All cells as text, row by row; a null is an empty text."""

@@ -2,6 +2,11 @@
 
 A copy keeps the types, nulls, metadata, compression and row groups of its source. Encodings,
 statistics and the order that rows were sorted in are left to the writer.
+
+Columns of repeated text travel as codes into a dictionary, which the writer puts into the file as
+it is. The dictionary of a source has its values in the order of the source, and may have values of
+records that are left out. So every row group gets dictionaries of its own
+(`released_dictionary`): the values that its records have, in the order of these records.
 """
 
 # pyarrow has no complete types.
@@ -14,6 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from mechdesign.formats.arrow_arrays import released_dictionary, without_dictionaries
 from mechdesign.formats.compression import LeftOpen
 from mechdesign.formats.outputs import (
     ARROW_SCHEMA,
@@ -21,8 +27,10 @@ from mechdesign.formats.outputs import (
     Output,
     WrittenColumn,
     check_outputs,
+    column_notes_alone,
     field_of,
     metadata_of,
+    plain_field,
     values_of,
 )
 
@@ -68,8 +76,8 @@ class ParquetLayout:
 class ParquetSink(AbstractContextManager["ParquetSink"]):
     """Writes a Parquet file; a context manager that closes it.
 
-    The row groups are those of the source, less the records left out. One that takes more than
-    `PENDING` bytes in memory is split. After an exception nothing more reaches the target.
+    The row groups are those of the source. One that takes more than `PENDING` bytes in memory is
+    split. After an exception nothing more reaches the target.
     """
 
     def __init__(
@@ -78,6 +86,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         check_outputs(outputs, len(layout.schema.names))
         self.records = 0
         self._layout = layout
+        self._group_ends = layout.group_ends
         self._outputs = list(outputs)
         self._fields = [field_of(output, layout.schema) for output in outputs]
         self._metadata = metadata_of(layout.schema, outputs)
@@ -96,6 +105,18 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
             self._pending.clear()
         self.close()
 
+    def merge_groups(self) -> None:
+        """Give up the row groups of the source.
+
+        Where records may be left out, the sizes of the groups would disclose how many of each.
+        """
+        self._group_ends = frozenset()
+
+    def leave_out_notes(self) -> None:
+        """Write no notes of the source but those on its columns as such."""
+        self._metadata = column_notes_alone(self._metadata)
+        self._fields = [plain_field(field) for field in self._fields]
+
     def write(self, batch: Any, written: Sequence[Any]) -> None:
         """Write a batch of the source with its written columns."""
         fresh = iter(written)
@@ -106,8 +127,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
             else:
                 columns.append(values_of(next(fresh), output.kind))
         self._put(columns)
-        group_ends = self._layout.group_ends
-        if self._pending and group_ends and batch.end in group_ends:
+        if self._pending and self._group_ends and batch.end in self._group_ends:
             self._flush()
 
     def write_packed(self, part: Any) -> None:
@@ -117,6 +137,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
     def _put(self, columns: Sequence[Any]) -> None:
         import pyarrow as pa
 
+        columns = [without_dictionaries(column) for column in columns]
         if self._writer is None:
             self._writer = self._begun([column.type for column in columns])
         part = pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -131,6 +152,10 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         import pyarrow as pa
 
         table = pa.Table.from_batches(self._pending).unify_dictionaries()
+        for place, column in enumerate(table.columns):
+            if pa.types.is_dictionary(column.type):
+                coded = released_dictionary(column.combine_chunks())
+                table = table.set_column(place, table.schema.field(place), coded)
         self._pending.clear()
         self._pending_bytes = 0
         if table.num_rows:

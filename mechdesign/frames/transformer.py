@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load_single
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_column
@@ -42,9 +42,9 @@ from mechdesign.jobs.recipe import Drawer, DrawnColumn
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
-from mechdesign.release.binned import LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
+from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.rebuilding import rebuild
@@ -241,7 +241,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         self.channel_ = (
             self._designed(table, y)
             if given is None
-            else expected("channel", given, Channel)
+            else require_type("channel", given, Channel)
         )
         options = self._options()
         self._made = (

@@ -24,9 +24,9 @@ from mechdesign.jobs.recipe import (
     Recipe,
 )
 from mechdesign.jobs.record_identity import identified_records, record_name
-from mechdesign.leaks.evidence import Order
-from mechdesign.release.binned import LABEL
+from mechdesign.leaks.order import Order
 from mechdesign.release.drawing import Release
+from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import UnknownSymbol, encode_for
 from mechdesign.tables.rebuilding import own_values, rebuild
 

@@ -23,10 +23,11 @@ from mechdesign.jobs.manifest import ReleasedColumn, released_column
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.side_files import Sides
-from mechdesign.leaks.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.release.binned import LABEL, POSTERIOR_DRAW
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.drawing import Release, channel_digest, key_of
 from mechdesign.release.policies import MARGINAL
+from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 
 
 @runtime_checkable

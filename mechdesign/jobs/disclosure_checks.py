@@ -18,7 +18,10 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.leaks.evidence import LEVEL, Twins, decisive
+from mechdesign.leaks.column_pairs import MOST_COLUMNS
+from mechdesign.leaks.evidence import LEVEL, decisive
+from mechdesign.leaks.rising import RisingColumns
+from mechdesign.leaks.twins import Twins
 from mechdesign.tables.columns import encode_for
 from mechdesign.tables.variable import Variable
 
@@ -76,14 +79,22 @@ class DisclosureChecks:
         orders: Mapping[str, OrderEvidence],
     ) -> None:
         self.orders: dict[str, OrderEvidence] = {}
+        self._shuffled = options.shuffle
+        rising: list[View] = []
+        if options.shuffle:
+            # Sorting by such a column would bring back the order of the file.
+            rising += [View(name) for name in plan.others]
         # A released column beside the original is no release, so its order is not checked.
-        if not (options.shuffle or options.keep_order or options.into is not None):
+        unchecked = options.keep_order or options.into is not None
+        if not unchecked and (rising or not options.shuffle):
             self.orders.update(orders)
+        self._rising = RisingColumns(rising)
         self._private = private
         self._hidden = dict(hidden)
         exempt = {*options.kept, *plan.kept_private, *options.identifiers}
         kept = [View(name) for name in plan.others if name not in exempt]
-        self._twins = Twins(kept, list(self._hidden))
+        named = [View(name) for name in plan.others if name in options.kept]
+        self._twins = Twins(kept, list(self._hidden), named)
 
     def add(self, count: int, every: Callable[[int], Callable[[Any], Any]]) -> None:
         """Compare the columns of the next `count` records.
@@ -95,6 +106,7 @@ class DisclosureChecks:
             return partial(self._cells, every(step))
 
         self._twins.add(count, sampled)
+        self._rising.add(count, sampled)
 
     def _cells(self, column: Callable[[Any], Any], view: View) -> Encoded | None:
         """The cells of a view; None for lists, structures and the like, which are no symbols."""
@@ -123,11 +135,57 @@ class DisclosureChecks:
                 f"{quoted(protected.column)}, which can be guessed from it, and would stay in the "
                 "output: leave it out (--drop), or keep it knowingly by its name (--keep)"
             )
+        for (first, second), protected in self._twins.pairs_found():
+            kind = "useful"
+            if protected.column in self._private:
+                kind = "sensitive"
+            raise InputError(
+                f"{where}the columns {quoted(first.column)} and {quoted(second.column)} together "
+                f"stand for the {kind} column {quoted(protected.column)}, which can be guessed "
+                "from them, and would stay in the output: leave one out (--drop), or keep both "
+                "knowingly by their names (--keep)"
+            )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was not tested."""
+        if not self._twins.pairs_left_out:
+            return ()
+        return (
+            f"more than {MOST_COLUMNS} columns are kept: each was tested by itself for copies of "
+            "what is protected, and no two together",
+        )
+
+    def _telling_order(self) -> str | None:
+        """A protected column that the order of the records discloses, if there is one."""
+        for name, order in self.orders.items():
+            if decisive(order.evidence(), len(self.orders)):
+                return name
+        return None
+
+    def refuse_rising(self, where: str = "") -> None:
+        """Raise InputError if the records are shuffled, their order disclosed a protected column,
+        and a kept column brings that order back.
+        """
+        if not self._shuffled:
+            return
+        rising = self._rising.rising()
+        if not rising:
+            return
+        name = self._telling_order()
+        if name is not None:
+            raise InputError(
+                f"{where}the column {quoted(rising[0].column)} rises or falls with the order of "
+                f"the records, which tells of {quoted(name)} and comes back when somebody sorts by "
+                "it: leave it out, or keep the order knowingly (--keep-order in the place of "
+                "--shuffle)"
+            )
 
     def order_warning(self) -> str | None:
         """What to say if the order of the records tells of a protected column, else None."""
-        for name, order in self.orders.items():
-            if decisive(order.evidence(), len(self.orders)):
+        if not self._shuffled:
+            name = self._telling_order()
+            if name is not None:
                 return (
                     f"the records stand in an order that tells of {quoted(name)} by their place "
                     f"(of random orders at most one in {round(1 / LEVEL):,} does): release them in "
@@ -144,4 +202,5 @@ class DisclosureChecks:
     def refuse(self, where: str = "") -> None:
         """Raise InputError if a kept column or the order of the records voids the promise."""
         self.refuse_copies(where)
+        self.refuse_rising(where)
         self.refuse_order(where)

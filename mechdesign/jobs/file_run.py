@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mechdesign.core.errors import InputError, naming
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.nameless_file import NamelessFile
@@ -35,7 +35,7 @@ from mechdesign.jobs.shuffling import shuffle_file
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import FileFormat, schema_of, write_release
-from mechdesign.leaks.evidence import Crossing
+from mechdesign.leaks.crossing import Crossing
 from mechdesign.release.drawing import REMEMBERED
 
 
@@ -115,7 +115,7 @@ class FileRun:
         if self.sides.codebook is not None and self.recipe.codebook_note is not None:
             self._notes.append(self.recipe.codebook_note)
         schema = schema_of(self.table)
-        with naming(self.table.name):
+        with errors_naming(self.table.name):
             self.plan = self.recipe.plan(self.table.header)
             if schema is not None and not self.recipe.options.keep_sensitive:
                 refuse_inner(
@@ -124,7 +124,9 @@ class FileRun:
                     self.recipe.private_columns,
                     self.recipe.replaced,
                 )
-        if schema is not None and self.format.kind == "Parquet":
+        # Without all columns these notes do not stay.
+        notes_stay = self.recipe.options.keeps_all and self.format.kind == "Parquet"
+        if schema is not None and notes_stay:
             notes = free_notes(schema)
             if notes:
                 self._notes.append(
@@ -265,6 +267,7 @@ class FileRun:
     def refuse_disclosure(self, drawer: Drawer) -> None:
         """Refuse kept columns, and an order of the records, that give away what is released."""
         drawer.checks.refuse(f"{self.table.name}: ")
+        self._notes += drawer.checks.notes
 
     def applied(
         self, records: int, sha256: str, ledger: str | None, *, already: bool = False

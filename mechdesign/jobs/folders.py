@@ -27,7 +27,7 @@ from mechdesign.core.file_locks import open_locked
 from mechdesign.core.files import (
     EXISTS,
     PathLike,
-    part_of,
+    part_file,
     real_path,
     reason,
     sync_folder,
@@ -45,6 +45,7 @@ from mechdesign.formats.urls import is_url, local
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.folder_names import name_notes, output_names
+from mechdesign.jobs.folder_table import refuse_as_one_table
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.provisional_ledger import ProvisionalLedger, opened_ledger
@@ -52,7 +53,7 @@ from mechdesign.jobs.release_file import release_file
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.stopping import keep_stoppable, uninterrupted
-from mechdesign.leaks.evidence import Crossing
+from mechdesign.leaks.crossing import Crossing
 from mechdesign.release.draws import Key
 
 REPLACED = ".{}.old"
@@ -183,6 +184,7 @@ class _FolderRelease:
         dry_run: bool,
     ) -> None:
         self.recipe = recipe.for_folder()
+        self._file_recipe = recipe
         self.target = target
         self.ledger = ledger
         self.key = key
@@ -191,7 +193,7 @@ class _FolderRelease:
         self.dry_run = dry_run
         self.base, self.names = files_of(source)
         self.final = real_path(target)
-        self.stage = part_of(self.final)
+        self.stage = part_file(self.final)
         inside = real_path(self.base)
         if self.final in (inside, *inside.parents) or inside in self.final.parents:
             raise InputError(
@@ -218,10 +220,17 @@ class _FolderRelease:
                 result.already for result in results.values()
             )
             if not (already or self.dry_run):
+                self._refuse_disclosure(ledger, results)
+            if not already:
+                refuse_as_one_table(
+                    self._file_recipe,
+                    [self.base / name for name in self.outputs.values()],
+                    self.files.text,
+                )
+            if not (already or self.dry_run):
                 # On file systems without links, the same files have been drawn once more.
                 if held and not self.files.force:
                     raise self._exists()
-                self._refuse_disclosure(ledger, results)
                 self._publish(ledger, marker)
         digest = ""
         if not self.dry_run:

@@ -24,7 +24,7 @@ from typing import Any
 from mechdesign.channel.channel import Channel
 from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, holds, real_path
+from mechdesign.core.files import PathLike, has_sha256, real_path
 from mechdesign.core.json_values import canonical
 from mechdesign.core.undoing import on_failure
 from mechdesign.core.wording import listed
@@ -252,7 +252,7 @@ class Job:
         if is_url(target):
             if not Remote(target).holds(run.output):
                 return None
-        elif not holds(run.target, run.output) or not all(
+        elif not has_sha256(run.target, run.output) or not all(
             Path(path).is_file() for path in sides
         ):
             return None
@@ -458,7 +458,7 @@ class Job:
     def _take_back(self, entry: Entry) -> None:
         """Remove a release from the ledger whose files did not get their names."""
         may_have_been_seen = entry.target == STANDARD or is_url(entry.target)
-        if may_have_been_seen or holds(entry.target, entry.output):
+        if may_have_been_seen or has_sha256(entry.target, entry.output):
             return
         # The first error is the one to raise; an entry too many does no harm.
         with suppress(InputError), self.ledger.changing() as db:

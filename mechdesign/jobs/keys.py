@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, reading, reason, sync_folder
+from mechdesign.core.files import PathLike, read_errors, reason, sync_folder
 from mechdesign.core.nameless_file import MODE
 from mechdesign.release.draws import KEY_BYTES, Key
 
@@ -74,7 +74,7 @@ def read_key(path: PathLike) -> Key:
     if sys.platform != "win32":
         flags |= os.O_NONBLOCK
     with (
-        reading(name),
+        read_errors(name),
         open(path, "rb", opener=lambda file, _: os.open(file, flags)) as stream,
     ):
         mode = os.fstat(stream.fileno()).st_mode

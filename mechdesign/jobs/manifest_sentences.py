@@ -45,11 +45,14 @@ def covers(column: InternalColumn, channel: Channel, *, internal: bool) -> list[
     scope: Sequence[str] = []
     population = None
     if confidence is not None:
-        scope = scope_of(confidence)
+        records = None
+        if internal and channel.joint is not None:
+            records = channel.joint.records
+        scope = scope_of(confidence, records)
     elif internal and channel.joint is not None:
         # What is left of the promise of a plain design for the population of its counts.
         joint = channel.joint
-        if joint.is_counts and not joint.sensitive.each:
+        if joint.is_counts and not joint.sensitive.protects_columns:
             population = population_promise(channel, joint)
     text = _template().covers(column, internal, scope, population)
     return str(text).splitlines()

@@ -25,7 +25,7 @@ from mechdesign.formats.digests import Content, Hashes, RowHasher
 from mechdesign.jobs.column_plan import OutputColumn, Plan
 from mechdesign.jobs.disclosure_checks import DisclosureChecks
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.release.drawing import Seen
+from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import Key
 
 Frame = TypeVar("Frame")
@@ -74,8 +74,8 @@ class RecordedDraws(Protocol):
     channel: Channel
     changed: str
     changes: int
-    seen: Seen
-    earlier: Seen
+    seen: FirstSymbols
+    earlier: FirstSymbols
 
     def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
         """Hashes and symbols of the records that no earlier release had."""
@@ -171,6 +171,11 @@ class Drawer(ABC):
         self.checks = checks
         self.dropped: NDArray[np.bool_] | None = None
         """Which records of the part drawn last are left out; None for none."""
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether records may be left out of the output."""
+        return False
 
     @property
     def releases(self) -> Sequence[RecordedDraws]:

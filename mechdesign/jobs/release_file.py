@@ -11,7 +11,7 @@ from typing import Unpack
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, part_of, real_path
+from mechdesign.core.files import PathLike, part_file, real_path
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import GuardedInput
@@ -45,7 +45,7 @@ def keep_apart(
                 "another"
             )
         for description, path in vital:
-            same = real_path(path) in (place, part_of(place))
+            same = real_path(path) in (place, part_file(place))
             if not same and place.exists() and Path(path).exists():
                 # Two names of one file.
                 same = place.samefile(path)
@@ -123,7 +123,7 @@ def sanitise_file(
 
     Returns
     -------
-    Applied, or Quantised through a mechanism, whose new file is the manifest
+    Applied, or RangeRelease through a mechanism, whose new file is the manifest
 
     Raises
     ------

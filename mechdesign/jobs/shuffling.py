@@ -16,7 +16,7 @@ import numpy as np
 
 from mechdesign.core.integers import Integers
 from mechdesign.core.nameless_file import NamelessFile
-from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
+from mechdesign.formats.arrow_arrays import arrow_integers, integers_of, taken_records
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.outputs import KeptColumn
@@ -111,7 +111,7 @@ def _spread(
             order = np.argsort(bucket, kind="stable")
             ends = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
             worded = table.append_column("", arrow_integers(words))
-            grouped = worded.take(arrow_integers(order))
+            grouped = taken_records(worded, arrow_integers(order))
             for starts, (start, end) in zip(places, pairwise(ends), strict=True):
                 if start < end:
                     starts.append(out.tell())
@@ -128,7 +128,8 @@ def _sorted_by_word(pieces: Sequence[Any]) -> list[Any]:
     last = bucket.num_columns - 1
     words = integers_of(bucket.column(last).combine_chunks())
     order = arrow_integers(np.argsort(words, kind="stable"))
-    return bucket.remove_column(last).take(order).combine_chunks().to_batches()
+    records = taken_records(bucket.remove_column(last), order)
+    return records.combine_chunks().to_batches()
 
 
 def _gathered(parts: Iterable[Any]) -> Iterator[Any]:

@@ -23,7 +23,7 @@ from mechdesign.core.files import (
     PathLike,
     check_target,
     keep_mode,
-    part_of,
+    part_file,
     real_path,
     reason,
     sync_folder,
@@ -87,15 +87,15 @@ class Target:
         self.name = "standard output" if self._standard else os.fspath(path)
         self._asked_path = Path(path)
         self._path = real_path(path)
-        self.part = part_of(self._path)
+        self.part = part_file(self._path)
         self._force = force
         self._again = again
         self._replace_sides = force or leftover
         self._sources = tuple(sources)
         # With repetitions, which are refused.
         self._side_names = [Path(side) for side in sides]
-        self._sides = {side: part_of(real_path(side)) for side in self._side_names}
-        self._private_parts = {part_of(real_path(side)) for side in private}
+        self._sides = {side: part_file(real_path(side)) for side in self._side_names}
+        self._private_parts = {part_file(real_path(side)) for side in private}
         # What is written for standard output or a URL, which have no temporary file of their own.
         self._spool: NamelessFile | None = None
         self._locks: dict[Path, int] = {}

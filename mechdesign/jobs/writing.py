@@ -21,6 +21,7 @@ from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Batch, Kind, Source, sink_for
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.formats.parquet import ParquetSource
+from mechdesign.formats.parquet_sink import ParquetSink
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.recipe import BadRecord, Drawer, Place
 from mechdesign.tables.rebuilding import own_values
@@ -99,6 +100,8 @@ def write_release(
                 format.escape,
             ) as sink,
         ):
+            if isinstance(sink, ParquetSink):
+                _close(sink, drawer)
             for batch in table.batches(encode=encoded, read=stored):
                 kept, written = columns.of_batch(batch, first_row)
                 first_row += batch.num_rows
@@ -116,6 +119,14 @@ def write_release(
         where = table.where(error.position)
         raise InputError(f"{where}: {error.what}") from None
     return sink.records
+
+
+def _close(sink: ParquetSink, drawer: Drawer) -> None:
+    """Keep out of a Parquet file what nobody asked for, and what records left out would show in."""
+    if drawer.may_drop:
+        sink.merge_groups()
+    if not drawer.recipe.options.keeps_all:
+        sink.leave_out_notes()
 
 
 class _ReleasedColumns:

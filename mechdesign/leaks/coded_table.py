@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError, naming
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode, encoded_columns
 from mechdesign.formats.distinct import Numbering
@@ -55,7 +55,7 @@ def coded_table(source: Any, text: TextOptions | None = None) -> CodedTable:
 
 
 def _coded_file(path: PathLike, text: TextOptions | None) -> CodedTable:
-    with open_source(path, text) as table, naming(table.name):
+    with open_source(path, text) as table, errors_naming(table.name):
         builder = TableBuilder(table.header)
         for batch in table.batches():
             builder.records += batch.num_rows

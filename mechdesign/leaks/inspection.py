@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError, naming
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.evidence import Crossing
+from mechdesign.leaks.crossing import Crossing
 
 VALUES = 1 << 16
 """Different values from which on a column is not looked at any more: it names individuals, or has
@@ -117,7 +117,7 @@ def inspect_file(
         )
     renamed = dict(columns or {})
     with open_source(source, text) as table:
-        with naming(table.name):
+        with errors_naming(table.name):
             useful = tuple(renamed.get(name, name) for name in channel.useful.columns)
             for name in (*useful, *sensitive):
                 require_column(name, table.header)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign.core.errors import naming
+from mechdesign.core.errors import errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
@@ -47,7 +47,7 @@ def guess_from_kept(
     RowGuess or None
         None where the file lacks a sensitive column, or where nothing is left to guess from.
     """
-    with open_source(path, text) as table, naming(table.name):
+    with open_source(path, text) as table, errors_naming(table.name):
         if not sensitive or any(name not in table.header for name in sensitive):
             return None
         builder = TableBuilder([*sensitive, *kept])

@@ -1,4 +1,5 @@
-"""Mechanisms: each computes a channel for a table and a notion, verified exactly before it is returned.
+"""Mechanisms: each computes a channel for a table and a notion, verified exactly before it is
+returned.
 
 `design` runs the optimum, a heuristic or a least-cost objective, as a `DesignRequest` says.
 """

@@ -10,7 +10,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
-from mechdesign.release.binned import distance_text, moved
+from mechdesign.release.released_values import distance_text, moved
 from mechdesign.tables.bin_edges import AUTO, specs_by_column
 from mechdesign.tables.cell_numbers import kind_of
 from mechdesign.tables.joint import Joint
@@ -19,7 +19,8 @@ NUMBERS_OF_BINS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Tried for ``auto``; the curve is flat where there are more."""
 
 CURVE_GAP = 1e-2
-"""Gap of each trial, as a share of H(X); the channel of the best number of bins is searched to the gap asked for."""
+"""Gap of each trial, as a share of H(X); the channel of the best number of bins is searched to the
+gap asked for."""
 
 CURVE_SECONDS = 5.0
 """Longest search of a trial."""
@@ -39,14 +40,18 @@ def binned_for(
 ) -> tuple[Joint, tuple[str, ...]]:
     """The table of a request in its bins, and messages about how their number was chosen.
 
-    For ``auto`` the numbers of bins of `NUMBERS_OF_BINS` are tried: for each the edges of least distance to the
-    medians (dynamic programming), and a channel for the budget, designed by `design`. The one whose released medians
-    are expected to lie nearest to the numbers of the table is chosen, the fewest bins of equal ones. Half of the time
-    limit is left for its search.
+    For ``auto`` the numbers of bins of `NUMBERS_OF_BINS` are tried: for each the edges of least
+    distance to the medians (dynamic programming), and a channel for the budget, designed by
+    `design`. The one whose released medians are expected to lie nearest to the numbers of the table
+    is chosen, the fewest bins of equal ones. Half of the time limit is left for its search.
     """
     joint = request.joint
     specs = specs_by_column(request.bins, joint.useful.columns)
-    auto = [name for name, spec in specs.items() if isinstance(spec, str) and spec == AUTO]  # fmt: skip
+    auto: list[str] = []
+    for name, spec in specs.items():
+        # Edges may come as an array, which has no single answer to `==`.
+        if isinstance(spec, str) and spec == AUTO:
+            auto.append(name)
     fixed = {name: spec for name, spec in specs.items() if name not in auto}
     if fixed:
         joint = joint.binned(fixed)
@@ -64,14 +69,17 @@ def binned_for(
         f"{trial.bins} {distance_text(trial.distance, kind)}" for trial in curve
     )
     message = (
-        f"bins of {quoted(column)}: {best.bins} of them move the released medians least at this budget, by "
-        f"{distance_text(best.distance, kind)} on average ({tried}; auto:N chooses another number)"
+        f"bins of {quoted(column)}: {best.bins} of them move the released medians "
+        f"least at this budget, by {distance_text(best.distance, kind)} on average "
+        f"({tried}; auto:N chooses another number)"
     )
     return best.table, (message,)
 
 
 class Trial(NamedTuple):
-    """A number of bins, the table in so many, and how far its channel moves the medians on average."""
+    """A number of bins, the table in so many, and how far its channel moves the medians on
+    average.
+    """
 
     distance: float
     bins: int
@@ -110,9 +118,10 @@ def refuse_identifier(joint: Joint) -> None:
         return
     name = quoted(",".join(joint.useful.columns))
     raise InputError(
-        f"the useful column {name} has {symbols:,} symbols in {records:,} records, so it all but identifies them "
-        "and the channel would list them; group its values (--bin for numbers, dates and times), choose another "
-        "column, or insist (--allow-identifier)"
+        f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
+        "it all but identifies them and the channel would list them; group its values "
+        "(--bin for numbers, dates and times), choose another column, or insist "
+        "(--allow-identifier)"
     )
 
 
@@ -126,7 +135,8 @@ def many_numbers(joint: Joint) -> tuple[str, ...]:
     if kind is None:
         return ()
     advice = (
-        f"the column {quoted(','.join(columns))} has {len(symbols):,} different {kind}s, each a symbol of its own: "
-        "--bin releases them in bins, --objective distance moves them as little as possible"
+        f"the column {quoted(','.join(columns))} has {len(symbols):,} different "
+        f"{kind}s, each a symbol of its own: --bin releases them in bins, --objective "
+        "distance moves them as little as possible"
     )
     return (advice,)

@@ -1,4 +1,6 @@
-"""Budgets for people: at most K times as likely, no belief above a share, the least that keeps most of the column."""
+"""Budgets for people: at most K times as likely, no belief above a share, the least that keeps most
+of the column.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,13 @@ LARGEST_STEP = 6 * DECADE + 6000
 """700 nats, beyond which no budget can be said."""
 
 FINE_GAP = 1e-7
-"""Gap of every optimum, as a share of H(X): a step of the scale is worth 1e-5 to 1e-3, and is to be decided."""
+"""Gap of every optimum, as a share of H(X): a step of the scale is worth 1e-5 to 1e-3, and is to be
+decided."""
 
-KEPT_AT, KEPT_LESS_AT = "kept_at", "kept_less_at"
-"""What the certificate of `keeping` tells: the budget, and the largest that was proven not to keep so much."""
+KEPT_AT = "kept_at"
+KEPT_LESS_AT = "kept_less_at"
+"""What the certificate of `keeping` tells: the budget, and the largest that was proven not to keep
+so much."""
 
 
 def in_words(
@@ -47,16 +52,21 @@ def in_words(
     upper: float | None = None,
     **order: Any,
 ) -> Notion:
-    """The notion of this kind under which no lift is below exp(-lower) or above exp(upper); None leaves a side free.
+    """The notion of this kind under which no lift is below exp(-lower) or above exp(upper); None
+    leaves a side free.
 
-    LDP keeps every lift between exp(-epsilon) and exp(epsilon), so a single budget for both sides is the smaller one.
+    LDP keeps every lift between exp(-epsilon) and exp(epsilon), so a single budget for both sides
+    is the smaller one.
     """
     if not isinstance(kind.at(1.0, **order).limits, LiftLimits):
         raise InputError(
-            f"{kind.name} bounds averages, not how likely a single value becomes; take alip, or nats"
+            f"{kind.name} bounds averages, not how likely a single value becomes; take "
+            "alip, or nats"
         )
     sides: dict[str, Any] = {"eps_l": lower, "eps_u": upper}
-    sides = {name: math.inf if side is None else side for name, side in sides.items()}
+    for name, side in sides.items():
+        if side is None:
+            sides[name] = math.inf
     if kind.takes_lam():
         return kind(**sides | order)
     (budget,) = kind.budgets()
@@ -69,27 +79,32 @@ def in_words(
 
 
 def posterior_budget(request: DesignRequest, value: object) -> float:
-    """The budget (nats) of the upper side under which no sensitive symbol becomes more probable than a share.
+    """The budget (nats) of the upper side under which no sensitive symbol becomes more probable
+    than a share.
 
-    One budget protects every symbol, so the most frequent one decides: its share times exp of the budget is at most
-    the share asked for. With a confidence level that is the largest share that the counts allow. The budgets of the
-    request's notion make no difference, only its kind does.
+    One budget protects every symbol, so the most frequent one decides: its share times exp of the
+    budget is at most the share asked for. With a confidence level that is the largest share that
+    the counts allow. The budgets of the request's notion make no difference, only its kind does.
     """
     share = share_of("--max-posterior", value)
     joint = request.joint
     kind = type(request.notion)
     if len(joint.secrets) > 1 or request.protect_each or request.budgets:
         raise InputError(
-            "--max-posterior is for one sensitive column and every symbol alike; say --at-most-times"
+            "--max-posterior is for one sensitive column and every symbol alike; say "
+            "--at-most-times"
         )
     priors = _largest_priors(request)
     prior = max(priors)
     if prior >= share:
         symbol = quoted(joint.sensitive.names[priors.index(prior)])
-        has = "has" if request.confidence is None else "may have"
+        has = "has"
+        if request.confidence is not None:
+            # The share is then the largest that the counts do not contradict.
+            has = "may have"
         raise NotPrivate(
-            f"no release keeps every belief at most {value}: {symbol} {has} the share {about(float(prior))} before "
-            "anything is released; say more than that"
+            f"no release keeps every belief at most {value}: {symbol} {has} the share "
+            f"{about(float(prior))} before anything is released; say more than that"
         )
     # The lift of a belief that grows to the share, and that of its complement, which falls.
     largest_lift = share / prior
@@ -130,7 +145,8 @@ def budget_for(
     lam: float | None = None,
     **options: Any,
 ) -> Notion:
-    """The notion whose budgets (nats) say in numbers what was said in words; rounding promises more, never less.
+    """The notion whose budgets (nats) say in numbers what was said in words; rounding promises
+    more, never less.
 
     Parameters
     ----------
@@ -138,23 +154,24 @@ def budget_for(
     notion : name
         As on the command line.
     at_most_times, at_least_times : number, optional
-        Nobody finds a sensitive value more than (or less than) so many times as likely as before. A side of which
-        nothing is said stays free.
+        Nobody finds a sensitive value more than (or less than) so many times as likely as before. A
+        side of which nothing is said stays free.
     max_posterior : number, optional
         Whoever knows the table gives no sensitive value a probability above this share.
     keep : number, optional
-        Alone: the smallest budget of four digits, split by `lam` where the notion has two, whose optimum keeps this
-        share of the information.
+        Alone: the smallest budget of four digits, split by `lam` where the notion has two, whose
+        optimum keeps this share of the information.
     **options
-        Other fields of the `DesignRequest` that the budget is for: `confidence` and the like, and for `keep` those of
-        the search.
+        Other fields of the `DesignRequest` that the budget is for: `confidence` and the like, and
+        for `keep` those of the search.
 
     Raises
     ------
     InputError
         If a number is out of range or does not belong to the notion.
     NotPrivate
-        If no private channel exists: a belief is above `max_posterior` already, or no budget keeps so much.
+        If no private channel exists: a belief is above `max_posterior` already, or no budget keeps
+        so much.
 
     Examples
     --------
@@ -181,16 +198,19 @@ def budget_for(
         raise InputError(
             "--lam splits the budget that --keep finds; the other words say both sides themselves"
         )
-    upper = None if at_most_times is None else most_nats(at_most_times)
+    # A side of which nothing is said stays None, and free.
+    lower = None
+    if at_least_times is not None:
+        lower = least_nats(at_least_times)
+    upper = None
+    if at_most_times is not None:
+        upper = most_nats(at_most_times)
     if max_posterior is not None:
         request = DesignRequest(joint, kind.at(1.0), **options)
-        allowed = posterior_budget(request, max_posterior)
-        upper = allowed if upper is None else min(upper, allowed)
-    return in_words(
-        kind,
-        lower=None if at_least_times is None else least_nats(at_least_times),
-        upper=upper,
-    )
+        posterior_upper = posterior_budget(request, max_posterior)
+        if upper is None or posterior_upper < upper:
+            upper = posterior_upper
+    return in_words(kind, lower=lower, upper=upper)
 
 
 def keeping(
@@ -198,8 +218,8 @@ def keeping(
 ) -> Design:
     """The optimum at the smallest budget of four digits that keeps a share of H(X).
 
-    What the optimum keeps grows with the budget, so a search by halves finds it. A budget counts as too small where
-    the proven bound of its optimum is below the share.
+    What the optimum keeps grows with the budget, so a search by halves finds it. A budget counts as
+    too small where the proven bound of its optimum is below the share.
 
     Parameters
     ----------
@@ -217,7 +237,8 @@ def keeping(
     """
     if request.mechanism != OPTIMAL:
         raise InputError(
-            f"--keep needs the optimum and its proven bound; --mechanism {request.mechanism} has none"
+            "--keep needs the optimum and its proven bound; --mechanism "
+            f"{request.mechanism} has none"
         )
     share = share_of("--keep", value)
     scale = _BudgetScale(replace(request, gap=min(request.gap, FINE_GAP)), at, share)
@@ -241,7 +262,8 @@ def keeping(
         proof = "none is tried below"
     else:
         proof = "no smaller budget was proven to keep less"
-    message = f"epsilon {epsilon:g} keeps {at_least(float(100 * share))} % of the information; {proof}"
+    percent = at_least(float(100 * share))
+    message = f"epsilon {epsilon:g} keeps {percent} % of the information; {proof}"
     return replace(
         design,
         certificate=replace(design.certificate, details=details),
@@ -263,8 +285,8 @@ class _BudgetScale:
     def smallest_step(self) -> int:
         """The smallest step whose design keeps the share; one beyond the scale where none does.
 
-        Doubling from 1 nat brackets it; then the invariant is that `low` keeps less and `high` enough, -1 and
-        the step beyond the scale counting as such.
+        Doubling from 1 nat brackets it; then the invariant is that `low` keeps less and `high`
+        enough, -1 and the step beyond the scale counting as such.
         """
         low = -1
         high = LARGEST_STEP + 1
@@ -312,10 +334,12 @@ def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
     if _keeps_less(largest, share):
         most = at_most(100 * (largest.certificate.upper_bound_nmi or 0.0))
         raise NotPrivate(
-            f"no budget keeps {value} of the information: with 700 nats no channel keeps above {most} % (proven)"
+            f"no budget keeps {value} of the information: with 700 nats no channel "
+            f"keeps above {most} % (proven)"
         )
     raise NotPrivate(
-        f"no budget up to 700 nats was found that keeps {value} of the information, only {about(largest.nmi)}"
+        f"no budget up to 700 nats was found that keeps {value} of the information, "
+        f"only {about(largest.nmi)}"
     )
 
 

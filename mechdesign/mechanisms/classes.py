@@ -1,20 +1,24 @@
-"""An exact reduction of a table before the optimum is searched: symbols that the notion cannot tell apart.
+"""An exact reduction of a table before the optimum is searched: symbols that the notion cannot tell
+apart.
 
-Useful symbols with proportional columns (the same P(s|x) for every s) form a class T, sensitive symbols with
-proportional rows (the same P(x|s) for every x) a class too; both are decided in integers.
+Useful symbols with proportional columns (the same P(s|x) for every s) form a class T, sensitive
+symbols with proportional rows (the same P(x|s) for every x) a class too; both are decided in
+integers.
 
-*Theorem.* For every notion that depends on a posterior v through A v alone, min H(X|Y) = min H(T|Y), hence the
-largest I(X;Y) is H(X) - min H(T|Y). Of proportional rows, one with their sum may stand for all.
+*Theorem.* For every notion that depends on a posterior v through A v alone, min H(X|Y) = min
+H(T|Y), hence the largest I(X;Y) is H(X) - min H(T|Y). Of proportional rows, one with their sum may
+stand for all.
 
-*Proof.* Proportional rows s have equal lifts P(y|s)/P(y) on every output: minima, maxima and quotients over s stay,
-and means weighted by P(s) add up. For columns: H(X|Y) >= H(T|Y), as T is a function of X, and the lifts of y depend
-on P(T|y) only, so every channel of X is one of T that costs no more. Conversely take class posteriors q_y with
-weights beta_y and mean P_T. Lay the members of a class t side by side on [0, P(t)], and beside them the shares
-beta_y q_y(t) of the outputs; cut each output at the ends of the members that lie inside its share of one of its
-classes, at the same fraction of all its classes. On a piece every class has one member, so its posterior has the
-entries of q_y on one symbol each: the same entropy, the same lifts; and the pieces of a member sum to P(x). QED
-A class of |t| members has |t| - 1 inner ends, so k outputs become at most k + |X| - |T|: a basic optimum needs
-no more than |X| outputs.
+*Proof.* Proportional rows s have equal lifts P(y|s)/P(y) on every output: minima, maxima and
+quotients over s stay, and means weighted by P(s) add up. For columns: H(X|Y) >= H(T|Y), as T is a
+function of X, and the lifts of y depend on P(T|y) only, so every channel of X is one of T that
+costs no more. Conversely take class posteriors q_y with weights beta_y and mean P_T. Lay the
+members of a class t side by side on [0, P(t)], and beside them the shares beta_y q_y(t) of the
+outputs; cut each output at the ends of the members that lie inside its share of one of its classes,
+at the same fraction of all its classes. On a piece every class has one member, so its posterior has
+the entries of q_y on one symbol each: the same entropy, the same lifts; and the pieces of a member
+sum to P(x). QED A class of |t| members has |t| - 1 inner ends, so k outputs become at most k + |X|
+- |T|: a basic optimum needs no more than |X| outputs.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ from mechdesign.tables.variable import Variable, added_columns, added_rows
 from solvers import Array, Points
 
 LEAST_PIECE = 1e-13
-"""Pieces of an output below this share of it are rounding errors of the ends and go to their neighbour."""
+"""Pieces of an output below this share of it are rounding errors of the ends and go to their
+neighbour."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +110,9 @@ class Classes:
 
 
 def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
-    """Classes of symbols with proportional rows, and columns (in all of the `stacked` rows, if given), in integers."""
+    """Classes of symbols with proportional rows, and columns (in all of the `stacked` rows, if
+    given), in integers.
+    """
     if stacked:
         rows = list(range(len(joint.counts)))
     else:
@@ -115,7 +122,8 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     counts = added_columns(counts, columns)
     n = len(joint.useful)
     is_the_same = len(counts) == len(joint.counts) and len(counts[0]) == n
-    # A table of a single sensitive class has nothing to protect, and sums can grow beyond what a table may hold.
+    # A table of a single sensitive class has nothing to protect, and sums can grow beyond what
+    # a table may hold.
     if is_the_same or len(counts) == 1:
         return Classes.of_symbols(joint)
     if max(max(row) for row in counts) >= LARGEST_ENTRY:
@@ -153,7 +161,8 @@ def _cut(
 ) -> tuple[Array, list[NDArray[np.intp]]]:
     """Ends of the pieces of one output, as fractions from 0 to 1, and the members on each piece.
 
-    A span has the members of a class and their ends, and from where on, and how much of them, the output has.
+    A span has the members of a class and their ends, and from where on, and how much of them, the
+    output has.
     """
     inner = [np.array([0.0, 1.0])]
     for _, ends, at, width in spans:

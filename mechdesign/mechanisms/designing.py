@@ -1,33 +1,36 @@
-"""From a request to a verified design: bins, rules, mechanism, fallback, and what other releases or the population ask.
+"""From a request to a verified design: bins, rules, mechanism, fallback, and what other releases or
+the population ask.
 
-`design` is the one entry. What it decides is in this order: the table (bins, several secrets, released columns), the
-rules of the promise (`rules`, `population`), the mechanism or the objective, and what has to be added to the result.
+`design` is the one entry. What it decides is in this order: the table (bins, several secrets,
+released columns), the rules of the promise (`rules`, `population`), the mechanism or the objective,
+and what has to be added to the result.
 """
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ParamSpec
+from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms.after import check_room, spending
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
+from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.population import PopulationRules, confident
 from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms.purposes import for_queries, for_task
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.watchdog import HEURISTICS, STANDARD, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
-from mechdesign.tables.joint import Joint
+from mechdesign.tables.joint import Joint, Missing
 
 Arguments = ParamSpec("Arguments")
 
@@ -40,7 +43,8 @@ def design_requested(request: DesignRequest) -> Design:
     InputError
         If an option does not fit the table.
     NotPrivate
-        If the releases `after` which this one is made break the promise already, or leave nothing to spend.
+        If the releases `after` which this one is made break the promise already, or leave nothing
+        to spend.
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
@@ -60,7 +64,8 @@ def design_requested(request: DesignRequest) -> Design:
         joint = whole.releasing(request.release)
     if request.confidence is not None:
         population = _population_rules(request, whole, joint, notion)
-        return confident(_by_rules(population, request, started), population, started)
+        result = _by_rules(population, request, started)
+        return confident(result, population, started, request.time_limit)
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     if not request.after:
         return _by_rules(rules, request, started)
@@ -69,21 +74,79 @@ def design_requested(request: DesignRequest) -> Design:
     return spending(result, rules, whole, request.after, request.time_limit)
 
 
+class DesignCall(Protocol[Arguments]):
+    """`design`, called with a joint table, or with a data frame and the names of its columns."""
+
+    @overload
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Design: ...
+
+    @overload
+    def __call__(
+        self,
+        joint: Any,
+        notion: Notion,
+        *,
+        sensitive: str | Sequence[str],
+        useful: str | Sequence[str],
+        weight: str | None = None,
+        missing: Missing = "refuse",
+        **options: Any,
+    ) -> Design: ...
+
+
+COLUMN_ARGUMENTS = ("sensitive", "useful", "weight", "missing")
+"""Arguments of `Joint.from_table` that `design` takes with a data frame in the place of a joint."""
+
+
 def _with_fields_as_keywords(
     request: Callable[Arguments, DesignRequest],
-) -> Callable[Arguments, Design]:
-    """`design`, whose parameters are the fields of `DesignRequest`: for type checkers, editors and `help`."""
+) -> DesignCall[Arguments]:
+    """`design`, whose parameters are the fields of `DesignRequest`: for type checkers, editors and
+    `help`.
+    """
 
-    def design(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Design:
-        return design_requested(request(*args, **kwargs))
+    def design(joint: Any, *args: Any, **kwargs: Any) -> Design:
+        columns: dict[str, Any] = {}
+        for name in COLUMN_ARGUMENTS:
+            if name in kwargs:
+                columns[name] = kwargs.pop(name)
+        if columns:
+            frame = joint
+            joint = _joint_of_frame(frame, columns)
+            if isinstance(kwargs.get("task"), str):
+                of_task = {**columns, "sensitive": kwargs["task"]}
+                kwargs["task"] = Joint.from_table(frame, **of_task)
+        if not args and "notion" not in kwargs:
+            raise InputError(
+                "design needs a notion, as in md.ALIP(eps_l=0.5, eps_u=0.5); "
+                "md.compare(joint) shows what budgets keep"
+            )
+        make: Any = request
+        return design_requested(make(joint, *args, **kwargs))
 
     vars(design)["__signature__"] = inspect.signature(DesignRequest)
     _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
     design.__doc__ = (
         "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"
-        f"    The parameters are the fields of `DesignRequest`.\n\n{parameters}"
+        "    The parameters are the fields of `DesignRequest`. The table may also be a data frame;\n"
+        "    then `sensitive` and `useful` name its columns, as in `Joint.from_table`.\n\n"
+        f"{parameters}"
     )
-    return design
+    return cast("DesignCall[Arguments]", design)
+
+
+def _joint_of_frame(frame: Any, columns: Mapping[str, Any]) -> Joint:
+    """The joint table of two columns of a data frame."""
+    if isinstance(frame, Joint):
+        raise InputError(
+            f"{next(iter(columns))} belongs to a data frame; a Joint has its columns: leave it out"
+        )
+    for name in ("sensitive", "useful"):
+        if name not in columns:
+            raise InputError(
+                f"a data frame needs sensitive and useful, the names of its columns: give {name}"
+            )
+    return Joint.from_table(frame, **columns)
 
 
 design = _with_fields_as_keywords(DesignRequest)
@@ -120,7 +183,7 @@ def _population_rules(
         estimate_shares=lift_limits(notion).need_shares,
         unseen=request.unseen,
     )
-    return PopulationRules(joint, notion, chosen=populations)
+    return PopulationRules(joint, notion, populations=populations)
 
 
 def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
@@ -130,13 +193,19 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     if request.mechanism in HEURISTICS:
         return HEURISTICS[request.mechanism](rules, request.search, STANDARD)
     check_polytope(rules.notion)
+    if request.task is not None:
+        return for_task(rules, request.task, request.search, started)
+    if request.has_purpose:
+        return for_queries(rules, request.objective, request.search, started)
     if request.fallback:
         return _optimal_or_merging(rules, request, started)
     return optimal(rules, request.search)
 
 
 def _optimal_or_merging(rules: Rules, request: DesignRequest, started: float) -> Design:
-    """The optimum; subset merging where the search failed, or ended early with a channel that keeps less."""
+    """The optimum; subset merging where the search failed, or ended early with a channel that keeps
+    less.
+    """
     search = request.search
     try:
         best = optimal(rules, search)

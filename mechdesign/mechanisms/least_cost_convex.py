@@ -1,9 +1,16 @@
-"""Least-cost programs with convex costs or further constraints of the user's own, modelled in cvxpy.
+"""Least-cost programs with convex costs or the user's own constraints, modelled in cvxpy.
 
-*Bound.* A convex cost lies above its tangent at the solution W0, and so does a constraint g(W) <= 0 with its multiplier
-nu >= 0: cost(W) >= cost(W0) + nu g(W0) + (d cost + nu dg)(W - W0) for every W that keeps the constraints. The right
-side is linear in W, so the bound of `solvers.assignment` holds for it. Tangents are those that cvxpy evaluates, in
-double precision.
+*Bound.* A convex cost lies above its tangent at the solution W0. So does a constraint g(W) <= 0
+with its multiplier nu >= 0. Hence, for every W that keeps the constraints,
+
+    cost(W) >= cost(W0) + nu g(W0) + (d cost + nu dg)(W - W0).
+
+The right side is linear in W, so the bound of `solvers.assignment` holds for it. cvxpy evaluates
+the tangents in double precision.
+
+*Search.* Each round is one program (`least_cost_round`). Between rounds two relaxations are
+sharpened until cost and bound meet: rows of an uncertain set that a column breaks are added, and
+a cost with kinks is replaced by its tangents (Kelley 1960).
 """
 
 # cvxpy has no complete types.
@@ -12,7 +19,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -20,61 +26,88 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError
+from mechdesign.mechanisms.least_cost_round import (
+    ConvexModel,
+    Round,
+    SeparatedRows,
+    Tangent,
+    largest,
+)
 from mechdesign.tables.joint import Joint
 from solvers import Array
-from solvers.assignment import SUPPORT, Assigned, Assignment, Multipliers, lower_bound
-from solvers.assignment_simplex import MOST_CUTTING_ROUNDS, priced, separated
-from solvers.errors import BackendFailure, EmptyPolytope
-from solvers.programs.highs import SHARP
+from solvers.assignment import Assigned, Assignment
+from solvers.assignment_simplex import MOST_CUTTING_ROUNDS, separated
+from solvers.errors import BackendFailure
 from solvers.uncertain import UncertainSet
 
 cp: Any = import_module("cvxpy")
-MOST_CUTS, CLOSED = 200, 1e-7
-"""Tangents of a cost with kinks, and the gap (relative to costs above 1) at which they are enough."""
+
+MOST_CUTS = 200
+"""Tangents of a cost with kinks after which no more are added."""
+
+CLOSED = 1e-7
+"""Gap between cost and bound, relative to costs above 1, that ends the search."""
 
 LARGEST_VIOLATION = 1e-7
 """By how much the integers may miss a constraint of the user's own, in its own unit."""
 
-CLARABEL = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
-
 
 class ConvexProgram:
-    """A cost and constraints as functions of the cvxpy variable W and the table; `cost` is None for linear costs."""
+    """A cost and constraints as functions of the cvxpy variable W (n, n) and the table.
+
+    Parameters
+    ----------
+    joint : Joint
+    cost : callable or (n, n) array
+        The cost as a convex expression of W and the table; an array holds linear costs.
+    constraints : callable, optional
+        One or several cvxpy constraints on W, from W and the table.
+    """
 
     def __init__(
         self, joint: Joint, cost: Any, constraints: Callable[..., Any] | None
     ) -> None:
         n = len(joint.useful)
-        self.w: Any = cp.Variable((n, n), nonneg=True, name="W")
-        linear = (
-            cp.sum(cp.multiply(joint.p_x[:, None] * cost, self.w))
-            if not callable(cost)
-            else None
-        )
-        self.cost: Any = cp.sum(cost(self.w, joint)) if linear is None else linear
-        if constraints is not None and not callable(constraints):
-            raise InputError(
-                f"constraints must be a function of W and the table, not a {type(constraints).__name__}"
-            )
-        given = [] if constraints is None else constraints(self.w, joint)
-        self.constraints: list[Any] = (
-            list(given) if isinstance(given, (list, tuple)) else [given]
-        )
-        for each in self.constraints:
-            if not isinstance(each, cp.constraints.constraint.Constraint):
-                raise InputError(
-                    f"constraints must return cvxpy constraints on W, not a {type(each).__name__}"
-                )
-        goal = cp.Problem(cp.Minimize(self.cost), self.constraints)
-        if not goal.is_dcp():
+        w: Any = cp.Variable((n, n), nonneg=True, name="W")
+        if callable(cost):
+            expression = cp.sum(cost(w, joint))
+        else:
+            expression = cp.sum(cp.multiply(joint.p_x[:, None] * cost, w))
+        own_constraints = _constraints_on(w, joint, constraints)
+        self.model = ConvexModel(w, expression, own_constraints)
+        program = cp.Problem(cp.Minimize(expression), own_constraints)
+        if not program.is_dcp():
             raise InputError(
                 "the objective and the constraints must be convex in W by the rules of cvxpy (DCP)"
             )
-        if any(variable.id != self.w.id for variable in goal.variables()):
-            raise InputError(
-                "the objective and the constraints must be written with W alone, without other variables"
-            )
+        for variable in program.variables():
+            if variable.id != w.id:
+                raise InputError(
+                    "the objective and the constraints must be written with W alone, "
+                    "without other variables"
+                )
+
+    @property
+    def constraints(self) -> list[Any]:
+        """The user's constraints."""
+        return self.model.constraints
+
+    def value(self, shares: Array) -> float:
+        """The cost of a channel."""
+        return self.model.value(shares)
+
+    def violation(self, shares: Array) -> float:
+        """By how much a channel misses the user's constraints."""
+        self.model.w.value = shares
+        violation = 0.0
+        for constraint in self.constraints:
+            violation = max(violation, float(np.max(constraint.violation())))
+        return violation
+
+    def is_kept_by(self, shares: Array) -> bool:
+        """Whether a channel keeps to the user's constraints."""
+        return self.violation(shares) <= LARGEST_VIOLATION
 
     def solve(
         self,
@@ -84,203 +117,140 @@ class ConvexProgram:
         margin: float,
         end: float,
     ) -> Assigned:
-        """The optimum by HiGHS if everything is linear, by Clarabel if not; with a bound for `proof`.
+        """The optimum of `problem`, with a bound for `proof`, searched until `end`.
 
-        Of an uncertain set the program has the rows found so far, until no column breaks one by half the margin; till
-        then columns are pulled inside where the constraints allow it. At a kink one tangent proves little: the cost
-        is replaced by its tangents so far (Kelley 1960), weighed by their multipliers, until cost and bound meet.
+        Raises
+        ------
+        EmptyPolytope
+            If no channel keeps the constraints.
+        BackendFailure
+            If no channel was found in time.
         """
         problem.check()
-        is_free = bool(problem.open.all()) and not problem.floors.any()
-        best, bound, broken, cuts, tangents = None, -math.inf, [], [], []
-        if (
-            uncertain is not None
-        ):  # the rows that the identity breaks most, so that there are some
-            margin *= uncertain.room
-            cuts = [
+        return _ConvexSearch(self, problem, proof, uncertain, margin).run(end)
+
+
+def _constraints_on(
+    w: Any, joint: Joint, constraints: Callable[..., Any] | None
+) -> list[Any]:
+    """The user's constraints as a list."""
+    if constraints is None:
+        return []
+    if not callable(constraints):
+        raise InputError(
+            "constraints must be a function of W and the table, not a "
+            f"{type(constraints).__name__}"
+        )
+    answer = constraints(w, joint)
+    listed = [answer]
+    if isinstance(answer, (list, tuple)):
+        listed = list(answer)
+    for constraint in listed:
+        if not isinstance(constraint, cp.constraints.constraint.Constraint):
+            raise InputError(
+                "constraints must return cvxpy constraints on W, not a "
+                f"{type(constraint).__name__}"
+            )
+    return listed
+
+
+class _ConvexSearch:
+    """The rounds of one search, with the best channel and the best bound so far.
+
+    Of an uncertain set the program has the rows found so far, until no column breaks one by more
+    than half the margin. Until then columns are pulled inside, where the constraints allow it. At
+    a kink one tangent proves little: then all tangents so far, weighed by their multipliers, take
+    the place of the cost.
+    """
+
+    def __init__(
+        self,
+        program: ConvexProgram,
+        problem: Assignment,
+        proof: Assignment,
+        uncertain: UncertainSet | None,
+        margin: float,
+    ) -> None:
+        self._program = program
+        self._problem = problem
+        self._proof = proof
+        self._best: Assigned | None = None
+        self._bound = -math.inf
+        self._tangents: list[Tangent] = []
+        self._separated: SeparatedRows | None = None
+        if uncertain is not None:
+            # The rows that the identity breaks most, so that the first program has some.
+            blocks = [
                 (y, uncertain.cuts(unit))
                 for y, unit in enumerate(np.diag(1.0 / problem.masses))
             ]
+            self._separated = SeparatedRows(uncertain, margin * uncertain.room, blocks)
+
+    def run(self, end: float) -> Assigned:
+        """Rounds until cost and bound meet, nothing is left to sharpen, or time is up."""
         for _ in range(MOST_CUTTING_ROUNDS):
+            current = Round(
+                self._program.model, self._problem, self._tangents, self._separated
+            )
             try:
-                made = self._once(
-                    problem, proof, tangents, (uncertain, cuts, margin), end
-                )
+                solution = current.solve(self._proof, end)
             except BackendFailure:
-                if best is None:
+                if self._best is None:
                     raise
                 break
-            bound, inside = max(bound, made.bound), made.shares
-            if uncertain is not None:
-                _, pulled, broken = separated(problem, uncertain, inside, 0.5 * margin)
-                cuts += broken
-                if is_free and self.violation(pulled) <= 0.5 * LARGEST_VIOLATION:
-                    inside = pulled
-            cost = self.value(inside)
-            if (not broken or inside is not made.shares) and (
-                best is None or cost < best.cost
-            ):
-                best = replace(made, shares=inside, cost=cost)
-            closed = best is not None and best.cost - bound <= CLOSED * max(
-                1.0, abs(best.cost)
-            )
-            if closed or time.monotonic() >= end:
+            self._bound = max(self._bound, solution.bound)
+            is_broken = self._take(solution)
+            if self._is_closed() or time.monotonic() >= end:
                 break
-            if not broken or tangents:
-                value = self.value(made.shares)
-                model = max(
-                    (float((s * made.shares).sum()) + c for s, c in tangents),
-                    default=-math.inf,
-                )
-                if (
-                    value - model > 0.1 * CLOSED * max(1.0, abs(value))
-                    and len(tangents) < MOST_CUTS
-                ):
-                    tangents.append(self._tangent())
-                elif not broken:
-                    break
-        if best is None:
+            if is_broken and not self._tangents:
+                continue  # the rows just added come first: tangents out there prove little
+            if not self._add_tangent(solution.shares) and not is_broken:
+                break
+        if self._best is None:
             raise BackendFailure("no channel was found in time")
-        return replace(best, bound=bound)
+        return replace(self._best, bound=self._bound)
 
-    def _once(
-        self,
-        problem: Assignment,
-        proof: Assignment,
-        tangents: list[Any],
-        own: tuple[Any, ...],
-        end: float,
-    ) -> Assigned:
-        w, p, n = self.w, problem.masses, problem.n
-        uncertain, cuts, margin = own
-        goal = cp.Variable() if tangents else self.cost
-        above = [
-            goal >= cp.sum(cp.multiply(slope, w)) + constant
-            for slope, constant in tangents
-        ]
-        if uncertain is not None:
-            rows = np.vstack([more for _, more in cuts])
-            of = np.repeat([y for y, _ in cuts], [len(more) for _, more in cuts])
-            level = cp.sum(
-                cp.multiply((rows - margin * p) / p[of][:, None], w.T[of]), axis=1
-            )
-        else:
-            images, offset, auxiliary = problem.sides
-            level = ((images - offset[:, None]) * p) @ w @ np.diag(1.0 / p)
-            if auxiliary.shape[1]:
-                level = level + auxiliary @ cp.Variable(
-                    (auxiliary.shape[1], n), nonneg=True
-                )
-        sides, masses = level >= 0.0, (p @ w) / p == 1.0
-        kept = [
-            cp.sum(w, axis=1) == 1.0,
-            sides,
-            cp.diag(w) >= problem.floors,
-            *above,
-            *self.constraints,
-        ]
-        kept += [masses] * problem.keep + [cp.multiply(~problem.open, w) == 0.0] * (
-            not problem.open.all()
+    def _take(self, solution: Assigned) -> bool:
+        """Keep the solution if it is the best so far; whether a column broke further rows."""
+        if self._separated is None:
+            self._keep(solution, solution.shares)
+            return False
+        _, pulled, broken = separated(
+            self._problem,
+            self._separated.uncertain,
+            solution.shares,
+            0.5 * self._separated.margin,
         )
-        program = cp.Problem(cp.Minimize(goal), kept)
-        linear, left = program.is_lp(), max(end - time.monotonic(), 0.0)
-        highs = {**({} if uncertain is None else SHARP), "time_limit": left}
-        clarabel = {"solver": cp.CLARABEL, **CLARABEL, "time_limit": left}
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # an inaccurate solution is judged by its bound
-            try:
-                program.solve(
-                    **(
-                        {"solver": cp.HIGHS, "highs_options": highs}
-                        if linear
-                        else clarabel
-                    )
-                )
-            except cp.SolverError as error:
-                raise BackendFailure(f"cvxpy: {error}") from None
-        if "infeasible" in program.status:  # or unbounded, which no W is
-            raise EmptyPolytope("no channel keeps to the constraints")
-        if w.value is None or (
-            program.status == cp.USER_LIMIT and time.monotonic() >= end
-        ):
-            raise BackendFailure(f"cvxpy ended with {program.status}")
-        prices = -masses.dual_value / p if problem.keep else np.zeros(len(p))
-        nu, none = np.maximum(sides.dual_value, 0.0), np.zeros((0, n))
-        found = (
-            Multipliers(nu / p, prices)
-            if uncertain is None
-            else Multipliers(none, prices, nu / p[of])
-        )
-        if tangents:
-            weights = np.array([max(float(row.dual_value), 0.0) for row in above])
-            weights /= weights.sum()
-            slope = sum(
-                weight * each[0] for weight, each in zip(weights, tangents, strict=True)
-            )
-            constant = float(weights @ [each[1] for each in tangents])
-        else:
-            slope, constant = self._tangent()
-        for each in self.constraints:
-            equal = isinstance(each, cp.constraints.Equality)
-            if not equal and not isinstance(each, cp.constraints.Inequality):
-                continue  # without its tangent a constraint is left out: the bound holds all the more
-            dual = np.ravel(each.dual_value, order="F")
-            dual = dual if equal else np.maximum(dual, 0.0)
-            tangent = _gradient(each.expr, w, dual)
-            if tangent is not None:
-                slope = slope + tangent
-                constant += float(
-                    dual @ np.ravel(each.expr.value, order="F")
-                    - (tangent * w.value).sum()
-                )
-        relaxed = replace(proof, cost=slope / p[:, None])
-        if uncertain is not None:
-            relaxed = priced(relaxed, uncertain, rows, of, found)
-        bound = lower_bound(relaxed, found) + constant
-        shares = np.where(problem.open, np.maximum(w.value, 0.0), 0.0)
-        if (
-            not linear and not problem.keep
-        ):  # what is left of a column that should be zero has no shape
-            hardly = np.flatnonzero(p @ shares <= SUPPORT * p)
-            shares[:, np.setdiff1d(hardly, shares.argmax(axis=1))] = 0.0
-        shares /= shares.sum(axis=1)[:, None]
-        solver = "HiGHS" if linear else "Clarabel"
-        return Assigned(
-            shares, self.value(shares), bound, found, f"cvxpy with {solver}"
-        )
+        self._separated.blocks += broken
+        is_usable = False
+        if self._problem.is_free:
+            # Half, because rounding to integers needs some of the tolerance.
+            violation = self._program.violation(pulled)
+            is_usable = violation <= 0.5 * LARGEST_VIOLATION
+        if is_usable:
+            self._keep(solution, pulled)
+        elif not broken:
+            self._keep(solution, solution.shares)
+        return bool(broken)
 
-    def _tangent(self) -> tuple[Array, float]:
-        slope = _gradient(self.cost, self.w, np.ones(1))
-        if slope is None:
-            raise SolverFailure(
-                "cvxpy knows no gradient of the objective, so nothing can be proven about it"
-            )
-        return slope, float(self.cost.value) - float((slope * self.w.value).sum())
+    def _keep(self, solution: Assigned, shares: Array) -> None:
+        cost = self._program.value(shares)
+        if self._best is None or cost < self._best.cost:
+            self._best = replace(solution, shares=shares, cost=cost)
 
-    def value(self, shares: Array) -> float:
-        """The cost of a channel."""
-        self.w.value = shares
-        return float(self.cost.value)
+    def _is_closed(self) -> bool:
+        if self._best is None:
+            return False
+        gap = self._best.cost - self._bound
+        return gap <= CLOSED * max(1.0, abs(self._best.cost))
 
-    def violation(self, shares: Array) -> float:
-        """By how much a channel misses the user's constraints."""
-        self.w.value = shares
-        largest = 0.0
-        for constraint in self.constraints:
-            largest = max(largest, float(np.max(constraint.violation())))
-        return largest
-
-    def is_kept_by(self, shares: Array) -> bool:
-        """Whether a channel keeps to the user's constraints."""
-        return self.violation(shares) <= LARGEST_VIOLATION
-
-
-def _gradient(expression: Any, w: Any, prices: Array) -> Array | None:
-    """The gradient of `prices` times an expression by W; zero for a constant, None where cvxpy has none."""
-    found = expression.grad.get(w) if w in expression.grad else 0.0
-    if found is None:
-        return None
-    values = np.zeros(w.size) if isinstance(found, float) else np.ravel(found @ prices)
-    return values.reshape(w.shape, order="F")
+    def _add_tangent(self, shares: Array) -> bool:
+        """Add the tangent at a channel where the tangents so far lie below the cost there."""
+        # `value` also places W there, where `tangent` differentiates.
+        value = self._program.value(shares)
+        shortfall = value - largest(self._tangents, shares)
+        is_sharp = shortfall <= 0.1 * CLOSED * max(1.0, abs(value))
+        if is_sharp or len(self._tangents) >= MOST_CUTS:
+            return False
+        self._tangents.append(self._program.model.tangent())
+        return True

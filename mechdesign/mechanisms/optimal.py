@@ -1,8 +1,10 @@
-"""The optimal channel (AORR) with its certificate (Zarrabian et al. 2023, eqs. (12), (15) and (26)).
+"""The optimal channel (AORR) with its certificate (Zarrabian et al. 2023, eqs. (12), (15) and
+(26)).
 
-max I(X;Y) over channels whose every posterior lies in the polytope Pi of the notion is H(X) minus the
-lower convex envelope of the entropy over Pi at P_X. The columns lie in Pi shrunk by a tiny margin, so that
-rounding to integers survives the exact audit; the bound is for Pi itself, widened outwards.
+max I(X;Y) over channels whose every posterior lies in the polytope Pi of the notion is H(X) minus
+the lower convex envelope of the entropy over Pi at P_X. The columns lie in Pi shrunk by a tiny
+margin, so that rounding to integers survives the exact audit; the bound is for Pi itself, widened
+outwards.
 """
 
 from __future__ import annotations
@@ -136,21 +138,23 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
             dual = envelope.dual
             envelopes.append(envelope)
     raise NotRounded(
-        f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger budget",
+        f"no verified channel came out of the optimum ({failure}); use --mechanism "
+        "subset-merging or a larger budget",
         envelopes[0],
     )
 
 
 Incumbent: TypeAlias = tuple[Array, Points]
-"""A channel in floating point: weights of its outputs (k,), and their posteriors over classes (k, n)."""
+"""A channel in floating point: weights of its outputs (k,), and their posteriors over classes (k,
+n)."""
 
 
 @dataclass(frozen=True)
 class _Beginning:
     """Where a search begins, all of it on classes of symbols, and when it ends.
 
-    `start` and `dual` are columns and prices of a neighbouring budget. `incumbents` is called by the search if it
-    needs channels to begin with. `interrupted` says that Ctrl-C came already.
+    `start` and `dual` are columns and prices of a neighbouring budget. `incumbents` is called by
+    the search if it needs channels to begin with. `interrupted` says that Ctrl-C came already.
     """
 
     start: Points | None
@@ -175,7 +179,8 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
     merged = cache(lambda: _merged(rules, started, end))
     interrupted = False
     if search.method != "vertices" and end < math.inf and rules.has_faces:
-        # Where time is short, the best response within the merged sets is the channel that is emitted.
+        # Where time is short, the best response within the merged sets is the channel that is
+        # emitted.
         groups, _ = merged()
         now = time.perf_counter()
         if now < end:
@@ -196,7 +201,9 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
 def _merged(
     rules: Rules, started: float, end: float
 ) -> tuple[list[tuple[int, ...]], list[Incumbent]]:
-    """Groups of subset merging and channels of all merging, on classes: incumbents, so that no limit leaves less."""
+    """Groups of subset merging and channels of all merging, on classes: incumbents, so that no
+    limit leaves less.
+    """
     reduced = rules.reduced
     until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
     tables = [reduced.joint]
@@ -225,11 +232,13 @@ def respond(
     end: float,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[Array, Points, bool]:
-    """The optimum within every set of a partition: weights (k,), posteriors (k, n), and whether Ctrl-C came.
+    """The optimum within every set of a partition: weights (k,), posteriors (k, n), and whether
+    Ctrl-C came.
 
-    A set's problem is that of the optimal channel on the face where only the set has mass, at the point P(X | T)
-    (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged set satisfies the notion.
-    A set that cannot be improved on before `end` (of `time.perf_counter`), or lies in the margin, stays one output.
+    A set's problem is that of the optimal channel on the face where only the set has mass, at the
+    point P(X | T) (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged
+    set satisfies the notion. A set that cannot be improved on before `end` (of
+    `time.perf_counter`), or lies in the margin, stays one output.
     """
     weights: list[Array] = []
     parts: list[Points] = []
@@ -267,7 +276,8 @@ def _within_set(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
         raise SolverFailure(f"{error}") from error
     except SolverError as error:
         raise SolverFailure(
-            f"a set of {len(members)} symbols could not be solved ({error}); use --mechanism subset-merging"
+            f"a set of {len(members)} symbols could not be solved ({error}); use "
+            "--mechanism subset-merging"
         ) from error
 
 
@@ -275,7 +285,8 @@ def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     """Bounds in units of H(X), rounded so that they never claim too much."""
     # I(X;Y) / H(X) = 1 - H(X|Y) / H(X), and the bound of the envelope is one on H(X|Y) from below.
     uncertainty = envelope.bound / entropy
-    # Downwards for either sign, then upwards once more for the difference: the bound must never claim too much.
+    # Downwards for either sign, then upwards once more for the difference: the bound must never
+    # claim too much.
     least = uncertainty * (1.0 - math.copysign(ENTROPY_ERROR, uncertainty))
     upper = min(1.0, math.nextafter(1.0 - least + ENTROPY_ERROR, 2.0))
     details: dict[str, int | float | str] = {
@@ -302,4 +313,10 @@ def _search_messages(
         return (
             f"the gap asked for ({search.gap:g}) is below what double precision can prove here",
         )
-    return (f"the search ended early ({envelope.status})",)
+    message = f"the search ended early ({envelope.status})"
+    if envelope.status is EnvelopeStatus.TIME_LIMIT and search.time_limit is not None:
+        message += (
+            f"; the limit is {search.time_limit:g} s a search, and this is the best channel verified "
+            "within it, with its proven gap"
+        )
+    return (message,)

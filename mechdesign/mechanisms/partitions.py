@@ -1,7 +1,8 @@
-"""Partitions of X by merging symbols: Zarrabian et al. 2023, Algorithm 1, and its repair. Arrays only.
+"""Partitions of X by merging symbols: Zarrabian et al. 2023, Algorithm 1, and its repair. Arrays
+only.
 
-A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). All the decisions here are taken in
-floating point, on the safe side: a set that is said to be `within` the limits is so exactly.
+A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). All the decisions here are taken
+in floating point, on the safe side: a set that is said to be `within` the limits is so exactly.
 """
 
 from __future__ import annotations
@@ -23,21 +24,24 @@ from solvers import Array
 Risk: TypeAlias = Literal["auto", "log-max", "log-ratio", "sum"]
 
 RISKS: tuple[Risk, ...] = ("auto", "log-max", "log-ratio", "sum")
-"""`log-max` is max(log Lambda, -log Psi), `log-ratio` is log Gamma, `sum` is the Lambda + Psi that the
-paper prints for ALIP (its figures need `log-max`); `auto` is `log-max`, or `log-ratio` under LDP. For l1-,
-chi2- and alpha-lift the means stand in for Lambda and 1/Psi: `sum` adds them, the others compare or add the
-budgets that they use."""
+"""`log-max` is max(log Lambda, -log Psi), `log-ratio` is log Gamma, `sum` is the Lambda + Psi that
+the paper prints for ALIP (its figures need `log-max`); `auto` is `log-max`, or `log-ratio` under
+LDP. For l1-, chi2- and alpha-lift the means stand in for Lambda and 1/Psi: `sum` adds them, the
+others compare or add the budgets that they use."""
 
 ZERO_LIFT_RISK = 1e6
-"""Stands for -log 0, once for each s of lift zero: more than any finite risk (at most 178 for integers
-below 2^256), so that sets with a zero come last and those with fewer zeros before those with more."""
+"""Stands for -log 0, once for each s of lift zero: more than any finite risk (at most 178 for
+integers below 2^256), so that sets with a zero come last and those with fewer zeros before those
+with more."""
 
 MEAN_ERROR = 8.0
 """Error of a mean of lifts in units of the slack of one lift times 1 + mean, generously."""
 
 
 def rounding_slack(shape: tuple[int, int]) -> float:
-    """Relative error of a lift computed from sums over a table of this shape, and of exp, four times over."""
+    """Relative error of a lift computed from sums over a table of this shape, and of exp, four
+    times over.
+    """
     return (8 * (shape[0] + shape[1]) + 32) * ROUNDOFF
 
 
@@ -60,7 +64,8 @@ class Block(NamedTuple):
 class MergedSets(ABC):
     """The table, scaled once, with the tests that the algorithms ask of merged sets.
 
-    `given_s` has columns that add up where symbols are merged, P(x|s) of (|S|, |X|), and `p_x` their masses.
+    `given_s` has columns that add up where symbols are merged, P(x|s) of (|S|, |X|), and `p_x`
+    their masses.
     """
 
     given_s: Array
@@ -70,14 +75,18 @@ class MergedSets(ABC):
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
     ) -> NDArray[np.bool_]:
-        """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits: surely, or perhaps for -1."""
+        """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits: surely, or
+        perhaps for -1.
+        """
 
     @abstractmethod
     def omega(self, given_s: Array, mass: Array) -> Array:
         """The risk of merged sets, (k,); larger is worse."""
 
     def complies(self, block: Block) -> bool:
-        """Whether one merged set surely satisfies the limits; all symbols together do, their lift is exactly 1."""
+        """Whether one merged set surely satisfies the limits; all symbols together do, their lift
+        is exactly 1.
+        """
         if len(block.members) == len(self.p_x):
             return True
         within = self.within(block.given_s[:, None], np.array([block.mass]))
@@ -100,12 +109,16 @@ class _Extremes(MergedSets):
         self.slack = rounding_slack((p.shape[0], p.shape[1]))
         self.risk = risk
         if risk == "auto":
-            self.risk = "log-ratio" if math.isfinite(limits.ratio) else "log-max"
+            # Under LDP what counts is the quotient of the lifts of two sensitive symbols.
+            self.risk = "log-max"
+            if math.isfinite(limits.ratio):
+                self.risk = "log-ratio"
 
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
     ) -> NDArray[np.bool_]:
-        # Psi >= exp(-eps_l), Lambda <= exp(eps_u) and Gamma <= exp(eps), multiplied out by P(T) or by Psi.
+        # Psi >= exp(-eps_l), Lambda <= exp(eps_u) and Gamma <= exp(eps), multiplied out by P(T)
+        # or by Psi.
         strictness = 1.0 + safety * self.slack
         low = given_s.min(axis=0)
         high = given_s.max(axis=0)
@@ -146,7 +159,9 @@ class _Means(MergedSets):
         self.given_s = p / self.p_s[:, None]
         self.limits = limits
         self.slack = rounding_slack((p.shape[0], p.shape[1]))
-        self.risk = "log-max" if risk == "auto" else risk
+        self.risk = risk
+        if risk == "auto":
+            self.risk = "log-max"
 
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
@@ -260,14 +275,15 @@ def merge_subsets(
 ) -> Merging:
     """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
 
-    Each step looks at every set that is left; when `end` (of the performance counter) has come, these all join
-    the last set, and the repair takes what is quickest.
+    Each step looks at every set that is left; when `end` (of the performance counter) has come,
+    these all join the last set, and the repair takes what is quickest.
     """
     kept, risky = _split(lifts, harmless)
     pool = _Pool(lifts, risky)
     subsets: list[list[int]] = []
     within = True
-    # Lines 3 to 11: the riskiest symbol, then whichever leaves the smallest risk, until the set complies.
+    # Lines 3 to 11: the riskiest symbol, then whichever leaves the smallest risk, until the set
+    # complies.
     while pool.groups:
         block = pool.take(int(np.argmax(pool.risk)))
         within = False  # a single risky symbol violates
@@ -301,7 +317,8 @@ def merge_all(
     repair: bool = True,
     end: float = math.inf,
 ) -> Merging:
-    """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired if need be.
+    """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired
+    if need be.
 
     Parameters as those of `merge_subsets`.
     """
@@ -328,7 +345,9 @@ def _split(
 def _join(
     lifts: MergedSets, last: list[int], others: list[list[int]]
 ) -> list[list[int]] | None:
-    """Lines 12 to 14 of Algorithm 1: join other subsets until the last one complies; None if none is left."""
+    """Lines 12 to 14 of Algorithm 1: join other subsets until the last one complies; None if none
+    is left.
+    """
     pool = _Pool(lifts, others)
     block = lifts.block(last)
     while pool.groups:
@@ -339,7 +358,9 @@ def _join(
 
 
 class _Plan(NamedTuple):
-    """A repaired partition, what it loses (nats, up to a constant), and the harmless symbols that it takes in."""
+    """A repaired partition, what it loses (nats, up to a constant), and the harmless symbols that
+    it takes in.
+    """
 
     loss: float
     groups: list[list[int]]
@@ -377,7 +398,9 @@ def _repair(
 
 
 def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
-    """Positions in `pool` to take into `core`: one set, or the cheapest, pruned (in time) of what is not needed."""
+    """Positions in `pool` to take into `core`: one set, or the cheapest, pruned (in time) of what
+    is not needed.
+    """
     if not pool.groups:
         return [[]]
     within = pool.lifts.within
@@ -400,7 +423,9 @@ def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
 
 
 def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]:
-    """`taken` without the members that the limits do not need, the most expensive given back first."""
+    """`taken` without the members that the limits do not need, the most expensive given back
+    first.
+    """
     needed = list(taken)
     for k in sorted(taken, key=lambda k: -pool.mass[k]):
         if time.perf_counter() > end:

@@ -1,12 +1,14 @@
 """From a notion and a table to the set of posteriors P(X|y) that the notion allows, as a polytope.
 
 The lift of an output with posterior v is linear in v: l(., y) = A v with A[s, x] = P(s|x)/P(s)
-(Zarrabian et al. 2023, eq. (25) for ALIP). Of several tables (`auditing.demands`) the rows are stacked: with the
-direction u of the outputs of earlier releases,
+(Zarrabian et al. 2023, eq. (25) for ALIP). Of several tables (`auditing.demands`) the rows are
+stacked: with the direction u of the outputs of earlier releases,
 
-    (L_s - b_s C) v <= 0   and   (a_s C - L_s) v <= 0,   L_s = P(s, x, u) / (P(s) P(x)),  C = P(x, u) / P(x),
+    (L_s - b_s C) v <= 0   and   (a_s C - L_s) v <= 0,   L_s = P(s, x, u) / (P(s) P(x)),  C = P(x,
+    u) / P(x),
 
-a polytope with P_X in it wherever the earlier releases alone keep the promise. Where C is 1 these are bounds on A v.
+a polytope with P_X in it wherever the earlier releases alone keep the promise. Where C is 1 these
+are bounds on A v.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
 
 OUTWARDS = 2.0**-49
-"""Relative widening of the bounds of a relaxation, 16 units in the last place: the entries of A, the
-exponentials and the products of a row are each wrong by at most a few."""
+"""Relative widening of the bounds of a relaxation, 16 units in the last place: the entries of A,
+the exponentials and the products of a row are each wrong by at most a few."""
 
 FEW_SENSITIVE = 3
-"""Sensitive symbols up to which l1-lift is written without auxiliary variables, in 2^(|S|-1) - 1 rows;
-from 5 on the auxiliary variables were faster on every table tried."""
+"""Sensitive symbols up to which l1-lift is written without auxiliary variables, in 2^(|S|-1) - 1
+rows; from 5 on the auxiliary variables were faster on every table tried."""
 
 
 def posteriors(
@@ -37,7 +39,8 @@ def posteriors(
 ) -> Polytope:
     """The posteriors v that the notion allows: {v >= 0, sum v = 1, bounds on A v}.
 
-    Sides beyond `reach` nats count as `reach` with a margin; without one their rows are there, but hold for every v.
+    Sides beyond `reach` nats count as `reach` with a margin; without one their rows are there, but
+    hold for every v.
     """
     limits = notion.limits
     if limits.mean is not None:
@@ -49,8 +52,9 @@ def posteriors(
         high = high_bound(limits.upper, margin, reach, joint.lift.max())
         blocks.append((low_bound(limits.lower, margin, reach), high, 0.0))
     if math.isfinite(limits.ratio):
-        # The two sets must share their rows, so the margin of the quotient is a distance between t and the
-        # lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes every quotient smaller by 1 - m.
+        # The two sets must share their rows, so the margin of the quotient is a distance
+        # between t and the lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes
+        # every quotient smaller by 1 - m.
         least = min(margin, 0.5 * -math.expm1(-limits.ratio))
         most = 0.0
         if limits.ratio > reach and not margin:
@@ -67,7 +71,9 @@ def posteriors(
 
 
 def low_bound(budget: float, margin: float, reach: float = math.inf) -> float:
-    """exp(-budget), moved up by `margin` (of itself; of 1 with a `reach`) or down by `OUTWARDS`; or 0."""
+    """exp(-budget), moved up by `margin` (of itself; of 1 with a `reach`) or down by `OUTWARDS`; or
+    0.
+    """
     if math.isinf(budget):
         return -math.inf
     if budget > reach and not margin:
@@ -86,7 +92,9 @@ def low_bound(budget: float, margin: float, reach: float = math.inf) -> float:
 def high_bound(
     budget: float, margin: float, reach: float = math.inf, most: float = math.inf
 ) -> float:
-    """exp(budget), moved down by `margin` or up by `OUTWARDS`; beyond `reach` nats, without margin, `most`."""
+    """exp(budget), moved down by `margin` or up by `OUTWARDS`; beyond `reach` nats, without margin,
+    `most`.
+    """
     if math.isinf(budget):
         return math.inf
     if budget > reach and not margin:
@@ -103,16 +111,17 @@ def check_polytope(notion: Notion) -> None:
     reason = notion.limits.no_polytope
     if reason:
         raise InputError(
-            f"{reason}, which optimal and subset-response need: use subset-merging or complete-merging"
+            f"{reason}, which optimal and subset-response need: use subset-merging or "
+            "complete-merging"
         )
 
 
 def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
     """{v : sum_s P(s) |(A v)_s - 1| <= e^budget - 1}, which is twice the sum of the positive parts.
 
-    With d_s = P(s) ((A v)_s - 1) = sum_x (P(s|x) - P(s)) v_x, whose sum over s is zero: for few s a row for each
-    set of them (its complement gives the same row), -c/2 <= sum of its d_s <= c/2; else |S| auxiliary variables
-    t_s >= d_s with sum t_s <= c/2.
+    With d_s = P(s) ((A v)_s - 1) = sum_x (P(s|x) - P(s)) v_x, whose sum over s is zero: for few s a
+    row for each set of them (its complement gives the same row), -c/2 <= sum of its d_s <= c/2;
+    else |S| auxiliary variables t_s >= d_s with sum t_s <= c/2.
     """
     given_x = joint.p / joint.p_x
     rows = given_x - joint.p_s[:, None]
@@ -140,7 +149,9 @@ def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
 
 
 class Rows:
-    """L (a row for each symbol of each table) and C (one for each table) in floating point, with their budgets."""
+    """L (a row for each symbol of each table) and C (one for each table) in floating point, with
+    their budgets.
+    """
 
     def __init__(self, demands: Sequence[Demand], joint: Joint) -> None:
         total = joint.total
@@ -148,7 +159,8 @@ class Rows:
         mass: list[list[float]] = []
         differing: list[bool] = []
         for demand in demands:
-            # Products of integers, each quotient rounded once: what is equal to 1 comes out as exactly 1.
+            # Products of integers, each quotient rounded once: what is equal to 1 comes out as
+            # exactly 1.
             sums = [sum(column) for column in zip(*demand.counts, strict=True)]
             whole = sum(sums)
             base = [whole * count for count in joint.useful_counts]
@@ -176,7 +188,8 @@ class Rows:
         return bool(self.differing.any()) or math.isfinite(self.ratio)
 
     def polytope(self, margin: float, reach: float = math.inf) -> Polytope:
-        """{v : all rows}; an output may have no mass under rows without C = 1: their margin is a factor.
+        """{v : all rows}; an output may have no mass under rows without C = 1: their margin is a
+        factor.
 
         Of `reach` as in `posteriors`.
         """
@@ -209,7 +222,9 @@ class Rows:
     def opposed(
         self, chosen: NDArray[np.bool_], reach: float = math.inf
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """The sides of ``positive v <= negative v`` of chosen rows and all quotients, and which are beyond `reach`."""
+        """The sides of ``positive v <= negative v`` of chosen rows and all quotients, and which are
+        beyond `reach`.
+        """
         up = np.flatnonzero(chosen & np.isfinite(self.upper))
         low = np.flatnonzero(chosen & np.isfinite(self.lower))
         mass = self.mass[self.of]
@@ -233,9 +248,11 @@ class Rows:
         return np.vstack(positive), np.vstack(negative), np.concatenate(far)
 
     def needed(self, w: Array, unit: float) -> Array:
-        """The weight that each column of `w` (n, k) needs on all entries to satisfy every row in spite of rounding.
+        """The weight that each column of `w` (n, k) needs on all entries to satisfy every row in
+        spite of rounding.
 
-        Entries are wrong by up to `unit`. A row that fails by e and has c to spare at a constant needs e / c.
+        Entries are wrong by up to `unit`. A row that fails by e and has c to spare at a constant
+        needs e / c.
         """
         positive, negative, _ = self.opposed(np.ones(len(self.of), dtype=np.bool_))
         masses = w * self.p_x[:, None]

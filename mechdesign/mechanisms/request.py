@@ -1,33 +1,42 @@
-"""What is asked of a design: one frozen `DesignRequest`, behind Python, the command line, job files and comparisons.
+"""What is asked of a design: one frozen `DesignRequest`, behind Python, the command line, job files
+and comparisons.
 
-A new option is a field here with its line in the docstring, and its use in `designing`. The keywords of
-`mechdesign.design` are these fields; `cli/design.py` fills them in from the options of the command line.
+A new option is a field here with its line in the docstring, and its use in `designing`. The
+keywords of `mechdesign.design` are these fields; `cli/design.py` fills them in from the options of
+the command line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.arguments import several
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.arguments import list_argument
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
-from mechdesign.mechanisms.least_cost import (
+from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
     INFORMATION,
     TRUTH,
-    Wanted,
+    LeastCostObjective,
 )
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.purposes import (
+    PURPOSES,
+    TASK,
+    Queries,
+    task_joint,
+)
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.search import Search
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
-from mechdesign.tables.confidence import check_level
+from mechdesign.tables.confidence import check_level, unprotected
 from mechdesign.tables.joint import Joint
+from solvers import Envelope
 
 MECHANISMS = (OPTIMAL, *HEURISTICS)
 
@@ -42,57 +51,70 @@ class DesignRequest:
     Parameters
     ----------
     joint : Joint
-        The table P_SX; without `confidence` the guarantee is about this table, not about a population it was
-        drawn from.
+        The table P_SX; without `confidence` the guarantee is about this table, not about a
+        population it was drawn from.
     notion : Notion
     mechanism : {"optimal", "subset-response", "subset-merging", "complete-merging"}
     method : {"auto", "vertices", "columns"}
         How the optimum is searched, of the whole table or of the sets of subset-response.
     enumerate : {"auto", "pivot", "pycddlib", "pycddlib-exact"}
-        The vertex enumeration back end, where the method is "vertices"; "auto" is the fastest. The exact one needs
-        the full pycddlib, with GMP.
+        The vertex enumeration back end, where the method is "vertices"; "auto" is the fastest. The
+        exact one needs the full pycddlib, with GMP.
     gap : float
         Stop when the proven upper bound minus the NMI of the emitted integers is at most this.
     time_limit : float, optional
         Seconds; the best verified channel so far is returned with its proven gap.
     fallback : bool
-        Emit subset merging where the optimum fails, or is worse when its time is over; the result says so
-        in `fallback_from`. Without it SolverFailure is raised.
+        Emit subset merging where the optimum fails, or is worse when its time is over; the result
+        says so in `fallback_from`. Without it SolverFailure is raised.
     workers : int
         Threads of the branch and bound.
     start : Design, optional
         The design of a neighbouring budget on the same table, for a warm start.
     progress : callable, optional
-        Called with each `mechdesign.core.progress.Step` of the search: its `str` is a line to show, its
-        `figures` are the utility so far, the proven bound and their gap.
+        Called with each `mechdesign.core.progress.Step` of the search: its `str` is a line to show,
+        its `figures` are the utility so far, the proven bound and their gap.
     confidence : float, optional
-        Level in [0.5, 1) at which the promise holds for the population that the counts are a sample of: for
-        every one in the Clopper-Pearson set of the counts (`tables.confidence`). Independent records of one
-        population and symbols that were fixed without looking at them; ALIP, LIP, LDP, max-lift and min-lift.
+        Level in [0.5, 1) at which the promise holds for the population that the counts are a sample
+        of: for every one in the Clopper-Pearson set of the counts (`tables.confidence`).
+        Independent records of one population and symbols that were fixed without looking at them;
+        ALIP, LIP, LDP, max-lift and min-lift.
     known_shares : mapping, optional
-        P(s) of every sensitive symbol where it is known (a register, a census) and need not be estimated.
+        P(s) of every sensitive symbol where it is known (a register, a census) and need not be
+        estimated.
     unseen : int
-        With `confidence`: symbols of X that were on the list beforehand but occur in no record. They are protected
-        too if their records are released with the policy ``unknown="marginal"``.
+        With `confidence`: symbols of X that were on the list beforehand but occur in no record.
+        They are protected too if their records are released with the policy ``unknown="marginal"``.
     bins : optional
-        As in `Joint.binned`, or "auto" for a column: as many bins as move the released medians least at this budget.
+        As in `Joint.binned`, or "auto" for a column: as many bins as move the released medians
+        least at this budget.
     allow_identifier : bool
         Whether the useful column may have nearly as many symbols as there are records.
     protect_each : bool
         Several sensitive columns are each protected for themselves, not their combinations.
     budgets : mapping, optional
-        Sensitive symbols with an eps_l and an eps_u of their own, in place of those of the notion; where each of
-        several columns is protected and two have a symbol of one name, it is called ``column=symbol``.
+        Sensitive symbols with an eps_l and an eps_u of their own, in place of those of the notion;
+        where each of several columns is protected and two have a symbol of one name, it is called
+        ``column=symbol``.
     after : sequence of Channel
         Earlier releases of the same records, drawn independently: all together keep the promise.
     release : str or sequence of str, optional
-        The useful columns of the table that this channel releases, by default all; with `after` the table has those
-        of the earlier channels as well.
-    objective : {"information", "truth", "distance"}, matrix or callable
-        Most information with free outputs; or least expected cost on the column's own symbols: most records as they
-        are, numbers moved least, or costs d(x, y) as an array in the order of the symbols, or a pandas frame or a
-        mapping of mappings with the symbols as labels. A callable takes the cvxpy variable W (|X|, |X|) and the joint
-        and returns a convex cost to minimise.
+        The useful columns of the table that this channel releases, by default all; with `after` the
+        table has those of the earlier channels as well.
+    objective : {"information", "truth", "distance", "frequencies", "prefix", "ranges", "task"}, \
+            Queries, matrix or callable
+        Most information with free outputs; or least expected cost on the column's own symbols: most
+        records as they are, numbers moved least, or costs d(x, y) as an array in the order of the
+        symbols, or a pandas frame or a mapping of mappings with the symbols as labels. A callable
+        takes the cvxpy variable W (|X|, |X|) and the joint and returns a convex cost to minimise.
+        Or, with free outputs, what the released records are for: least total variance of the
+        estimated shares of all symbols ("frequencies"), of their cumulative sums ("prefix"), of all
+        intervals ("ranges") or of other linear queries (`Queries`); or most information about
+        another column ("task").
+    task : Joint, optional
+        With objective "task": the table of that column and the useful one, as
+        ``Joint.from_table(frame, sensitive=TASK, useful=..)``; its name where the table is a data
+        frame.
     distance : {"absolute", "squared"}, optional
         How numbers are compared, with objective "distance".
     keep_frequencies : bool
@@ -107,8 +129,8 @@ class DesignRequest:
     Raises
     ------
     InputError
-        If an argument is out of range, the mechanism is not known, options contradict each other, or there is a
-        single sensitive symbol.
+        If an argument is out of range, the mechanism is not known, options contradict each other,
+        or there is a single sensitive symbol.
     """
 
     joint: Joint
@@ -133,6 +155,7 @@ class DesignRequest:
     after: Sequence[Channel] = ()
     release: str | Sequence[str] | None = None
     objective: Any = INFORMATION
+    task: Joint | None = None
     distance: str | None = None
     keep_frequencies: bool = False
     stay: Any = None
@@ -140,13 +163,14 @@ class DesignRequest:
     constraints: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        expected(
+        require_type(
             "joint",
             self.joint,
             Joint,
-            "; Joint.from_table and Joint.from_counts make one",
+            "; Joint.from_table and Joint.from_counts make one, and design takes a data frame with "
+            "sensitive= and useful=",
         )
-        expected(
+        require_type(
             "notion",
             self.notion,
             Notion,
@@ -154,11 +178,13 @@ class DesignRequest:
         )
         check_sensitive(self.joint)
         # Iterables are read once, here: a generator would be empty for the second reader.
-        after = several("after", self.after, "channels")
+        after = list_argument("after", self.after, "channels")
         for channel in after:
-            expected("each of after", channel, Channel)
+            require_type("each of after", channel, Channel)
         object.__setattr__(self, "after", after)
-        forbid = several("forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]")
+        forbid = list_argument(
+            "forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]"
+        )
         object.__setattr__(self, "forbid", forbid)
         search = self.search  # Search checks its own fields.
         object.__setattr__(self, "gap", search.gap)
@@ -173,20 +199,23 @@ class DesignRequest:
     @property
     def search(self) -> Search:
         """How the optimum is searched."""
+        start: Envelope | None = None
+        if self.start is not None:
+            start = self.start.envelope
         return Search(
             method=self.method,
             enumeration=self.enumerate,
             gap=self.gap,
             time_limit=self.time_limit,
             workers=self.workers,
-            start=None if self.start is None else self.start.envelope,
+            start=start,
             progress=self.progress,
         )
 
     @property
-    def least_cost(self) -> Wanted:
+    def least_cost(self) -> LeastCostObjective:
         """The objective with the restrictions on the column's own symbols."""
-        return Wanted(
+        return LeastCostObjective(
             objective=self.objective,
             distance=self.distance,
             keep_frequencies=self.keep_frequencies,
@@ -197,26 +226,71 @@ class DesignRequest:
 
     @property
     def has_free_outputs(self) -> bool:
-        """Whether the objective is information, for which the outputs need not be the column's own symbols."""
-        return self.least_cost.name == INFORMATION
+        """Whether the outputs need not be the column's own symbols: for information, and for a
+        purpose.
+        """
+        return self.least_cost.name == INFORMATION or self.has_purpose
+
+    @property
+    def has_purpose(self) -> bool:
+        """Whether the objective is a purpose: queries or a task."""
+        if isinstance(self.objective, Queries):
+            return True
+        return isinstance(self.objective, str) and self.objective in PURPOSES
 
     def _check_objective(self) -> None:
+        for_task = isinstance(self.objective, str) and self.objective == TASK
+        if for_task is not (self.task is not None):
+            raise InputError(
+                "objective task and the task column belong together (--objective task --task "
+                "COL; task=)"
+            )
+        if self.has_purpose:
+            self._check_purpose()
         objective = self.least_cost
         if not self.has_free_outputs:
             if self.mechanism != OPTIMAL:
                 raise InputError(
-                    f"objective {objective.name} is a mechanism of its own: leave {self.mechanism} out"
+                    f"objective {objective.name} is a mechanism of its own: leave "
+                    f"{self.mechanism} out"
                 )
             return
-        if objective != Wanted():
+        if replace(objective, objective=INFORMATION) != LeastCostObjective():
             raise InputError(
-                "distance, keep_frequencies, stay, forbid and constraints are for channels on the column's own "
-                "symbols: say what these should cost with objective (--objective truth, distance or COSTS.csv)"
+                "distance, keep_frequencies, stay, forbid and constraints are for "
+                "channels on the column's own symbols: say what these should cost "
+                "with objective (--objective truth, distance or COSTS.csv)"
             )
+
+    def _check_purpose(self) -> None:
+        if self.mechanism != OPTIMAL:
+            raise InputError(
+                f"queries and tasks have a mechanism of their own: leave {self.mechanism} out"
+            )
+        if self.confidence is not None:
+            raise InputError(
+                "queries and tasks are designed for the table, not yet with a confidence level: "
+                "leave one of them out"
+            )
+        if self.task is None:
+            return
+        if self.bins is not None:
+            raise InputError(
+                "with a task, sort the numbers into bins in both tables first (Joint.binned; on "
+                "the command line --bins other than auto)"
+            )
+        task_joint(self.task, self.joint)
 
     def _check_population(self) -> None:
         if self.confidence is not None:
             check_level(self.confidence)
+            if self.joint.empty_sensitive:
+                raise unprotected(self.joint.empty_sensitive)
+            # Symbols that the table lists without records are unseen ones, whoever listed the others.
+            # A negative number stays, for the set to refuse.
+            if type(self.unseen) is int and self.unseen >= 0:
+                unseen = max(self.unseen, len(self.joint.empty_useful))
+                object.__setattr__(self, "unseen", unseen)
             return
         if self.unseen:
             option = "unseen symbols"

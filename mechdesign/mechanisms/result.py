@@ -1,4 +1,6 @@
-"""What every mechanism returns: a verified channel, its utility, and the proof of how good it is."""
+"""What every mechanism returns: a verified channel, its utility, and the proof of how good it
+is.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,9 @@ from solvers import Envelope
 class Certificate:
     """How far the emitted channel can be from the optimum of the stated budget.
 
-    `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion; `gap_nmi` is that
-    bound minus the NMI of the emitted integers. Both are None where no optimum was computed. `scope` is
-    'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), or 'none'.
+    `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion; `gap_nmi` is
+    that bound minus the NMI of the emitted integers. Both are None where no optimum was computed.
+    `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), or 'none'.
     """
 
     upper_bound_nmi: float | None = None
@@ -49,11 +51,13 @@ class Certificate:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What a channel and the releases before it come to for one record: exact joint budgets, information in nats.
+    """What a channel and the releases before it come to for one record: exact joint budgets,
+    information in nats.
 
-    `before` and `together` are the joint leakage without and with this channel. `entropy` is that of all useful
-    `columns` that are released, `kept_before` and `kept` what the outputs tell of them; None where there are too many
-    combinations of outputs. `at_once` is the best single channel of all these columns at the same promise.
+    `before` and `together` are the joint leakage without and with this channel. `entropy` is that
+    of all useful `columns` that are released, `kept_before` and `kept` what the outputs tell of
+    them; None where there are too many combinations of outputs. `at_once` is the best single
+    channel of all these columns at the same promise.
     """
 
     before: Composition
@@ -67,10 +71,11 @@ class Spending:
 
 @dataclass(frozen=True, kw_only=True)
 class LeastCost:
-    """What a channel of least cost costs, exactly and rounded against it, and what no channel can cost less than.
+    """What a channel of least cost costs, exactly and rounded against it, and what no channel can
+    cost less than.
 
-    `truth` is the expected share of records that keep their symbol, `frequency_deviation` the largest change of an
-    expected share.
+    `truth` is the expected share of records that keep their symbol, `frequency_deviation` the
+    largest change of an expected share.
     """
 
     objective: Objective
@@ -90,18 +95,66 @@ class LeastCost:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueryAccuracy:
+    """N times the total variance of the estimates of linear queries, for N released records.
+
+    `variance` is that of the best linear unbiased estimates from this channel; no channel that
+    keeps the promise comes below `variance_lower_bound`; `noise_free` is the variance where X
+    itself is released, which is that of sampling alone.
+    """
+
+    name: str
+    variance: float
+    variance_lower_bound: float
+    noise_free: float
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures, by the names that files and rows have for them."""
+        return {
+            "variance": self.variance,
+            "variance_lower_bound": self.variance_lower_bound,
+            "noise_free": self.noise_free,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskUtility:
+    """I(T;Y) / I(T;X) for the task column T, rounded down, and what no channel can exceed."""
+
+    column: str
+    task_kept: float
+    task_upper_bound: float
+
+    @property
+    def name(self) -> str:
+        """Of the objective."""
+        return "task"
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures, by the names that files and rows have for them."""
+        return {
+            "task_kept": self.task_kept,
+            "task_upper_bound": self.task_upper_bound,
+        }
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Design(Displayed):
     """A verified channel, its utility (nats) and what is known of the optimum.
 
     `mechanism` is the one that made the channel, `method` how ('vertices', 'columns', 'release',
-    'partition'). `repaired` and `borrowed` speak of the watchdog's repair; `fallback_from` names the
-    mechanism that was asked for when another one had to answer. `verified` is False only for the procedures
-    `as_published`, without repair, where these violate the notion; their channels cannot be saved. `used` are the
-    budgets of a notion on averages itself (l1, chi2, alpha) that the channel keeps to. `envelope` keeps the columns
-    and prices of an optimum for a warm start at a neighbouring budget. `confidence` is the set of populations for
-    which the promise was verified, None where it is one about the table. `spending` is there for a channel that was
-    designed after others, `least` for channels of least cost.
+    'partition'). `repaired` and `borrowed` speak of the watchdog's repair; `fallback_from` names
+    the mechanism that was asked for when another one had to answer. `verified` is False only for
+    the procedures `as_published`, without repair, where these violate the notion; their channels
+    cannot be saved. `used` are the budgets of a notion on averages itself (l1, chi2, alpha) that
+    the channel keeps to. `envelope` keeps the columns and prices of an optimum for a warm start at
+    a neighbouring budget. `confidence` is the set of populations for which the promise was
+    verified, None where it is one about the table. `spending` is there for a channel that was
+    designed after others, `least` for channels of least cost, `purpose` for one made for queries
+    or for a task.
     """
 
     channel: Channel
@@ -125,10 +178,14 @@ class Design(Displayed):
     spending: Spending | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
+    purpose: QueryAccuracy | TaskUtility | None = None
 
     def __repr__(self) -> str:
         percent = math.floor(10_000 * self.nmi) / 100
-        text = f"{self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {percent:g} % of the information kept"
+        text = (
+            f"{self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {percent:g} % of the "
+            "information kept"
+        )
         if not self.verified:
             text += ", NOT private"
         return f"Design({text})"
@@ -140,9 +197,11 @@ class Design(Displayed):
 
     @cached_property
     def population(self) -> PopulationPromise | None:
-        """What holds for the population: for the set of the design, or at 95 %; None without counts of records."""
+        """What holds for the population: for the set of the design, or at 95 %; None without counts
+        of records.
+        """
         joint = self.channel.joint
-        if joint is None or not joint.is_counts or joint.sensitive.each:
+        if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
             return None
         return population_promise(
             self.channel, joint, self.notion, chosen=self.confidence
@@ -165,8 +224,8 @@ def finish(
 ) -> Design:
     """The design of a channel that passed the exact audit; its utility is that of the integers.
 
-    `started` is on the clock of `time.perf_counter`; `worth` is the utility where it has been computed already. The
-    other keywords are fields of `Design`.
+    `started` is on the clock of `time.perf_counter`; `worth` is the utility where it has been
+    computed already. The other keywords are fields of `Design`.
     """
     from mechdesign import __version__
 

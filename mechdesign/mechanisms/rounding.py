@@ -1,20 +1,23 @@
 """From a float design to a channel of integers that was verified exactly, or to a refusal.
 
-A design is a set of posteriors v_y with weights beta_y whose mean is P_X, up to floating-point errors.
-W(y|x) = beta_y v_y(x) / P_X(x), with every row divided by its own sum, so that P_X is met exactly whatever
-the error of the weights; rows become integers by largest remainders. What the errors and the rounding
-then break is repaired output by output: a failing output y gets a tiny weight a_y on every row,
+A design is a set of posteriors v_y with weights beta_y whose mean is P_X, up to floating-point
+errors. W(y|x) = beta_y v_y(x) / P_X(x), with every row divided by its own sum, so that P_X is met
+exactly whatever the error of the weights; rows become integers by largest remainders. What the
+errors and the rounding then break is repaired output by output: a failing output y gets a tiny
+weight a_y on every row,
 
     W'(y|x) = (1 - t) W(y|x) + a_y,    t = sum of the a_y,
 
-which moves its posterior towards P_X, hence its lifts towards 1, and leaves the posteriors of the others
-where they are. Every notion that is convex in the posterior survives this. Auditing has the last word.
+which moves its posterior towards P_X, hence its lifts towards 1, and leaves the posteriors of the
+others where they are. Every notion that is convex in the posterior survives this. Auditing has the
+last word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,37 +35,39 @@ from solvers import Array, Points
 Index = NDArray[np.int64]
 
 LARGEST_NOISE = 1e-7
-"""How negative a weight or an entry of a posterior may be, and how far from 1 a posterior may sum: the
-feasibility tolerance of LP solvers. Negative entries are zeros; anything worse is not a solution."""
+"""How negative a weight or an entry of a posterior may be, and how far from 1 a posterior may sum:
+the feasibility tolerance of LP solvers. Negative entries are zeros; anything worse is not a
+solution."""
 
 LARGEST_MISS = 1e-4
-"""Largest total variation between P_X and the mean of the posteriors. Rows are renormalised, so a miss costs
-no exactness; but one this large is no rounding error, and the design is not what the solver claims."""
+"""Largest total variation between P_X and the mean of the posteriors. Rows are renormalised, so a
+miss costs no exactness; but one this large is no rounding error, and the design is not what the
+solver claims."""
 
 TINY_LIFT = 1e-13
 """Entries of a posterior below this share of P(x) are noise of a linear solve and become zeros."""
 
 FINE_MISS = 1e-13
-"""A relative miss of P_X below this is left to the renormalisation of the rows: it is well below the
-smallest margin (1e-12) that designs keep from their budget."""
+"""A relative miss of P_X below this is left to the renormalisation of the rows: it is well below
+the smallest margin (1e-12) that designs keep from their budget."""
 
 LARGEST_REFINEMENT = 250_000
 """Most entries of the dense system that refines the weights (0.15 s); larger designs go without."""
 
 SAME_POSTERIOR = 1e-9
-"""Outputs whose posteriors differ by less than this everywhere are one output: merging them loses about
-the square of it."""
+"""Outputs whose posteriors differ by less than this everywhere are one output: merging them loses
+about the square of it."""
 
 NEGLIGIBLE_WEIGHT = 2.0**-40
-"""An output that no input gives with more than this probability is merged away: it is worth less than
-1e-10 of H(X), and rounding to 2**-53 would spoil its posterior."""
+"""An output that no input gives with more than this probability is merged away: it is worth less
+than 1e-10 of H(X), and rounding to 2**-53 would spoil its posterior."""
 
 GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 """Multiples of it, without their whole part, are coordinates without a pattern."""
 
 UNCOVERED_MASS = 1e-9
-"""Inputs that no output covers are a solver's tolerance if they have together less mass than this; their rows
-become the distribution of the outputs, which adds P_X-like mass to every posterior."""
+"""Inputs that no output covers are a solver's tolerance if they have together less mass than this;
+their rows become the distribution of the outputs, which adds P_X-like mass to every posterior."""
 
 
 class Judge(Protocol):
@@ -82,7 +87,9 @@ class Judge(Protocol):
         ...
 
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
-        """A weight for each failing output that brings its lifts inside the limits in spite of rounding."""
+        """A weight for each failing output that brings its lifts inside the limits in spite of
+        rounding.
+        """
         ...
 
 
@@ -196,7 +203,9 @@ def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
 def _without_twins(
     y: Index, x: Index, v: Array, q: Array, k: int
 ) -> tuple[Index, Index, Array, int]:
-    """Merge outputs with the same posterior: found as neighbours on a line in general position, then compared."""
+    """Merge outputs with the same posterior: found as neighbours on a line in general position,
+    then compared.
+    """
     line = np.arange(1, int(x.max()) + 2) * GOLDEN % 1.0
     position = _totals(y, v * line[x], k)
     order = np.argsort(position, kind="stable")
@@ -237,7 +246,8 @@ def _renormalised(
         negligible = int(np.argmin(most))
         if most[negligible] > NEGLIGIBLE_WEIGHT or k == 1:
             return FloatDesign(n, k, *_added(x, y, k, w), before - k)
-        # Its heaviest symbol comes out nearly always elsewhere; the output that has most of it is the host.
+        # Its heaviest symbol comes out nearly always elsewhere; the output that has most of it
+        # is the host.
         entries = np.flatnonzero(y == negligible)
         heaviest = x[entries[np.argmax(q[entries])]]
         others = np.flatnonzero((x == heaviest) & (y != negligible))
@@ -268,13 +278,16 @@ UNIT = 1.0 / DENOMINATOR
 """Rounding moves an entry of W by less than this."""
 
 LARGEST_MIXING = 2e-9
-"""Largest t, in units of H(X) up to one nat: mixing t loses about t log(1/t), so less than 1e-7 of H(X)."""
+"""Largest t, in units of H(X) up to one nat: mixing t loses about t log(1/t), so less than 1e-7 of
+H(X)."""
 
 MOST_MIXED = 20_000_000
-"""Entries that mixing may add, one for each symbol and failing output: beyond it another design is cheaper."""
+"""Entries that mixing may add, one for each symbol and failing output: beyond it another design is
+cheaper."""
 
 MOST_REPAIRS = 6
-"""Rounds of repair: the first asks for what is known to be missing, each further one for ten times more."""
+"""Rounds of repair: the first asks for what is known to be missing, each further one for ten times
+more."""
 
 
 @dataclass(frozen=True)
@@ -283,8 +296,8 @@ class Rounded:
 
     The verdict is yes, except for a partition that was asked for with ``must_satisfy=False``.
 
-    `mixing` is t above (0: nothing had to be repaired), `merged` the number of outputs that were merged
-    into another one because they had the same posterior or hardly any mass.
+    `mixing` is t above (0: nothing had to be repaired), `merged` the number of outputs that were
+    merged into another one because they had the same posterior or hardly any mass.
     """
 
     channel: Channel
@@ -338,8 +351,10 @@ def round_channel(
         if not added.sum() <= limit or repairs > MOST_REPAIRS or too_many:
             worst = verdict.worst
             raise RoundingFailure(
-                f"the design breaks its budget by more than rounding can repair (output {quoted(worst.output)}, "
-                f"sensitive symbol {quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a larger margin"
+                "the design breaks its budget by more than rounding can repair "
+                f"(output {quoted(worst.output)}, sensitive symbol "
+                f"{quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a "
+                "larger margin"
             )
 
 
@@ -350,19 +365,27 @@ def partition_channel(
     shares: Mapping[int, Sequence[int]] | None = None,
     must_satisfy: bool = True,
 ) -> Rounded:
-    """The verified channel that publishes which group a symbol belongs to: exact, without any rounding."""
-    joint, n = rules.joint, len(rules.joint.useful)
-    drawn = {min(groups[k]): list(each) for k, each in (shares or {}).items()}
+    """The verified channel that publishes which group a symbol belongs to: exact, without any
+    rounding.
+    """
+    joint = rules.joint
+    n = len(joint.useful)
+    # R(y) of a group, by the smallest of its symbols.
+    randomised: dict[int, list[int]] = {}
+    for k, parts in (shares or {}).items():
+        randomised[min(groups[k])] = list(parts)
     ordered = sorted(sorted(int(x) for x in group) for group in groups)
-    if sorted(x for group in ordered for x in group) != list(range(n)) or [] in ordered:
+    members = sorted(chain.from_iterable(ordered))
+    if members != list(range(n)) or [] in ordered:
         raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
     pairs: list[list[int]] = [[] for _ in range(n)]
     width = 0
-    for (
-        group
-    ) in ordered:  # whose members have the same entries, on outputs of their own
-        values = drawn.get(group[0], [DENOMINATOR])
-        row = [part for y, value in enumerate(values, width) for part in (y, value)]
+    for group in ordered:
+        # All members of a group have the same entries, on outputs of the group's own.
+        values = randomised.get(group[0], [DENOMINATOR])
+        row: list[int] = []
+        for y, value in enumerate(values, width):
+            row += [y, value]
         width += len(values)
         for x in group:
             pairs[x] = row
@@ -381,10 +404,15 @@ def partition_channel(
 def _integer_rows(
     design: FloatDesign, added: Array
 ) -> tuple[IntegerRows, NDArray[np.int64]]:
-    mixed = design.mixed(added) if added.any() else design
-    x, y, values = mixed.x, mixed.y, _largest_remainders(mixed)
+    """The integers of a design after mixing, and the outputs that are left."""
+    mixed = design
+    if added.any():
+        mixed = design.mixed(added)
+    values = _largest_remainders(mixed)
     positive = values > 0
-    x, y, values = x[positive], y[positive], values[positive]
+    x = mixed.x[positive]
+    y = mixed.y[positive]
+    values = values[positive]
     # An output may have rounded away altogether; the others keep their order.
     kept, y = np.unique(y, return_inverse=True)
     indptr = np.concatenate(([0], np.cumsum(np.bincount(x, minlength=mixed.n))))
@@ -403,7 +431,8 @@ def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
     )  # largest remainder first within each row
     rank = np.arange(len(order)) - starts[design.x[order]]
     values[order[rank < missing[design.x[order]]]] += 1
-    # Rows whose floats sum to more than 1, or to less by more than a unit each, settle it on their largest entry.
+    # Rows whose floats sum to more than 1, or to less by more than a unit each, settle it on
+    # their largest entry.
     missing = DENOMINATOR - np.add.reduceat(values, starts[:-1])
     for row in np.flatnonzero(missing).tolist():
         values[starts[row] + int(np.argmax(values[starts[row] : starts[row + 1]]))] += (

@@ -1,10 +1,11 @@
 """A proven upper bound on what any mechanism could keep of the released columns under the same
 promise.
 
-Every tree is one channel for the crossed columns, stratum by stratum (docs/explanation/rows-theory.md,
-proposition 3). The certified envelope of the crossed columns is therefore a bound for all
-mechanisms, trees or not. A relative promise is the ordinary one within each stratum; a total one
-measures lifts against P(s) of the whole table, which the demands of `auditing.demands` express.
+Every tree is one channel for the crossed columns, stratum by stratum
+(docs/explanation/rows-theory.md, proposition 3). The certified envelope of the crossed columns is
+therefore a bound for all mechanisms, trees or not. A relative promise is the ordinary one within
+each stratum; a total one measures lifts against P(s) of the whole table, which the demands of
+`auditing.demands` express.
 """
 
 from __future__ import annotations

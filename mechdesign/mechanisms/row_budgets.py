@@ -30,7 +30,8 @@ from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
 from solvers import Array
 
-TOTAL, RELATIVE = "total", "relative"
+TOTAL = "total"
+RELATIVE = "relative"
 PROMISES = (TOTAL, RELATIVE)
 
 MARGIN = 1e-9
@@ -99,9 +100,8 @@ def limits_of(notion: Notion) -> LiftLimits:
     limits = notion.limits
     if not isinstance(limits, LiftLimits):
         raise InputError(
-            f"{notion.name} bounds averages; a promise about rows needs bounds on single lifts: "
-            "use alip, lip, ldp, "
-            "max-lift or min-lift"
+            f"{notion.name} bounds averages; a promise about rows needs bounds on "
+            "single lifts: use alip, lip, ldp, max-lift or min-lift"
         )
     return limits
 
@@ -212,11 +212,9 @@ def _check_given(records: Records, given: int, strata: list[Stratum]) -> None:
         name for variable in records.groups[:given] for name in variable.columns
     )
     raise NotPrivate(
-        f"the given columns {quoted(columns)} break the promise by themselves: among the records "
-        "with "
-        f"{stratum_name(records, given, stratum.rows)} ({about(100.0 * stratum.mass)} % of all) "
-        f"{quoted(symbol)} is "
-        f"{about(lift)} times as likely as in the whole table; release them as levels in place of "
-        "giving them "
-        "(--release), or promise relative to them (--promise relative)"
+        f"the given columns {quoted(columns)} break the promise by themselves: among "
+        f"the records with {stratum_name(records, given, stratum.rows)} "
+        f"({about(100.0 * stratum.mass)} % of all) {quoted(symbol)} is {about(lift)} "
+        "times as likely as in the whole table; release them as levels in place of "
+        "giving them (--release), or promise relative to them (--promise relative)"
     )

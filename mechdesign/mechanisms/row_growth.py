@@ -118,7 +118,9 @@ class RowGrowth:
         self.strata = strata
         self.objective = objective
         count = len(records.groups) - given
-        self.order = list(range(count)) if order is None else list(order)
+        self.order = list(range(count))
+        if order is not None:
+            self.order = list(order)
         places = [given + k for k in self.order]
         self.levels = [records.groups[place] for place in places]
         self._codes = [np.ascontiguousarray(records.codes[:, p]) for p in places]
@@ -314,7 +316,10 @@ class RowGrowth:
     def _assembled(self, parts: list[LevelParts], roots: list[int]) -> RowTree:
         levels: list[LevelTable] = []
         for k, part in enumerate(parts):
-            below = len(parts[k + 1].inputs) if k + 1 < len(parts) else 0
+            # The leaves of the last level have no nodes below them.
+            below = 0
+            if k + 1 < len(parts):
+                below = len(parts[k + 1].inputs)
             levels.append(_level_table(part, len(self.levels[k]), below))
         first = len(parts[0].inputs)
         places = [_settled(root, first) for root in roots]

@@ -37,7 +37,8 @@ from mechdesign.mechanisms.row_budgets import MARGIN, Bounds
 from solvers import Array, Polytope, SolverError, lower_envelope
 from solvers.programs.highs import SHARP, highs_with
 
-TRUTH, INFORMATION = "truth", "information"
+TRUTH = "truth"
+INFORMATION = "information"
 OBJECTIVES = (TRUTH, INFORMATION)
 
 NOISE = 1e-9
@@ -53,8 +54,11 @@ LARGEST_PROGRAM = 600
 """Symbols of a node up to which the program of least change is solved: it has the square of that
 many variables (240 symbols take 0.3 to 2 s)."""
 
-ENVELOPE_GAP, ENVELOPE_SECONDS = 1e-6, 2.0
-"""Nats of a node within which its envelope is searched, and the most that one node may take."""
+ENVELOPE_GAP = 1e-6
+"""Nats within which the envelope of a node is searched."""
+
+ENVELOPE_SECONDS = 2.0
+"""Longest that the envelope of one node may take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,12 +262,33 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     are bounded. The rows of an output are divided by p(y), so that tolerances are relative to
     masses.
     """
-    import highspy
-
-    lifts, p = table.lifts, table.masses
+    p = table.masses
     n = len(p)
-    # Rows G with sum_x G[r, x] p(x) W(y|x) + g[r] t_y <= 0; those that hold for every column are
-    # left out.
+    matrix, auxiliary = _output_rows(table.lifts, bounds)
+    m = len(matrix)
+    has_ratio = math.isfinite(bounds.ratio)
+    pattern = _pattern(n, m, has_ratio)
+    value = np.empty((n * n, 1 + m))
+    value[:, 0] = 1.0
+    ratio_of_masses = (p[pattern.x] / p[pattern.y])[:, None]
+    value[:, 1:] = ratio_of_masses * matrix.T[pattern.x]
+    values = value.ravel()
+    columns = n * n
+    if has_ratio:
+        columns += n
+        values = np.concatenate([values, np.tile(auxiliary, n)])
+    # What changes costs its mass; the diagonal, W(x|x), costs nothing.
+    cost = np.zeros(columns)
+    cost[: n * n] = p[pattern.x]
+    cost[: n * n : n + 1] = 0.0
+    return _highs_program(pattern, cost, values, n, m)
+
+
+def _output_rows(lifts: Array, bounds: Bounds) -> tuple[Array, Array]:
+    """Rows G (m, n) and g (m,) with sum_x G[r, x] p(x) W(y|x) + g[r] t_y <= 0 for every output y.
+
+    A bound that no symbol's own lift breaks holds for every mixture, and is left out.
+    """
     above = np.flatnonzero((lifts > bounds.upper[:, None]).any(axis=1))
     below = np.flatnonzero((lifts < bounds.lower[:, None]).any(axis=1))
     general = [
@@ -271,33 +296,23 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
         bounds.lower[below, None] - lifts[below],
     ]
     weights = [np.zeros(len(above)), np.zeros(len(below))]
-    has_ratio = math.isfinite(bounds.ratio)
-    if has_ratio:
+    if math.isfinite(bounds.ratio):
+        # t_y lies between all lifts and their largest over exp(epsilon).
         present = lifts.any(axis=1)
         general += [-lifts[present], lifts[present]]
         count = int(present.sum())
         weights += [np.ones(count), np.full(count, -bounds.ratio)]
-    matrix = np.vstack(general)
-    auxiliary = np.concatenate(weights)
-    m = len(matrix)
+    return np.vstack(general), np.concatenate(weights)
 
-    pattern = _pattern(n, m, has_ratio)
-    x = pattern.x
-    value = np.empty((n * n, 1 + m))
-    value[:, 0] = 1.0
-    value[:, 1:] = (p[x] / p[pattern.y])[:, None] * matrix.T[x]
-    values = value.ravel()
-    columns = n * n
-    if has_ratio:
-        columns += n
-        values = np.concatenate([values, np.tile(auxiliary, n)])
 
+def _highs_program(pattern: Pattern, cost: Array, values: Array, n: int, m: int) -> Any:
+    """Hand the entries to HiGHS: n rows that sum to one, then m rows of each output."""
+    import highspy
+
+    columns = len(cost)
     program = highspy.HighsLp()
     program.num_col_ = columns
     program.num_row_ = n + n * m
-    cost = np.zeros(columns)
-    cost[: n * n] = p[x]
-    cost[: n * n : n + 1] = 0.0
     program.col_cost_ = cost
     program.col_lower_ = np.zeros(columns)
     program.col_upper_ = np.full(columns, highspy.kHighsInf)

@@ -84,8 +84,7 @@ class RowDesign(Described):
     def __repr__(self) -> str:
         return (
             f"RowDesign({self.channel!r}, kept {self.nmi:.4f} of at most "
-            f"{self.upper_bound_nmi:.4f}, "
-            f"{self.seconds:.1f} s)"
+            f"{self.upper_bound_nmi:.4f}, {self.seconds:.1f} s)"
         )
 
     def summary(self) -> str:

@@ -23,7 +23,7 @@ from mechdesign.auditing.rows import RowAudit, audit_rows
 from mechdesign.channel.record import SymbolBudgets
 from mechdesign.channel.row_channel import RowChannel, RowRecord
 from mechdesign.core.arguments import number
-from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, expected
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, require_type
 from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import about, quoted
 from mechdesign.mechanisms.row_bound import RowBound, upper_bound
@@ -52,8 +52,14 @@ from mechdesign.tables.tally import Missing
 TIME_LIMIT = 30.0
 """Seconds that a design takes at most unless told otherwise."""
 
-SEARCH_SHARE, GROWTH_SHARE, BOUND_SHARE = 0.2, 0.7, 0.88
-"""When splits are settled, the tree is grown, and the bound is settled, as shares of the time."""
+SEARCH_SHARE = 0.2
+"""Share of the time after which the split of the budgets is settled."""
+
+GROWTH_SHARE = 0.7
+"""Share of the time after which the tree stops growing."""
+
+BOUND_SHARE = 0.88
+"""Share of the time after which the bound is settled; the rest is for the exact audits."""
 
 STOPPING_FROM = 4
 """Levels from which prefixes of little mass are stopped unless told otherwise."""
@@ -68,7 +74,8 @@ sums of doubles missed more than the margin of the nodes."""
 NEARLY_ALL = 0.999
 """Kept share from which a bound of 1 says all that there is to say."""
 
-GIVEN, BEST = "given", "best"
+GIVEN = "given"
+BEST = "best"
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class RowRequest:
     progress: Steps | None = None
 
     def __post_init__(self) -> None:
-        expected("notion", self.notion, Notion, "; write one, as in LIP(0.5)")
+        require_type("notion", self.notion, Notion, "; write one, as in LIP(0.5)")
         limits_of(self.notion)
         check_promise(self.promise)
         if self.objective not in OBJECTIVES:
@@ -178,10 +185,10 @@ def design_rows(
             "built for rows"
         )
     levels = checked_groups(release)
-    kept = (given,) if isinstance(given, str) else tuple(given)
-    groups = checked_groups([*kept, *levels])
-    secret = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
-    for name in secret:
+    given_columns = _column_names(given)
+    groups = checked_groups([*given_columns, *levels])
+    sensitive_columns = _column_names(sensitive)
+    for name in sensitive_columns:
         if any(name in group for group in groups):
             raise InputError(
                 f"the sensitive column {quoted(name)} cannot be released or given; leave it out"
@@ -191,7 +198,7 @@ def design_rows(
         seconds = number("time_limit", time_limit, "of seconds")
     request = RowRequest(
         notion=notion,
-        given=len(kept),
+        given=len(given_columns),
         promise=promise,
         objective=objective,
         order=order,
@@ -200,17 +207,12 @@ def design_rows(
         progress=progress,
     )
     if isinstance(table, Joint):
-        if table.sensitive.columns != secret:
-            raise InputError(
-                "the sensitive column of the table is "
-                f"{quoted(','.join(table.sensitive.columns))}, not "
-                f"{quoted(','.join(secret))}"
-            )
+        _check_sensitive(table, sensitive_columns)
         records = Records.from_joint(table, groups, bins=bins)
     else:
         records = Records.from_table(
             table,
-            sensitive=secret,
+            sensitive=sensitive_columns,
             groups=groups,
             weight=weight,
             missing=missing,
@@ -219,13 +221,31 @@ def design_rows(
     return design_records(records, request, started=started)
 
 
+def _column_names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    """One or several columns as a tuple."""
+    if isinstance(columns, str):
+        return (columns,)
+    return tuple(columns)
+
+
+def _check_sensitive(joint: Joint, columns: tuple[str, ...]) -> None:
+    """Refuse a table whose sensitive column is another one."""
+    if joint.sensitive.columns != columns:
+        raise InputError(
+            f"the sensitive column of the table is {quoted(','.join(joint.sensitive.columns))}, "
+            f"not {quoted(','.join(columns))}"
+        )
+
+
 def design_records(
     records: Records, request: RowRequest, *, started: float | None = None
 ) -> RowDesign:
     """The design for counted rows, whose first `request.given` groups are released as they are; see
     `design_rows`.
     """
-    begun = time.perf_counter() if started is None else started
+    begun = started
+    if begun is None:
+        begun = time.perf_counter()
     _check_records(records)
     strata = strata_of(records, request.given, request.notion, request.promise)
     search = RowSearch(records, request, strata, begun)
@@ -245,11 +265,10 @@ def design_records(
 def _check_records(records: Records) -> None:
     if len(records.sensitive) == 1:
         raise InputError(
-            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single "
-            "symbol: there is nothing "
-            "to protect"
+            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a "
+            "single symbol: there is nothing to protect"
         )
-    if records.sensitive.each:
+    if records.sensitive.protects_columns:
         raise InputError(
             "protect-each is not built for a release of rows: protect one column, or their "
             "combinations"
@@ -287,7 +306,9 @@ class RowSearch:
         """The mass below which prefixes stop."""
         if self.request.least_mass is not None:
             return self.request.least_mass
-        return LEAST_MASS if self.count >= STOPPING_FROM else 0.0
+        if self.count >= STOPPING_FROM:
+            return LEAST_MASS
+        return 0.0
 
     def growth(self, order: tuple[int, ...]) -> RowGrowth:
         """The grower for an order of the levels."""
@@ -311,7 +332,10 @@ class RowSearch:
 
     def best_trial(self) -> Trial:
         """The split and the order of the levels, by coarse trees."""
-        coarse = max(self.least_mass, COARSE_MASS if self.count > 2 else 0.0)
+        coarse = self.least_mass
+        if self.count > 2:
+            # Up to two levels have few prefixes: their trees are fast without stopping any.
+            coarse = max(coarse, COARSE_MASS)
         end = self.end(SEARCH_SHARE)
 
         def value(order: tuple[int, ...], split: tuple[float, ...]) -> float:
@@ -345,9 +369,9 @@ class RowSearch:
             worst = f"{quoted(audit.worst.sensitive)}, lift {audit.worst.lift:.17g}"
         if self.request.given:
             raise NotPrivate(
-                "the given columns use up the promise to the last digit: release them as levels in "
-                "place of giving "
-                "them (--release), or promise relative to them (--promise relative)"
+                "the given columns use up the promise to the last digit: release them "
+                "as levels in place of giving them (--release), or promise relative "
+                "to them (--promise relative)"
             )
         raise SolverFailure(
             f"no tree passed the exact audit ({worst}); use a larger budget"
@@ -409,26 +433,10 @@ class RowSearch:
         bound: RowBound,
     ) -> RowDesign:
         """The design, its figures in the record of the channel."""
-        scale = self.entropy if self.entropy > 0.0 else 1.0
         information = math.fsum(grown.information)
-        nmi = min(information / scale, 1.0)
-        shares = np.array(trial.split) / sum(trial.split)
-        levels: list[LevelSummary] = []
-        for k, variable in enumerate(channel.levels):
-            truth = None
-            if grown.truth is not None:
-                truth = {name: grown.truth[name] for name in variable.columns}
-            levels.append(
-                LevelSummary(
-                    columns=variable.columns,
-                    truth=truth,
-                    kept=grown.information[k] / scale,
-                    spent=audit.spent[k],
-                    share=float(shares[k]),
-                )
-            )
+        # Sums of rounded logarithms may exceed the entropy by a hair.
+        nmi = min(information / self._unit, 1.0)
         upper = max(bound.upper_bound_nmi, nmi)
-        messages = _messages(grown, bound, nmi)
         utility = {
             "nmi": nmi,
             "mutual_information": information,
@@ -445,6 +453,10 @@ class RowSearch:
             },
             certificate=certificate,
         )
+        # Weights are no records, so their sum is no number of them.
+        count = None
+        if self.records.is_counts:
+            count = self.records.total
         return RowDesign(
             channel=replace(channel, record=record),
             audit=audit,
@@ -452,12 +464,40 @@ class RowSearch:
             upper_bound_nmi=upper,
             entropy=self.entropy,
             truth=grown.truth,
-            levels=tuple(levels),
+            levels=self._levels(trial, grown, channel, audit),
             stopped=grown.stopped,
-            records=self.records.total if self.records.is_counts else None,
-            messages=messages,
+            records=count,
+            messages=_messages(grown, bound, nmi),
             seconds=time.perf_counter() - self.begun,
         )
+
+    @property
+    def _unit(self) -> float:
+        """The unit of kept shares: H(X | K), or 1 where that is zero and nothing can be kept."""
+        if self.entropy > 0.0:
+            return self.entropy
+        return 1.0
+
+    def _levels(
+        self, trial: Trial, grown: Grown, channel: RowChannel, audit: RowAudit
+    ) -> tuple[LevelSummary, ...]:
+        """What each level keeps and spends."""
+        shares = np.array(trial.split) / sum(trial.split)
+        levels: list[LevelSummary] = []
+        for k, variable in enumerate(channel.levels):
+            truth = None
+            if grown.truth is not None:
+                truth = {name: grown.truth[name] for name in variable.columns}
+            levels.append(
+                LevelSummary(
+                    columns=variable.columns,
+                    truth=truth,
+                    kept=grown.information[k] / self._unit,
+                    spent=audit.spent[k],
+                    share=float(shares[k]),
+                )
+            )
+        return tuple(levels)
 
 
 def conditional_entropy(records: Records, given: int) -> float:
@@ -493,7 +533,6 @@ def _messages(grown: Grown, bound: RowBound, nmi: float) -> tuple[str, ...]:
     if bound.trivial > 0.0 and nmi < NEARLY_ALL:
         messages.append(
             "nothing better than the whole information was proven as a bound for "
-            f"{about(100.0 * bound.trivial)} % of "
-            "the records in time"
+            f"{about(100.0 * bound.trivial)} % of the records in time"
         )
     return tuple(messages)

@@ -1,7 +1,9 @@
-"""What a promise asks of posteriors, of merged sets of symbols and of integers: all that designers know of it.
+"""What a promise asks of posteriors, of merged sets of symbols and of integers: all that designers
+know of it.
 
-It is about one table, or about several (`auditing.demands`): of several secrets, of the tables that earlier releases
-leave, with budgets of single symbols. `population` has that about a set of populations.
+It is about one table, or about several (`auditing.demands`): of several secrets, of the tables that
+earlier releases leave, with budgets of single symbols. `population` has that about a set of
+populations.
 """
 
 from __future__ import annotations
@@ -51,25 +53,29 @@ from mechdesign.tables.variable import added_columns
 from solvers import Array, Envelope, Points, Polytope, lower_envelope
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
-"""Margins tried in turn until the rounded channel passes the exact audit: the first is enough for nearly
-every table; at small budgets utility is steep in the budget, so the last ones are a last resort."""
+"""Margins tried in turn until the rounded channel passes the exact audit: the first is enough for
+nearly every table; at small budgets utility is steep in the budget, so the last ones are a last
+resort."""
 
 SPLITTING = 2e-15
-"""Relative error, for each symbol, of an output that was split back from classes: its ends are differences of sums
-over all members. Smaller margins would only be tried in vain."""
+"""Relative error, for each symbol, of an output that was split back from classes: its ends are
+differences of sums over all members. Smaller margins would only be tried in vain."""
 
 MEANS_FIRST = 16.0 * UNIT
 """Weight that failing outputs get first under a notion on averages."""
 
 LARGEST_STACKED_MIXING = 1e-3
-"""As `LARGEST_MIXING`, without margins: what earlier releases left may be little, and repair then costs more."""
+"""As `LARGEST_MIXING`, without margins: what earlier releases left may be little, and repair then
+costs more."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """A notion on a table, or on the tables of `demands` over its useful symbols; also the judge of its channels.
+    """A notion on a table, or on the tables of `demands` over its useful symbols; also the judge of
+    its channels.
 
-    The optimum is searched over classes of symbols that the promise cannot tell apart, unless `by_symbol`.
+    The optimum is searched over classes of symbols that the promise cannot tell apart, unless
+    `by_symbol`.
     """
 
     joint: Joint
@@ -79,8 +85,8 @@ class Rules:
     search_share: ClassVar[float] = 1.0
     """Share of the time limit that the search may take."""
     response_share: ClassVar[float] = 0.15
-    """Share of what is left of it for the best response within merged sets: where a limit is short, it is the better
-    channel, and its columns are a start in any case."""
+    """Share of what is left of it for the best response within merged sets: where a limit is short,
+    it is the better channel, and its columns are a start in any case."""
 
     @property
     def has_faces(self) -> bool:
@@ -99,7 +105,9 @@ class Rules:
         return failing_outputs(channel, self.joint, self.notion, self.demands)
 
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
-        """A weight for each failing output that brings its lifts inside the limits in spite of rounding."""
+        """A weight for each failing output that brings its lifts inside the limits in spite of
+        rounding.
+        """
         if self.notion.limits.mean is not None:
             # Averages grow less simply; the next rounds ask for more.
             return np.full(len(failing), MEANS_FIRST)
@@ -132,7 +140,9 @@ class Rules:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether some rows compare two functions of an output that may have no mass: then they have no margin."""
+        """Whether some rows compare two functions of an output that may have no mass: then they
+        have no margin.
+        """
         return self.rows is not None and self.rows.is_homogeneous
 
     @property
@@ -159,7 +169,8 @@ class Rules:
 
     def solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over posteriors of the classes, or on a face of them, until `end`."""
-        # Columns lie in the polytope shrunk by the margin; the bound is for the one that is not (theory.md 3).
+        # Columns lie in the polytope shrunk by the margin; the bound is for the one that is not
+        # (theory.md 3).
         outer = self.relaxation
         inner = self.polytope(margin)
         p_x = self.reduced.joint.p_x
@@ -196,7 +207,9 @@ class Rules:
 
     def rounded(self, weights: Array, points: Points) -> Rounded:
         """The channel of integers of a float design, verified."""
-        mixing = LARGEST_STACKED_MIXING if self.is_homogeneous else LARGEST_MIXING
+        mixing = LARGEST_MIXING
+        if self.is_homogeneous:
+            mixing = LARGEST_STACKED_MIXING
         return round_channel(weights, points, self, largest_mixing=mixing)
 
 
@@ -219,16 +232,21 @@ def table_rules(
 ) -> Rules:
     """The rules of a promise about a table itself, not about a population.
 
-    `whole` is the table with the useful columns of the earlier channels too, where `after` names some.
+    `whole` is the table with the useful columns of the earlier channels too, where `after` names
+    some.
     """
-    table = joint if whole is None else whole
+    table = whole
+    if table is None:
+        table = joint
     if not is_stacked(table, notion, after):
         return Rules(joint, notion)
     return Rules(joint, notion, demands_of(table, notion, after, joint))
 
 
 class StackedSets(MergedSets):
-    """Merged sets of symbols judged by all rows; `given_s` has L and C of a set, which add up over its members."""
+    """Merged sets of symbols judged by all rows; `given_s` has L and C of a set, which add up over
+    its members.
+    """
 
     def __init__(self, rows: Rows, joint: Joint) -> None:
         self._rows = rows
@@ -249,9 +267,12 @@ class StackedSets(MergedSets):
         return used + ZERO_LIFT_RISK * zeros
 
     def _used(self, given_s: Array) -> tuple[Array, NDArray[np.intp]]:
-        """The largest log lift minus its budget, (k,), and how many lifts are zero that must not be."""
+        """The largest log lift minus its budget, (k,), and how many lifts are zero that must not
+        be.
+        """
         rows = self._rows
-        # The rows of L come first, then those of C, one for each table; `rows.of` is the table of each row of L.
+        # The rows of L come first, then those of C, one for each table; `rows.of` is the table
+        # of each row of L.
         lift = given_s[: len(rows.of)]
         mass = given_s[len(rows.of) :][rows.of]
         occurs = mass > 0.0

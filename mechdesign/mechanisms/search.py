@@ -1,6 +1,8 @@
-"""How hard a design is searched for: method, gap, time and threads, and what envelopes are asked for in consequence.
+"""How hard a design is searched for: method, gap, time and threads, and what envelopes are asked
+for in consequence.
 
-Lengths of time are seconds, moments those of `time.perf_counter`. Gaps are shares of H(X) here and nats in `solvers`.
+Lengths of time are seconds, moments those of `time.perf_counter`. Gaps are shares of H(X) here and
+nats in `solvers`.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ LEAST_GAP = 1e-9
 class Search:
     """How the optimum is searched.
 
-    `gap` is the difference of the proven upper bound and the NMI of the emitted integers at which the search
-    stops, `time_limit` its seconds, `workers` the threads of the branch and bound. `start` is the envelope of
-    a neighbouring budget, whose columns and prices are reused.
+    `gap` is the difference of the proven upper bound and the NMI of the emitted integers at which
+    the search stops, `time_limit` its seconds, `workers` the threads of the branch and bound.
+    `start` is the envelope of a neighbouring budget, whose columns and prices are reused.
     """
 
     method: str = "auto"
@@ -90,13 +92,14 @@ class Search:
             )
         if self.enumeration != "auto" and self.method != "vertices":
             raise InputError(
-                f"enumerate ({self.enumeration!r}) says who lists the vertices: it needs the method vertices "
-                f"(--method vertices), not {self.method}"
+                f"enumerate ({self.enumeration!r}) says who lists the vertices: it "
+                f"needs the method vertices (--method vertices), not {self.method}"
             )
         if self.enumeration == "pycddlib-exact" and not exact_available():
             raise InputError(
-                "enumerate pycddlib-exact needs the full pycddlib with GMP, which is not installed: pip uninstall "
-                "pycddlib-standalone, install libcdd-dev and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
+                "enumerate pycddlib-exact needs the full pycddlib with GMP, which is "
+                "not installed: pip uninstall pycddlib-standalone, install libcdd-dev "
+                "and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
             )
 
     def end(self, started: float, share: float = 1.0) -> float:
@@ -106,7 +109,9 @@ class Search:
         return started + share * self.time_limit
 
     def options(self, joint: Joint, end: float) -> dict[str, Any]:
-        """Keywords that envelopes of every kind take: the gap in nats, the time that is left, threads."""
+        """Keywords that envelopes of every kind take: the gap in nats, the time that is left,
+        threads.
+        """
         seconds = None
         if end < math.inf:
             seconds = max(0.0, end - time.perf_counter())

@@ -1,13 +1,15 @@
-"""The heuristics: publish harmless symbols as they are, merge the others (Zarrabian et al. 2023, Section 3), and
-respond at random within the merged sets (Algorithm 2).
+"""The heuristics: publish harmless symbols as they are, merge the others (Zarrabian et al. 2023,
+Section 3), and respond at random within the merged sets (Algorithm 2).
 
-A merged set of symbols T becomes one output whose lift is P(T|s)/P(T), a quotient of integers of the
-table, so the channel needs no margin, and the exact audit has the last word. Merging is not always
-enough, and for the l1- and chi2-inverse, which are not convex, it can even be worse than its parts; then
-`partitions` repairs. What is returned satisfies the notion, unless it was asked for as published.
+A merged set of symbols T becomes one output whose lift is P(T|s)/P(T), a quotient of integers of
+the table, so the channel needs no margin, and the exact audit has the last word. Merging is not
+always enough, and for the l1- and chi2-inverse, which are not convex, it can even be worse than its
+parts; then `partitions` repairs. What is returned satisfies the notion, unless it was asked for as
+published.
 
-Complete merging may draw its output from any distribution R(y) that is the same for every risky symbol (Section
-3.1.1): each output then has the lifts of the merged set, whatever R is; a single output is the simplest R.
+Complete merging may draw its output from any distribution R(y) that is the same for every risky
+symbol (Section 3.1.1): each output then has the lifts of the merged set, whatever R is; a single
+output is the simplest R.
 """
 
 from __future__ import annotations
@@ -42,12 +44,15 @@ from mechdesign.release.policies import apportioned
 from mechdesign.tables.joint import Joint
 
 Randomisation: TypeAlias = str | Sequence[float]
-"""`merge`, `uniform`, or the probabilities of the outputs, one for each risky symbol in the table's order."""
+"""`merge`, `uniform`, or the probabilities of the outputs, one for each risky symbol in the table's
+order."""
 
-MERGE, UNIFORM = "merge", "uniform"
+MERGE = "merge"
+UNIFORM = "uniform"
 
 SUM_TOLERANCE = Fraction(1, 10**9)
-"""Probabilities may miss a sum of 1 by this much, as those of an outside matrix; they are then normalised exactly."""
+"""Probabilities may miss a sum of 1 by this much, as those of an outside matrix; they are then
+normalised exactly."""
 
 
 def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
@@ -57,13 +62,15 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
             return [DENOMINATOR]
         if randomisation != UNIFORM:
             raise InputError(
-                f"the randomisation ({randomisation!r}) must be {MERGE}, {UNIFORM} or a list of probabilities"
+                f"the randomisation ({randomisation!r}) must be {MERGE}, {UNIFORM} or "
+                "a list of probabilities"
             )
         return apportioned([1] * len(risky), DENOMINATOR).tolist()
     values = [fraction_of(value) for value in randomisation]
     if len(values) != len(risky):
         raise InputError(
-            f"R(y) has {len(values)} probabilities, but {len(risky)} risky symbols need one each: {listed(list(risky))}"
+            f"R(y) has {len(values)} probabilities, but {len(risky)} risky symbols "
+            f"need one each: {listed(list(risky))}"
         )
     for value in values:
         if not 0 <= value <= 1:
@@ -78,25 +85,28 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
     return whole[whole > 0].tolist()
 
 
-COMPLETE, SUBSETS, RESPONSE = "complete-merging", "subset-merging", "subset-response"
+COMPLETE = "complete-merging"
+SUBSETS = "subset-merging"
+RESPONSE = "subset-response"
 
 UNWRITABLE = (
     "a channel made as published, without repair, is for study and is not written; "
     "design it with its repair"
 )
 VIOLATES = (
-    "this is the procedure as published, without repair: its channel VIOLATES the notion, is for study only and "
-    "cannot be written to a file"
+    "this is the procedure as published, without repair: its channel VIOLATES the "
+    "notion, is for study only and cannot be written to a file"
 )
 AS_PUBLISHED = (
-    "this is the procedure as published, without repair; here its channel satisfies the notion; it is for study "
-    "and cannot be written to a file"
+    "this is the procedure as published, without repair; here its channel satisfies "
+    "the notion; it is for study and cannot be written to a file"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeuristicOptions:
-    """What the heuristics leave open, for figures of the paper and for study; designs take the standard.
+    """What the heuristics leave open, for figures of the paper and for study; designs take the
+    standard.
 
     Parameters
     ----------
@@ -105,8 +115,8 @@ class HeuristicOptions:
     randomisation : {"merge", "uniform"} or sequence of float
         The R(y) of complete merging.
     as_published : bool
-        Leave out the repair. Where the channel violates the notion, `verified` is False; it cannot be saved in
-        any case.
+        Leave out the repair. Where the channel violates the notion, `verified` is False; it cannot
+        be saved in any case.
     """
 
     risk: Risk = "auto"
@@ -145,7 +155,8 @@ def heuristic(
     options: HeuristicOptions = STANDARD,
     search: Search | None = None,
 ) -> Design:
-    """Run a heuristic as figures of the paper and studies of it need: with another risk or R(y), or without repair.
+    """Run a heuristic as figures of the paper and studies of it need: with another risk or R(y), or
+    without repair.
 
     Raises
     ------
@@ -170,9 +181,11 @@ def merging(
     *,
     share: float = 1.0,
 ) -> tuple[Merging, Design]:
-    """A partition of X and the design that publishes it, within a share of the time; always private after its repair.
+    """A partition of X and the design that publishes it, within a share of the time; always private
+    after its repair.
 
-    Complete merging randomises all the violating symbols alike, the others merge them in small sets (Algorithm 1).
+    Complete merging randomises all the violating symbols alike, the others merge them in small sets
+    (Algorithm 1).
     """
     started = time.perf_counter()
     end = max(search.end(started, share), started + partitions.LEAST_SECONDS)
@@ -193,7 +206,8 @@ def merging(
             must_satisfy=not options.as_published,
         )
     except RoundingFailure:
-        # Cannot happen while the partitions err on the safe side; a constant is private whatever happens.
+        # Cannot happen while the partitions err on the safe side; a constant is private
+        # whatever happens.
         borrowed = tuple(np.flatnonzero(harmless).tolist())
         everything = tuple(range(len(names)))
         partition = Merging((everything,), repaired=True, borrowed=borrowed)
@@ -218,19 +232,27 @@ def _randomised(
     risky: Sequence[int],
     names: Sequence[str],
 ) -> dict[int, list[int]]:
-    """R(y) of the group of risky symbols, by its place in the partition; empty where one output is enough."""
+    """R(y) of the group of risky symbols, by its place in the partition; empty where one output is
+    enough.
+    """
     if not risky:
         return {}
     shares = shares_of(randomisation, [names[x] for x in risky])
     if len(shares) == 1:
         return {}
-    # Complete merging has a single group of risky symbols; no other mechanism has more than one share.
+    # Complete merging has a single group of risky symbols; no other mechanism has more than one
+    # share.
     places = [k for k, group in enumerate(partition.groups) if risky[0] in group]
     return dict.fromkeys(places, shares)
 
 
 def marked(design: Design, *, satisfied: bool) -> Design:
-    """The design of an unrepaired procedure: it says whether it violates, and its channel refuses to be saved."""
+    """The design of an unrepaired procedure: it says whether it violates, and its channel refuses
+    to be saved.
+    """
+    message = VIOLATES
+    if satisfied:
+        message = AS_PUBLISHED
     record = design.channel.record
     provenance = {**record.provenance, "as_published": True, "satisfied": satisfied}
     return replace(
@@ -240,7 +262,7 @@ def marked(design: Design, *, satisfied: bool) -> Design:
         ),
         verified=satisfied,
         as_published=True,
-        messages=(*design.messages, AS_PUBLISHED if satisfied else VIOLATES),
+        messages=(*design.messages, message),
     )
 
 
@@ -268,17 +290,19 @@ def subset_response(
 ) -> Design:
     """Respond at random within the sets of subset merging; verified, and never worse than these.
 
-    Within each set the problem of the optimal channel is solved, and the sets' channels are put together. The printed
-    test for an empty polytope is not enough for such a problem to have a solution: P(X | T) must itself be a mixture of
-    posteriors of the convex set, hence the merged set satisfy the notion. The repaired partition of subset merging
-    consists of such sets only, so nothing has to be joined here.
+    Within each set the problem of the optimal channel is solved, and the sets' channels are put
+    together. The printed test for an empty polytope is not enough for such a problem to have a
+    solution: P(X | T) must itself be a mixture of posteriors of the convex set, hence the merged
+    set satisfy the notion. The repaired partition of subset merging consists of such sets only, so
+    nothing has to be joined here.
     """
     started = time.perf_counter()
     check_polytope(rules.notion)
     if not rules.has_faces:
         raise InputError(
-            f"{RESPONSE} with symbols of no record is not built: an output of a few symbols would be released for "
-            "these, too, so that sets cannot be looked at one by one; use another mechanism"
+            f"{RESPONSE} with symbols of no record is not built: an output of a few "
+            "symbols would be released for these, too, so that sets cannot be looked "
+            "at one by one; use another mechanism"
         )
     rules = replace(rules, by_symbol=True)
     partition, merged = merging(RESPONSE, rules, search, options, share=MERGING_SHARE)
@@ -293,6 +317,7 @@ def subset_response(
 
     end = search.end(started)
     for margin in rules.margins:
+        # The larger the margin, the farther are posteriors from the limits that rounding may break.
         solve = rules.solver(margin, search, end)
         try:
             weights, points, _ = respond(solve, rules.joint.p_x, groups, end, show)
@@ -309,7 +334,8 @@ def subset_response(
             borrowed=merged.borrowed,
         )
         if design.nmi < merged.nmi:
-            break  # rounding may cost 1e-7 of H(X), more than the sets gained
+            # Rounding may cost 1e-7 of H(X), more than the sets gained.
+            break
         if options.as_published:
             design = marked(design, satisfied=True)
         return design

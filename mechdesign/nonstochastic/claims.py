@@ -20,7 +20,11 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import without_infinities
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain, check_whole, interval
-from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile, loaded
+from mechdesign.nonstochastic.mechanism_file import (
+    DISCLOSED_OUTSIDE,
+    MechanismFile,
+    loaded,
+)
 from mechdesign.nonstochastic.noiseless import composed_epsilon
 from mechdesign.nonstochastic.output_budgets import (
     ASSUMPTIONS,
@@ -207,7 +211,7 @@ def _shape(mechanism: MechanismFile) -> list[str]:
         faults.append(
             "the identity is released record by record, and has one mechanism for 1 individual"
         )
-    if mechanism.query == "count" and mechanism.outside in TOLD:
+    if mechanism.query == "count" and mechanism.outside in DISCLOSED_OUTSIDE:
         faults.append(
             "a record counts as 0 or 1, and none of them is outside the range"
         )

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from mechdesign.nonstochastic.groups import Floats, Groups
 from mechdesign.nonstochastic.mechanism_file import (
-    TOLD,
+    DISCLOSED_OUTSIDE,
     MechanismFile,
     SizedQuantizer,
     build_query,
@@ -39,7 +39,7 @@ from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.nonstochastic.solver_failures import solver_failures
 from solvers.programs.highs import Program, SparseRows, solve_program
 
-TIME_LIMIT = 60.0
+TIME_LIMIT = 30.0
 """Seconds; then the best choice so far is taken, and its bound reported."""
 
 ROUNDING = 1e-9
@@ -138,7 +138,7 @@ def divided(
     groups_of_size = np.unique(groups.sizes, return_counts=True)[1]
     weights = np.array(spans) * groups_of_size
     # One output tells that a value lies outside, where that is released; so there is one cell less.
-    outside_outputs = int(made.outside in TOLD)
+    outside_outputs = int(made.outside in DISCLOSED_OUTSIDE)
     most = 2 if made.query == "count" else LARGEST_LEVELS
 
     def error(size: Any, outputs: Any) -> Floats:

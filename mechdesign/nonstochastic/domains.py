@@ -129,7 +129,8 @@ def integers(lo: int, hi: int) -> FiniteDomain:
         If an end is not an integer, lo > hi, or there are more than `MOST_INTEGERS`.
     """
     for end in (lo, hi):
-        if isinstance(end, bool) or not isinstance(end, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        # True and False are integers for Python, and no ends of a range.
+        if type(end) is not int:
             raise InputError(f"an end of the range ({quoted(end)}) must be an integer")
     if lo > hi:
         raise InputError(f"the range ({lo}, {hi}) is reversed; give lower,upper")

@@ -108,6 +108,7 @@ def most_outputs(query: LinearQuery, thresholds: Sequence[Fraction]) -> Count:
     are relaxed to all real numbers between the smallest and the largest, which includes every
     fibre.
     """
+    # Individuals of one block are alike, so one of each block stands for all of it.
     counts = [_most_in_block(query, k, thresholds) for k in range(len(query.blocks))]
     most = max(counts, key=lambda count: count.attained)
     return replace(most, outputs=max(count.outputs for count in counts))
@@ -167,6 +168,7 @@ def _at_base(
 ) -> tuple[int, Fraction]:
     """The number of cells on one fibre, and its base."""
     if is_finite(block):
+        # A finite domain may skip cells, so its answers are counted one by one.
         cells = {bisect_right(thresholds, base + v) for v in contributions(block)}
         return len(cells), base
     low, high = block.ends
@@ -212,6 +214,7 @@ def _most_over_sums(
     for start in range(0, bases.size, rows):
         part = bases[start : start + rows]
         cells = np.searchsorted(cuts, part[:, None] + step[None, :], side="right")
+        # Answers ascend along a row, and each change of cell between neighbours is one more output.
         jumps = np.diff(cells, axis=1)
         if skipping:
             counts = 1 + np.count_nonzero(jumps, axis=1)

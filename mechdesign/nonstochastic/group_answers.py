@@ -19,7 +19,7 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.mechanism_jobs import Answering
-from mechdesign.nonstochastic.release_answers import Quantised
+from mechdesign.nonstochastic.release_answers import RangeRelease
 
 
 def answer_groups(
@@ -30,7 +30,7 @@ def answer_groups(
     individual: str | None = None,
     equals: str | None = None,
     ledger: PathLike | None = None,
-) -> tuple[Any, Quantised]:
+) -> tuple[Any, RangeRelease]:
     """A mechanism's answers for the groups of a table, as `apply` writes them, and their guarantee.
 
     Parameters
@@ -50,7 +50,7 @@ def answer_groups(
     -------
     answers
         A row for each group, in a frame of the same kind as an eager one, else of pyarrow.
-    result : Quantised
+    result : RangeRelease
         The guarantee, and errors that depend on the data.
 
     Raises

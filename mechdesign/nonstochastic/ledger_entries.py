@@ -9,7 +9,7 @@ from dataclasses import replace
 from mechdesign.formats.digests import Content
 from mechdesign.jobs.counted_outputs import enter_counted
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.nonstochastic.release_answers import Quantised
+from mechdesign.nonstochastic.release_answers import RangeRelease
 
 WAY = {"query", "group_by", "range", "values", "outside", "mechanisms"}
 """The fields of a mechanism file that tell one way of releasing a column from another."""
@@ -18,12 +18,12 @@ WAY = {"query", "group_by", "range", "values", "outside", "mechanisms"}
 def charged(
     ledger: Ledger,
     content: Content,
-    result: Quantised,
+    result: RangeRelease,
     equals: str | None = None,
     *,
     source: str,
     target: str,
-) -> Quantised:
+) -> RangeRelease:
     """Enter a release, and have the result tell of all releases of the column of these records.
 
     Parameters
@@ -31,7 +31,7 @@ def charged(
     ledger : Ledger
     content : Content
         The hashes of the records.
-    result : Quantised
+    result : RangeRelease
         The release.
     equals : str, optional
         The value that a count counts.

@@ -62,7 +62,7 @@ OUTSIDE: tuple[Outside, ...] = ("refuse", "clip", "mark", "drop")
 record.
 """
 
-TOLD: tuple[Outside, ...] = ("mark", "drop")
+DISCLOSED_OUTSIDE: tuple[Outside, ...] = ("mark", "drop")
 """Treatments that release that a value lies outside, which is one more output on every fibre:
 whatever the others are, one individual brings about one further answer, an empty one or that of the
 others alone.
@@ -231,7 +231,7 @@ class MechanismFile:
         """The quantiser for groups of `individuals` records, with all outputs counted."""
         query = build_query(self.query, individuals, self.domain)
         certificate = certify(query, quantizer)
-        if self.outside in TOLD:
+        if self.outside in DISCLOSED_OUTSIDE:
             certificate = FibreCertificate(
                 certificate.outputs + 1,
                 certificate.attained + 1,
@@ -252,7 +252,7 @@ class MechanismFile:
             raise InputError(
                 f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
             )
-        if outside in TOLD and self.query == "count":
+        if outside in DISCLOSED_OUTSIDE and self.query == "count":
             raise InputError(
                 f"a record counts as 0 or 1: there is nothing outside to {outside}"
             )
@@ -264,7 +264,7 @@ class MechanismFile:
         too_many = any(m.certificate.outputs > allowed for m in certified)
         # A divided budget is spent to the last output, by the product over all answers of an
         # individual.
-        newly_told = outside in TOLD and outside != self.outside
+        newly_told = outside in DISCLOSED_OUTSIDE and outside != self.outside
         if too_many or (self.divided and newly_told):
             raise InputError(
                 f"to {outside} what lies outside the range is one more output than this mechanism "

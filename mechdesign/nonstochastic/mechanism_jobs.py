@@ -48,7 +48,7 @@ from mechdesign.nonstochastic.groups import Groups
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, Outside, ranks_of
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.release_answers import Quantised, Tally
+from mechdesign.nonstochastic.release_answers import RangeRelease, Tally
 from mechdesign.nonstochastic.sizes import released_number
 from mechdesign.release.draws import Key
 
@@ -85,7 +85,7 @@ def apply_mechanism(
     *,
     outside: Outside | None = None,
     **asked: Unpack[Asked],
-) -> Quantised:
+) -> RangeRelease:
     """Release a table through a mechanism file: the same column, query, groups, range and
     budget.
     """
@@ -104,7 +104,7 @@ def release_table(
     query: str,
     keep: Sequence[PathLike] = (),
     **asked: Unpack[Asked],
-) -> Quantised:
+) -> RangeRelease:
     """As `apply_mechanism`, with a mechanism or a design of one; thresholds that it lacks are laid
     out as needed.
 
@@ -156,7 +156,7 @@ def _release_records(
     side: PathLike | None,
     keep: Sequence[PathLike],
     asked: Asked,
-) -> Quantised:
+) -> RangeRelease:
     """Release single records through the jobs of channels."""
     if asked.get("equals") is not None:
         raise InputError(
@@ -191,7 +191,7 @@ def _release_records(
         **asked.get("records", {}),
     )
     # The recipe of a mechanism has results of this type.
-    return cast("Quantised", result)
+    return cast("RangeRelease", result)
 
 
 PASSED_ON = (
@@ -260,7 +260,7 @@ def _release_groups(
     query: str,
     keep: Sequence[PathLike],
     asked: Asked,
-) -> Quantised:
+) -> RangeRelease:
     """Release an answer for each group."""
     _refuse_record_options(query, asked)
     sides: list[PathLike] = []
@@ -318,6 +318,8 @@ def _release_groups(
                     source=table.name,
                     target=place_of(target),
                 )
+            # The ledger first: a crash between the two charges for a release that is not there,
+            # and never leaves a release that is not charged.
             if not rehearsal:
                 out.commit()
     return result
@@ -333,7 +335,7 @@ def _refuse_record_options(query: str, asked: Asked) -> None:
             )
 
 
-def _with_notes(result: Quantised, table: Any, *, strict: bool) -> Quantised:
+def _with_notes(result: RangeRelease, table: Any, *, strict: bool) -> RangeRelease:
     """The result with a note of an input that was cut off; with `strict` any note is an error."""
     if table.cut:
         result = replace(result, notices=(*result.notices, CUT))

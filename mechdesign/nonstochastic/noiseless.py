@@ -202,9 +202,11 @@ def design_quantizer(
     """
     allowed = allowance(epsilon)
     lo, hi = query.range
+    # An individual cannot move the answer farther than its whole range.
     sensitivity = min(query.sensitivity, hi - lo)
     quantizer = lay_out(lo, hi, sensitivity, allowed.outputs, layout)
     certificate = certify(query, quantizer)
+    # The layouts keep the budget by theorem; the exact count has the last word all the same.
     if certificate.outputs > allowed.outputs:
         raise SolverFailure(
             f"the quantiser gives up to {certificate.outputs} outputs where {allowed.outputs} are "

@@ -32,11 +32,12 @@ from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Frame, Place
 from mechdesign.jobs.side_files import Sides
-from mechdesign.leaks.evidence import Crossing, decisive, log_evidence
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import decisive, log_evidence
 from mechdesign.nonstochastic.answering import BadCell, numbers_of, some_of, usable
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.nonstochastic.release_answers import Quantised, Tally
+from mechdesign.nonstochastic.release_answers import RangeRelease, Tally
 from mechdesign.release.drawing import key_of
 from mechdesign.release.policies import REFUSE
 
@@ -120,7 +121,7 @@ class NumbersRecipe(FileRecipe):
                 "(--manifest)"
             )
 
-    def write_file(self, run: FileRun, ledger: Ledger | None) -> Quantised:
+    def write_file(self, run: FileRun, ledger: Ledger | None) -> RangeRelease:
         """Release a file; the ledger adds up what is told of the column of these records."""
         census = Census()
 
@@ -188,7 +189,7 @@ class NumbersRecipe(FileRecipe):
         *,
         already: bool,
         notices: tuple[str, ...],
-    ) -> Quantised:
+    ) -> RangeRelease:
         """What all files of a folder promise together."""
         if self.tally is None:
             raise TypeError("the results of a folder come from its own recipe")
@@ -297,6 +298,11 @@ class NumbersDrawer(Drawer):
         self._counts = [np.zeros(len(self._labels), np.int64)]
 
     @property
+    def may_drop(self) -> bool:
+        """Whether records with an empty cell, or a value outside the range, are left out."""
+        return "drop" in (self._missing, self.tally.mechanism.outside)
+
+    @property
     def labels(self) -> dict[Place, tuple[str, ...]]:
         """The texts of the answers, and last the empty one."""
         return {(0, 0): self._labels}
@@ -387,7 +393,7 @@ class NumbersDrawer(Drawer):
         """As `Drawer.count`: a draw counts its answers; each record comes once."""
         self.draw(column, len(times))
 
-    def result(self, sha256: str | None) -> Quantised:
+    def result(self, sha256: str | None) -> RangeRelease:
         """The result of the release."""
         if not self.tally.records and self._advise:
             raise InputError("no records; an answer needs at least one")

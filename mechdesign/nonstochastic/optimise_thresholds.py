@@ -39,7 +39,7 @@ LevelsMethod = Literal["auto", "milp", "earliest"]
 LARGEST_LINE = 20_000
 """Answers on one fibre, which are cut by dynamic programming."""
 
-TIME_LIMIT = 60.0
+TIME_LIMIT = 30.0
 """Seconds for an integer program by default."""
 
 PROVEN_BY_SEARCH = "the branch and bound of HiGHS"

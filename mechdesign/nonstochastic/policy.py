@@ -22,7 +22,7 @@ from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.solver_failures import solver_failures
 from solvers.programs.highs import Program, SparseRows, solve_program
 
-TIME_LIMIT = 60.0
+TIME_LIMIT = 30.0
 """Seconds; then the best policy so far is taken."""
 
 LARGEST_POLICY = 20_000

@@ -29,10 +29,10 @@ from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.dividing import divided
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, interval
 from mechdesign.nonstochastic.mechanism_file import (
+    DISCLOSED_OUTSIDE,
     DIVIDED,
     OUTSIDE,
     QUERY,
-    TOLD,
     MechanismFile,
     Outside,
 )
@@ -49,7 +49,7 @@ from mechdesign.nonstochastic.output_budgets import (
     outputs_allowed,
     share_of,
 )
-from mechdesign.nonstochastic.release_answers import Quantised
+from mechdesign.nonstochastic.release_answers import RangeRelease
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ def _check_outside(options: QuantizeOptions) -> None:
         raise InputError(
             f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
         )
-    if options.query == "count" and outside in TOLD:
+    if options.query == "count" and outside in DISCLOSED_OUTSIDE:
         raise InputError(
             f"a record counts as 0 or 1: there is nothing outside to {outside}"
         )
@@ -250,7 +250,7 @@ def compare_budgets(
     return rows
 
 
-def _curve_row(epsilon: float, release: Quantised) -> dict[str, Any]:
+def _curve_row(epsilon: float, release: RangeRelease) -> dict[str, Any]:
     """Promises and errors of a release with a budget."""
     quantizers = [sized.quantizer for sized in release.mechanism.mechanisms]
     return {
@@ -272,7 +272,7 @@ def quantise_table(
     *,
     total_epsilon: object = None,
     **writing: Unpack[Asked],
-) -> Quantised:
+) -> RangeRelease:
     """Release a quantised column (identity), or a quantised answer for each group.
 
     The release is written as the source is: Parquet, or a CSV with its delimiter, quotes, encoding
@@ -389,7 +389,7 @@ class _TotalBudget:
         # The records of an identity are groups of one, so equal shares are the only division.
         # Where only the output outside the range fits into a share, there is nothing to divide.
         split = self._options.split
-        fits = share > int(mechanism.outside in TOLD)
+        fits = share > int(mechanism.outside in DISCLOSED_OUTSIDE)
         if split in DIVIDED and mechanism.query != "identity" and fits:
             by_size, notice = divided(
                 mechanism, groups, outputs_allowed(total), share, str(split)

@@ -215,7 +215,10 @@ Runs: TypeAlias = tuple[Integers, Integers]
 def _merged(first: Integers, last: Integers) -> Runs:
     """The runs of the union of runs that may overlap or touch."""
     order = np.argsort(first, kind="stable")
-    first, last = first[order], np.maximum.accumulate(last[order])
+    first = first[order]
+    # A run may lie inside of an earlier one, so the end so far is the largest of all before.
+    last = np.maximum.accumulate(last[order])
+    # A new run starts where a gap of at least one integer is left.
     starts = np.flatnonzero(first[1:] > last[:-1] + 1) + 1
     return first[np.append(0, starts)], last[np.append(starts, len(last)) - 1]
 
@@ -227,6 +230,7 @@ def _convolved(a: Runs, b: Runs) -> Runs:
     6 * log2(length) * 2^-53 * 2^24 < 1e-6, so that 1/2 separates none from some beyond doubt.
     """
     size = int(a[1][-1] + b[1][-1]) + 1
+    # Longer than the result, so that the cyclic convolution does not wrap around.
     length = 1 << size.bit_length()
     ones = np.zeros((2, length))
     for k, runs in enumerate((a, b)):
@@ -270,6 +274,7 @@ class _Sums:
             return None
         if not self._narrow:
             self._room -= pairs
+        # Runs add like intervals of integers: [p, q] + [r, s] = [p + r, q + s].
         first = np.add.outer(a[0], b[0]).ravel()
         last = np.add.outer(a[1], b[1]).ravel()
         return _merged(first, last)

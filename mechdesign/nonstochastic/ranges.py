@@ -140,7 +140,8 @@ class JointRange:
         """From the pairs (x, y) that can occur together; repeated pairs count once."""
         members = list(pairs)
         for pair in members:
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
+            values: object = pair
+            if not isinstance(values, (tuple, list)) or len(pair) != 2:
                 raise InputError(f"pairs must hold (x, y) tuples, not {quoted(pair)}")
         return cls.from_columns([x for x, _ in members], [y for _, y in members])
 

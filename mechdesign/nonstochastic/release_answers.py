@@ -1,7 +1,7 @@
 """The result of a release through a mechanism, and the sums that it is made of.
 
 `Tally` moves values into the range, has the thresholds for every size of group, and adds up errors
-batch by batch; `Quantised` is the result, with the mechanism and its guarantee.
+batch by batch; `RangeRelease` is the result, with the mechanism and its guarantee.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mechdesign.nonstochastic.answering import BadCell, Numbers
 from mechdesign.nonstochastic.claims import guarantee_record
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.groups import Groups
-from mechdesign.nonstochastic.mechanism_file import TOLD, MechanismFile
+from mechdesign.nonstochastic.mechanism_file import DISCLOSED_OUTSIDE, MechanismFile
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.sizes import sized_quantizer
 
@@ -27,7 +27,7 @@ LISTED_SIZES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantised:
+class RangeRelease:
     """The result of a release.
 
     Parameters
@@ -164,7 +164,7 @@ class Tally:
         if self.mechanism.outside == "refuse":
             raise self._outside_error(int(outside.argmax()))
         self.beyond += int(np.count_nonzero(outside))
-        if self.mechanism.outside in TOLD:
+        if self.mechanism.outside in DISCLOSED_OUTSIDE:
             return values, outside
         return values, None
 
@@ -213,7 +213,9 @@ class Tally:
         self._used |= other._used
         self.sized |= other.sized
 
-    def result(self, sha256: str | None, answers_each: int | None = None) -> Quantised:
+    def result(
+        self, sha256: str | None, answers_each: int | None = None
+    ) -> RangeRelease:
         """The result, with the mechanism and its guarantee.
 
         Parameters
@@ -242,7 +244,7 @@ class Tally:
         new_sizes: tuple[int, ...] = ()
         if not self.fresh:
             new_sizes = tuple(sorted(self._new))
-        return Quantised(
+        return RangeRelease(
             records=self.records,
             answers=self.answers,
             column=self.column,

@@ -18,7 +18,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.wording import about, at_most
 from mechdesign.nonstochastic import reports
 from mechdesign.nonstochastic.claims import VerifiedMechanism
-from mechdesign.nonstochastic.mechanism_file import TOLD, SizedQuantizer
+from mechdesign.nonstochastic.mechanism_file import DISCLOSED_OUTSIDE, SizedQuantizer
 from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.nonstochastic.output_budgets import ASSUMPTIONS, epsilon_for
 from mechdesign.nonstochastic.sizes import sized_quantizer
@@ -91,7 +91,7 @@ class _Page:
             # Any cells separate the two answers of an individual, or none does.
             return []
         fewest = 1
-        if mechanism.outside in TOLD:
+        if mechanism.outside in DISCLOSED_OUTSIDE:
             fewest = 2
         most = min(2 * self.verified.allowed, MOST_OUTPUTS)
         errors: list[tuple[int, float]] = []

@@ -20,7 +20,7 @@ from mechdesign.nonstochastic.output_budgets import (
     RangePromise,
     outputs_allowed,
 )
-from mechdesign.nonstochastic.release_answers import Quantised
+from mechdesign.nonstochastic.release_answers import RangeRelease
 from mechdesign.nonstochastic.sizes import released_number
 from mechdesign.report import wording
 from mechdesign.report.plots import new_figure, save_figure, settings
@@ -55,13 +55,13 @@ def _crossed(columns: Sequence[str]) -> str:
     return " x ".join(map(wording.label, columns))
 
 
-def _promises(release: Quantised) -> tuple[RangePromise, ...]:
+def _promises(release: RangeRelease) -> tuple[RangePromise, ...]:
     """The promises of a release."""
     _, _, promised = guarantee_record(release.mechanism, release.answers_each)
     return promised
 
 
-def _levels(release: Quantised) -> tuple[int, int, float]:
+def _levels(release: RangeRelease) -> tuple[int, int, float]:
     """Fewest and most levels, and the widest cell."""
     quantizers = [sized.quantizer for sized in release.mechanism.mechanisms]
     levels = [quantizer.levels for quantizer in quantizers]
@@ -70,7 +70,7 @@ def _levels(release: Quantised) -> tuple[int, int, float]:
 
 
 def quantize_record(
-    release: Quantised, output: str, mechanism_path: str, seconds: float
+    release: RangeRelease, output: str, mechanism_path: str, seconds: float
 ) -> dict[str, Any]:
     """The record of `quantize --json`."""
     mechanism = release.mechanism
@@ -121,7 +121,7 @@ def verdict_record(verified: VerifiedMechanism) -> dict[str, Any]:
     }
 
 
-def applied_record(release: Quantised, target: str) -> dict[str, Any]:
+def applied_record(release: RangeRelease, target: str) -> dict[str, Any]:
     """The record of `apply MECHANISM --json`."""
     record = asdict(release)
     del record["mechanism"]

@@ -17,7 +17,7 @@ from typing import cast
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, exact_number, finite
 from mechdesign.nonstochastic.mechanism_file import (
-    TOLD,
+    DISCLOSED_OUTSIDE,
     MechanismFile,
     SizedQuantizer,
     build_query,
@@ -102,7 +102,7 @@ def _allowed(mechanism: MechanismFile) -> int:
 def _cells_allowed(mechanism: MechanismFile, allowed: int) -> int:
     """The cells that a fibre may meet, so that the answer has at most `allowed` outputs."""
     cells = allowed
-    if mechanism.outside in TOLD:
+    if mechanism.outside in DISCLOSED_OUTSIDE:
         # One output is that a value lies outside.
         cells -= 1
     if not cells:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.balls import log2_above
-from mechdesign.core.errors import InputError, naming
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import encode
@@ -62,7 +62,7 @@ def read_text_columns(
     The columns by name, one text per record, and the names of the columns of each role.
     """
     with open_source(path, text) as source:
-        with naming(source.name):
+        with errors_naming(source.name):
             resolved: dict[str, tuple[str, ...]] = {}
             for role, names in roles.items():
                 resolved[role] = columns_named(names, source.header)

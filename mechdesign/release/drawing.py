@@ -1,8 +1,10 @@
-"""A channel made ready to draw: a key, random words for records, and rules for what the channel does not know.
+"""A channel made ready to draw: a key, random words for records, and rules for what the channel
+does not know.
 
-Files, data frames and clusters all draw here, so the same key and the same record give the same output everywhere.
-Records that share an identifier share a draw; where such records have different symbols, their draws would be
-correlated, so they are found, within a part of the data and across parts, and refused.
+Files, data frames and clusters all draw here, so the same key and the same record give the same
+output everywhere. Records that share an identifier share a draw; where such records have different
+symbols, their draws would be correlated, so they are found, within a part of the data and across
+parts, and refused.
 """
 
 from __future__ import annotations
@@ -22,33 +24,36 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import Hashes, RowHasher
-from mechdesign.release import binned, policies
-from mechdesign.release.binned import (
+from mechdesign.release import policies, released_values
+from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
+from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.released_values import (
     FORMS,
     LABEL,
     POSTERIOR_DRAW,
     REPRESENTATIVE,
     WITHIN,
 )
-from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
-from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
-from mechdesign.release.protocol import Releasable
 from mechdesign.release.sampling import Sampler
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
 REMEMBERED = 1 << 22
-"""Different identifiers that are remembered (63 MB at worst), so that memory does not grow with the data."""
+"""Different identifiers that are remembered (63 MB at worst), so that memory does not
+grow with the data.
+"""
 
 SLOTS = 1 << 16
 """Slots of a table of hashes at its beginning."""
 
 PART = 1 << 17
 """Slots that are read at a time."""
-"""Of a table of hashes at its beginning, and of it at a time."""
 
 
-class Seen:
-    """The symbol that each identifier first came with, in a table of 64-bit hashes: false alarms are not expected."""
+class FirstSymbols:
+    """The symbol that each identifier first came with, in a table of 64-bit hashes:
+    false alarms are not expected.
+    """
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self.full = False
@@ -58,14 +63,20 @@ class Seen:
         self._codes = np.zeros(SLOTS, np.int32)
 
     def reserve(self, count: int) -> None:
-        """Make an empty table large enough for so many, which come sorted: in a smaller one they crowd in one place."""
+        """Make an empty table large enough for so many, which come sorted: in a smaller
+        one they crowd in one place.
+        """
+        # Four fifths full at most: beyond that, linear probing gets slow.
         self._clear(max(SLOTS, min(count, self._room) * 5 // 4 + 1))
 
     def find(
         self, hashes: Hashes, codes: Integers
     ) -> tuple[NDArray[np.bool_], Integers]:
-        """Which of the hashes are new, and the codes that the others came with first (else those given)."""
+        """Which of the hashes are new, and the codes that the others came with first
+        (else those given).
+        """
         if not self._used:
+            # The first batch of a job without earlier releases: everything is new.
             return np.ones(len(hashes), np.bool_), codes
         new, first_codes = self._walk(hashes, codes, -1)
         return new.view(np.bool_), first_codes
@@ -73,7 +84,9 @@ class Seen:
     def look(
         self, hashes: Hashes, codes: Integers
     ) -> tuple[NDArray[np.bool_], Integers]:
-        """Which records are the first of their identifier, and the codes that all came with first; remembers them."""
+        """Which records are the first of their identifier, and the codes that all came
+        with first; remembers them.
+        """
         if not self._used and len(hashes) > len(self._keys):
             self.reserve(len(hashes))  # growing would take longer than looking
         new, first_codes = self._walk(hashes, codes, self._room)
@@ -109,8 +122,8 @@ class Seen:
     ) -> tuple[NDArray[np.uint8], Integers]:
         """0, 1 (new) or 2 (new, without room) for each hash, and the code that it came with first.
 
-        Up to `room` hashes are remembered; a negative room remembers nothing. The compiled loop stops where the
-        table is too full, and goes on from there in a larger one.
+        Up to `room` hashes are remembered; a negative room remembers nothing. The compiled loop
+        stops where the table is too full, and goes on from there in a larger one.
         """
         new = np.zeros(len(hashes), np.uint8)
         first_codes = np.zeros(len(hashes), np.int64)
@@ -152,8 +165,9 @@ OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
 KEEP = "keep"
 REDRAW = "redraw"
 CHANGES = (REFUSE, KEEP, REDRAW)
-"""What becomes of a record whose symbol is another one than when it was released before: an error, its old output,
-or a draw of its own."""
+"""What becomes of a record whose symbol is another one than when it was released before: an error,
+its old output, or a draw of its own.
+"""
 
 
 class Release:
@@ -175,6 +189,8 @@ class Release:
         self.channel = channel
         self.policy = policy or Policy()
         self.form = form
+        # Another channel gets other draws under the same key: two draws of one record through two
+        # channels must be independent, as their composition assumes.
         self.digest = channel_digest(channel)
         self._key = key.derived("channel", self.digest)
         self._alphabet = normalised(channel.useful, self.policy.normalise)
@@ -191,25 +207,28 @@ class Release:
         self.output_counts: Integers = np.zeros(len(released), dtype=np.int64)
         self.changed = changed
         self.changes = 0
-        self.seen = Seen()
-        self.earlier = Seen()
+        # `seen` has the records of this release, `earlier` those of former ones from the ledger.
+        self.seen = FirstSymbols()
+        self.earlier = FirstSymbols()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     def _prepare_form(self, channel: Releasable, form: str) -> None:
-        """The names and texts of the released columns, and the samplers of what follows the channel's own draw."""
+        """The names and texts of the released columns, and the samplers of what follows
+        the channel's own draw.
+        """
         if form == LABEL:
             self.names = (",".join(self.names),)
             self.texts = (channel.outputs,)
         elif form == REPRESENTATIVE:
-            self.texts = binned.numbers_released(channel, form)
+            self.texts = released_values.numbers_released(channel, form)
         elif form == POSTERIOR_DRAW:
             self._posterior = policies.posterior_sampler(channel)
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
         else:
-            columns = binned.inner_samplers(channel, form)
+            columns = released_values.inner_samplers(channel, form)
             self.texts = tuple(texts for texts, _ in columns)
             self._inner = [sampler for _, sampler in columns]
-            self._posterior = binned.symbol_sampler(channel)
+            self._posterior = released_values.symbol_sampler(channel)
 
     def draw(
         self, columns: Sequence[Encoded], records: Records
@@ -219,6 +238,8 @@ class Release:
         codes = self.codes
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
         if isinstance(records, Identifiers):
+            # A record that comes again keeps its draw: a second, independent one would tell more
+            # than the budget.
             first_codes = self._first_codes(codes, records)
             drawn = self._drawn(first_codes, records, self._key)
             if self.changed == REDRAW:
@@ -234,6 +255,7 @@ class Release:
             if sampler is None:
                 published.append(drawn)
             else:
+                # A key for each column, or two columns in bins would share their draws.
                 key = self._key.derived(records.kind, WITHIN, name)
                 published.append(sampler.draw(symbols, records.source(key)))
         return published
@@ -256,48 +278,61 @@ class Release:
             drawn[at] = self._drawn(codes[at], records.some(at), key)
 
     def _drawn(self, codes: Integers, records: Records, key: Key) -> NDArray[np.int32]:
-        """An output of the channel for each record or, for forms of symbols, the symbol drawn from it."""
+        """An output of the channel for each record or, for forms of symbols, the symbol
+        drawn from it.
+        """
         source = records.source(key.derived(records.kind, "output"))
         drawn = self._sampler.draw(codes, source)
         if self._posterior is None:
             return drawn
+        # The symbol is drawn from the output alone, with a word of its own: it tells no more of the
+        # record than the output does (data processing).
         source = records.source(key.derived(records.kind, LABEL))
         return self._posterior.draw(drawn.astype(np.int64), source)
 
     def _first_codes(self, codes: Integers, records: Identifiers) -> Integers:
         """The symbols that the records were first released with.
 
-        Refuses identifiers that records with different symbols share, whose draws would depend on each other.
+        Refuses identifiers that records with different symbols share, whose draws would depend on
+        each other.
         """
         hashes = self._hasher.identifiers(records.columns)
         _, here = self.seen.look(hashes, codes)
         _, before = self.earlier.find(hashes, codes)
         columns = quoted(",".join(self.channel.useful.columns))
+        # Two records with one identifier share a word. With different symbols their outputs
+        # are then dependent, which no promise covers.
         shared = np.flatnonzero(here != codes)
         if shared.size:
             raise InputError(
-                f"the identifier {records.named(int(shared[0]))} stands for records with different symbols of "
-                f"{columns}; name columns that identify a record"
+                f"the identifier {records.named(int(shared[0]))} stands for records with "
+                f"different symbols of {columns}; name columns that identify a record"
             )
         other = np.flatnonzero(before != codes)
         self.changes += len(other)
         if other.size and self.changed == REFUSE:
             raise InputError(
-                f"the record {records.named(int(other[0]))} has another symbol of {columns} than when it was "
-                "released before: keep what was released (--changed keep), or draw it anew, which tells more of it "
-                "(--changed redraw)"
+                f"the record {records.named(int(other[0]))} has another symbol of {columns} "
+                f"than when it was "
+                "released before: keep what was released (--changed keep), or draw it anew, "
+                "which tells more of it (--changed redraw)"
             )
         return before
 
     def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
-        """Hashes and first symbols of the records that no earlier release had, some at a time, sorted."""
+        """Hashes and first symbols of the records that no earlier release had, some at
+        a time, sorted.
+        """
         for hashes, codes in self.seen.entries():
             new = np.flatnonzero(self.earlier.find(hashes, codes)[0])
+            # In the order of the hashes, which has nothing to do with that of the records.
             order = new[np.argsort(hashes[new], kind="stable")]
             yield hashes[order], codes[order]
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
-        """Add to `symbol_counts` what so many equal records hold, for which nothing is drawn or refused."""
+        """Add to `symbol_counts` what so many equal records hold, for which nothing is
+        drawn or refused.
+        """
         columns = [
             normalised_cells(column, self.policy.normalise) for column in columns
         ]
@@ -341,7 +376,9 @@ class Release:
 
 
 def channel_digest(channel: Releasable) -> str:
-    """SHA-256 of what a channel does: its columns, symbols, outputs and rows, and nothing of where it comes from."""
+    """SHA-256 of what a channel does: its columns, symbols, outputs and rows, and
+    nothing of where it comes from.
+    """
     rows = IntegerRows.of(channel.rows)
     head = {
         "columns": channel.useful.columns,
@@ -350,6 +387,7 @@ def channel_digest(channel: Releasable) -> str:
         "denominator": channel.denominator,
     }
     digest = hashlib.sha256(canonical(head).encode())
+    # Little-endian 64-bit integers on every machine, so that a job can be continued on another one.
     for array in (rows.indptr, rows.indices, rows.values):
         digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
     return digest.hexdigest()

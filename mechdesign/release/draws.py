@@ -1,8 +1,9 @@
-"""Random numbers that belong to records: the same key and the same record give the same number, always.
+"""Random numbers that belong to records: the same key and the same record give the same number,
+always.
 
-A job that is resumed, split, reordered or run on a cluster draws for each record what it would have drawn in one
-run on one machine, because the number of a record depends on nothing but the key and what identifies the record:
-its row number, or the text of an identifier column.
+A job that is resumed, split, reordered or run on a cluster draws for each record what it would have
+drawn in one run on one machine, because the number of a record depends on nothing but the key and
+what identifies the record: its row number, or the text of an identifier column.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _PERSON = 16
 
 
 class Key:
-    """A secret of 32 bytes from which all draws of a job follow; whoever has it can undo the release.
+    """A secret of 32 bytes from which all draws of a job follow; whoever has it can undo the
+    release.
 
     It never shows its bytes: neither `repr` nor a message tells them.
 
@@ -76,16 +78,21 @@ class Key:
 
     @classmethod
     def insecure(cls, seed: int) -> Key:
-        """For tests and demonstrations only: a key made from a number. Whoever guesses it undoes the release."""
+        """For tests and demonstrations only: a key made from a number. Whoever guesses
+        it undoes the release.
+        """
         return cls(
             hashlib.sha256(f"mechdesign insecure seed {int(seed)}".encode()).digest()
         )
 
     def derived(self, *labels: str) -> Key:
-        """A key for one purpose (keyed BLAKE2b of the labels): it tells nothing of this key or of other purposes."""
+        """A key for one purpose (keyed BLAKE2b of the labels): it tells nothing of this
+        key or of other purposes.
+        """
         digest = hashlib.blake2b(
             key=self.secret, digest_size=KEY_BYTES, person=b"mechdesign key"
         )
+        # With its length before every label, ("ab", "c") and ("a", "bc") are different purposes.
         for text in map(str.encode, labels):
             digest.update(len(text).to_bytes(_WORD_BYTES, "big") + text)
         return Key(digest.digest())
@@ -103,15 +110,17 @@ class RowNumbers:
         return self.count
 
     def source(self, key: Key) -> Draws:
-        """AES-256 in counter mode: the word at the place of the row number, found without those before it."""
+        """AES-256 in counter mode: the word at the place of the row number, found
+        without those before it.
+        """
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         def words(attempt: int, at: Integers) -> Words:
             if attempt or not len(at):
                 return words_at(_attempt(key, attempt), at + self.first)
-            first = self.first + int(
-                at[0]
-            )  # first words come in runs, which one stream gives faster
+            # First words come in runs, which one stream gives faster.
+            first = self.first + int(at[0])
+            # A block has the words of two rows; a run may begin with the second of them.
             block = (first // _WORDS_PER_BLOCK).to_bytes(_BLOCK, "big")
             stream = Cipher(algorithms.AES(key.secret), modes.CTR(block)).encryptor()
             stream.update(bytes(_WORD_BYTES * (first % _WORDS_PER_BLOCK)))
@@ -124,7 +133,9 @@ class RowNumbers:
 
 @dataclass(frozen=True)
 class NumberedRecords:
-    """Records with any row numbers in any order: each gets what `RowNumbers` gives the same number."""
+    """Records with any row numbers in any order: each gets what `RowNumbers` gives the
+    same number.
+    """
 
     kind: ClassVar[str] = ROWS
     numbers: Integers
@@ -150,7 +161,9 @@ class NumberedRecords:
 
 @dataclass(frozen=True)
 class Identifiers:
-    """Records that a column, or several crossed ones, identify: texts, or pyarrow arrays of them."""
+    """Records that a column, or several crossed ones, identify: texts, or pyarrow
+    arrays of them.
+    """
 
     kind: ClassVar[str] = IDENTIFIERS
     columns: Sequence[Any]
@@ -160,33 +173,40 @@ class Identifiers:
             raise InputError(
                 "identifiers need at least one column, and columns of the same length"
             )
-        arrays = [
-            each if hasattr(each, "buffers") else arrow_texts(each)
-            for each in self.columns
-        ]
+        arrays: list[Any] = []
+        for column in self.columns:
+            # Arrow arrays have buffers; everything else is a sequence of texts.
+            if hasattr(column, "buffers"):
+                arrays.append(column)
+            else:
+                arrays.append(arrow_texts(column))
         object.__setattr__(self, "columns", arrays)
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
     def source(self, key: Key) -> Draws:
-        """Keyed BLAKE2b of the identifier; crossed ones have the length before every part, lest two read alike."""
+        """Keyed BLAKE2b of the identifier; crossed ones have the length before every
+        part, lest two read alike.
+        """
 
         def words(attempt: int, at: Integers) -> Words:
-            found = np.empty(len(at), np.uint64)
-            run = (
-                slice(None)
-                if attempt or not len(at)
-                else slice(int(at[0]), int(at[-1]) + 1)
-            )
-            texts = [
-                each.take(arrow_integers(at)) if attempt else each[run]
-                for each in self.columns
-            ]
+            result = np.empty(len(at), np.uint64)
+            texts: list[Any] = []
+            for column in self.columns:
+                if attempt:
+                    # Rejected words are few and anywhere.
+                    texts.append(column.take(arrow_integers(at)))
+                elif len(at):
+                    # First words come in runs, which need no copy.
+                    texts.append(column[int(at[0]) : int(at[-1]) + 1])
+                else:
+                    texts.append(column)
             secret = _attempt(key, attempt).secret
+            # The personalisation keeps these words apart from all other uses of BLAKE2b here.
             person = b"mechdesign id".ljust(_PERSON, b"\0")
-            _rowhash.words(found, secret, person, [*map(arrow_offsets, texts)])
-            return found
+            _rowhash.words(result, secret, person, [*map(arrow_offsets, texts)])
+            return result
 
         return Draws(len(self), words)
 
@@ -200,11 +220,15 @@ class Identifiers:
 
 
 Records: TypeAlias = RowNumbers | NumberedRecords | Identifiers
-"""What identifies the records of a batch; `source` gives one integer for each, in their order, by calls of `below`."""
+"""What identifies the records of a batch; `source` gives one integer for each, in their
+order, by calls of `below`.
+"""
 
 
 class Draws:
-    """Integers for records in their order; `words(attempt, at)` has the 64-bit words of those at positions `at`."""
+    """Integers for records in their order; `words(attempt, at)` has the 64-bit words of
+    those at positions `at`.
+    """
 
     def __init__(self, count: int, words: Callable[[int, Integers], Words]) -> None:
         self._count = count
@@ -212,10 +236,12 @@ class Draws:
         self._next = 0
 
     def below(self, bound: int, size: int) -> Integers:
-        """Independent integers for the next `size` records, uniform in [0, bound), for 1 <= bound <= 2**62.
+        """Independent integers for the next `size` records, uniform in [0, bound), for 1 <= bound
+        <= 2**62.
 
-        A power of two takes the leading bits. Other bounds reject the words of the last, incomplete multiple of
-        `bound` below 2**64; the record of a rejected word takes its next one, so that no other record is touched.
+        A power of two takes the leading bits. Other bounds reject the words of the last, incomplete
+        multiple of `bound` below 2**64; the record of a rejected word takes its next one, so that
+        no other record is touched.
         """
         first = self._next
         self._next += size
@@ -227,7 +253,10 @@ class Draws:
         if bound == 1:
             return np.zeros(size, dtype=np.int64)
         if bound & (bound - 1) == 0:
+            # bound = 2^b: the b leading bits. Most channels have the denominator 2^53.
             return (words >> np.uint64(65 - bound.bit_length())).view(np.int64)
+        # The largest word below the last whole multiple of `bound`: words up to it are
+        # uniform modulo `bound`, exactly.
         limit = np.uint64(2**64 // bound * bound - 1)
         rejected = np.flatnonzero(words > limit)
         attempt = 0
@@ -241,12 +270,17 @@ class Draws:
 
 
 def words_at(key: Key, numbers: Integers) -> Words:
-    """The words of AES-256 in counter mode at any places; a counter block holds those of two neighbouring rows."""
+    """The words of AES-256 in counter mode at any places; a counter block holds those
+    of two neighbouring rows.
+    """
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     blocks = np.zeros((len(numbers), _WORDS_PER_BLOCK), dtype=">u8")
+    # The counter is the row number halved, as a 128-bit big-endian integer of which 64 bits
+    # suffice.
     blocks[:, 1] = numbers >> 1
-    # A counter block is a fresh nonce, so ECB of the counters is counter mode, with the order left free.
+    # A counter block is a fresh nonce, so ECB of the counters is counter mode, with the
+    # order left free.
     encryptor = Cipher(algorithms.AES(key.secret), modes.ECB()).encryptor()
     words = np.frombuffer(encryptor.update(blocks.tobytes()), dtype="<u8").reshape(
         -1, _WORDS_PER_BLOCK
@@ -255,5 +289,7 @@ def words_at(key: Key, numbers: Integers) -> Words:
 
 
 def _attempt(key: Key, attempt: int) -> Key:
-    """The key of a record's first word, and those of the further ones that it needs if words are rejected."""
+    """The key of a record's first word, and those of the further ones that it needs if
+    words are rejected.
+    """
     return key.derived("attempt", str(attempt)) if attempt else key

@@ -1,4 +1,6 @@
-"""Further rows of integers for records that a channel has no row for: unknown symbols and missing cells."""
+"""Further rows of integers for records that a channel has no row for: unknown symbols
+and missing cells.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ OUTPUT = "output:"
 NORMALISATIONS = ("none", "NFC", "NFD", "NFKC", "NFKD")
 
 FINE = 2**53
-"""Denominator of probabilities that are made here, from exact fractions and to the nearest integer."""
+"""Denominator of probabilities that are made here, from exact fractions and to the
+nearest integer.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +42,14 @@ class Policy:
     Parameters
     ----------
     unknown : str
-        For a symbol that the channel does not know: ``refuse``, ``output:LABEL`` (publish this output of the
-        channel), or ``marginal`` (draw from P_Y under the table, as for a record of which nothing is known).
+        For a symbol that the channel does not know: ``refuse``, ``output:LABEL`` (publish this
+        output of the channel), or ``marginal`` (draw from P_Y under the table, as for a record of
+        which nothing is known).
     null : str
         The same for a missing or empty cell, unless the channel has the empty symbol.
     normalise : str
-        Unicode form in which symbols are compared: ``none``, ``NFC``, ``NFD``, ``NFKC`` or ``NFKD``.
+        Unicode form in which symbols are compared: ``none``, ``NFC``, ``NFD``, ``NFKC`` or
+        ``NFKD``.
 
     Raises
     ------
@@ -86,11 +92,13 @@ def normalised(variable: Variable, form: str) -> Variable:
     )
     twice = repeated(symbols)
     if twice is not None:
+        # Two rows of the channel for one text would leave open which one draws.
         first = symbols.index(twice)
         second = symbols.index(twice, first + 1)
         names = variable.names
         raise InputError(
-            f"the channel tells {quoted(names[first])} from {quoted(names[second])}, which {form} makes equal; "
+            f"the channel tells {quoted(names[first])} from {quoted(names[second])}, which "
+            f"{form} makes equal; "
             "choose another normalisation"
         )
     return replace(variable, symbols=symbols)
@@ -105,17 +113,20 @@ def normalised_cells(column: Encoded, form: str) -> Encoded:
 
 
 def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
-    """The channel's rows, then those for the missing and for the unknown (any row where these are refused).
+    """The channel's rows, then those for the missing and for the unknown (any row where these are
+    refused).
 
-    The denominator is made fine enough for the marginal whatever the policy is, so that another policy does not
-    give the records that the channel knows another draw.
+    The denominator is made fine enough for the marginal whatever the policy is, so that another
+    policy does not give the records that the channel knows another draw.
     """
     if channel.unseen and policy.unknown.startswith(OUTPUT):
         raise InputError(
-            f"unknown={policy.unknown}: the promise covers {channel.unseen:,} symbols that no record of the table had "
+            f"unknown={policy.unknown}: the promise covers {channel.unseen:,} symbols that no "
+            f"record of the table had "
             "if they are released as the marginal; say --unknown marginal, or refuse"
         )
     rows = IntegerRows.of(channel.rows)
+    # A whole multiple of the channel's denominator: its own rows stay exact.
     scale = -(-FINE // channel.denominator)
     denominator = channel.denominator * scale
     further = [
@@ -138,20 +149,24 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
 
 
 def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
-    """In proportion to P(y | record), for a record that the channel has no row for; `name` is that of the rule."""
+    """In proportion to P(y | record), for a record that the channel has no row for;
+    `name` is that of the rule.
+    """
     if rule == MARGINAL:
         table_of(channel, f"{name}=marginal")
         return [sum(masses) for _, masses in channel.behind]
     if rule == REFUSE:
-        label = channel.outputs[0]  # any row: nothing is ever drawn from it
+        # Any row will do, because nothing is ever drawn from it. It keeps the number of
+        # rows the same.
+        label = channel.outputs[0]
     else:
         label = rule.removeprefix(OUTPUT)
     if label not in channel.outputs:
         near = difflib.get_close_matches(label, channel.outputs, n=1)
         hint = f"; did you mean {quoted(near[0])}?" if near else ""
         raise InputError(
-            f"{name}={rule}: {quoted(label)} is no output of the channel, and another label would give the record "
-            f"away{hint} (outputs: {listed(channel.outputs)})"
+            f"{name}={rule}: {quoted(label)} is no output of the channel, and another label "
+            f"would give the record away{hint} (outputs: {listed(channel.outputs)})"
         )
     return [int(output == label) for output in channel.outputs]
 
@@ -182,20 +197,24 @@ def table_of(channel: Releasable, purpose: str) -> Joint:
     """The table of a channel that is not public; `purpose` needs it."""
     if channel.joint is None:
         raise InputError(
-            f"{purpose} needs the table that the channel was designed for, and this channel carries none (a public "
+            f"{purpose} needs the table that the channel was designed for, and this channel "
+            f"carries none (a public "
             "one); use the channel file that `design` wrote"
         )
     return channel.joint
 
 
 def apportioned(shares: Sequence[int], denominator: int) -> Integers:
-    """Integers in proportion to `shares` that sum to `denominator`: rounded down, the rest to the largest remainders.
+    """Integers in proportion to `shares` that sum to `denominator`: rounded down, the rest to the
+    largest remainders.
 
     A share of zero stays zero.
     """
     total = sum(shares)
     exact = [Fraction(share * denominator, total) for share in shares]
     whole = [int(value) for value in exact]
+    # The largest remainder first. A share of zero has none, and there are always enough others,
+    # because the remainders add up to the number of units that are left.
     order = sorted(range(len(whole)), key=lambda i: whole[i] - exact[i])
     for i in order[: denominator - sum(whole)]:
         whole[i] += 1

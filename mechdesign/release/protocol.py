@@ -1,7 +1,7 @@
 """What a channel has to offer so that this package can draw from it.
 
-Channels stand above this package and call it. The Protocol below is all that this package knows of them, so that
-no import runs upwards.
+Channels stand above this package and call it. The Protocol below is all that this package knows of
+them, so that no import runs upwards.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from mechdesign.tables.variable import Variable
 
 
 class Releasable(Protocol):
-    """W(y|x) = rows[x][y] / denominator in integers, with labels and, unless it is public, with its table."""
+    """W(y|x) = rows[x][y] / denominator in integers, with labels and, unless it is
+    public, with its table.
+    """
 
     @property
     def useful(self) -> Variable:
@@ -56,7 +58,8 @@ class Releasable(Protocol):
 
     @property
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
-        """For every output y the inputs x that can have caused it, and integers in proportion to P(x, y).
+        """For every output y the inputs x that can have caused it, and integers in proportion to
+        P(x, y).
 
         Raises InputError without a joint.
         """
@@ -64,10 +67,14 @@ class Releasable(Protocol):
 
     @property
     def unseen(self) -> int:
-        """Symbols without a record that the promise covers as long as they are released as the marginal."""
+        """Symbols without a record that the promise covers as long as they are released
+        as the marginal.
+        """
         ...
 
     @property
     def distance(self) -> Literal["absolute", "squared"] | None:
-        """The distance between numbers that was the design's objective; None for other objectives."""
+        """The distance between numbers that was the design's objective; None for other
+        objectives.
+        """
         ...

@@ -25,7 +25,7 @@ from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, LevelTable, RowTree
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
-from mechdesign.release.drawing import Seen
+from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import IDENTIFIERS, Draws, Identifiers, Key, Records
 from mechdesign.release.policies import (
     MARGINAL,
@@ -230,7 +230,7 @@ class RowRelease:
             for k, table in enumerate(channel.tree.levels)
         ]
         self.columns = _output_columns(channel)
-        self.seen = Seen()
+        self.seen = FirstSymbols()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     @property

@@ -1,7 +1,8 @@
 """Exact draws from integer rows.
 
 An output y is drawn for an input x by comparing a uniform integer u in [0, denominator) with the
-cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. No floating point anywhere.
+cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. No floating point
+anywhere.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ CHUNK = 1 << 16
 """Records drawn at a time: the arrays of one chunk stay in the processor's cache."""
 
 GUIDE_ENTRIES = 1 << 18
-"""Entries of the guide table over all rows (1 MB): it stays in cache, and a larger one saves few searches."""
+"""Entries of the guide table over all rows (1 MB): it stays in cache, and a larger one
+saves few searches.
+"""
 
 GUIDE_BITS = range(4, 11)
-"""Leading bits of u that the guide table looks at: at least a few, and more than ten save nothing."""
+"""Leading bits of u that the guide table looks at: at least a few, and more than ten
+save nothing.
+"""
 
 
 class Sampler:
@@ -39,12 +44,16 @@ class Sampler:
         self.denominator = denominator
         self._starts = integers.indptr
         self._outputs = integers.indices
-        # Cumulated integers of each row, over its positive entries (modular sums: rows are below 2**62).
+        # Cumulated integers of each row, over its positive entries (modular sums: rows are
+        # below 2**62).
         lengths = np.diff(integers.indptr)
         running = np.cumsum(integers.values.view(np.uint64), dtype=np.uint64)
         before = np.concatenate([np.zeros(1, np.uint64), running])[integers.indptr[:-1]]
         self._above = (running - np.repeat(before, lengths)).view(np.int64)
+        # Bisection of the longest row; shorter rows have converged before.
         self._steps = int(lengths.max(initial=1) - 1).bit_length()
+        # Every row gets the same number of buckets, so that a bucket is found by one multiplication
+        # and one shift; channels with many rows get coarser ones.
         bits = (GUIDE_ENTRIES // max(1, len(integers))).bit_length() - 1
         bits = min(max(bits, GUIDE_BITS.start), GUIDE_BITS.stop - 1)
         self._shift = max(0, (denominator - 1).bit_length() - bits)
@@ -52,7 +61,11 @@ class Sampler:
         self._guide = self._make_guide(len(integers))
 
     def _make_guide(self, rows: int) -> NDArray[np.int32]:
-        """For each row and each block of 2**shift integers, the output that has all of it, or -1."""
+        """For each row and each block of 2**shift integers, the output that has all of
+        it, or -1.
+        """
+        # Both ends of a bucket lead to the same output exactly if all of the bucket does, because
+        # cumulated integers grow along a row.
         x = np.repeat(np.arange(rows, dtype=np.int64), self._buckets)
         first = np.tile(np.arange(self._buckets, dtype=np.int64) << self._shift, rows)
         last = np.minimum(first + ((1 << self._shift) - 1), self.denominator - 1)
@@ -61,9 +74,13 @@ class Sampler:
         return np.where(low == high, low, -1).astype(np.int32)
 
     def _search(self, codes: Integers, numbers: Integers) -> Integers:
-        """The output y with cumulated(y - 1) <= u < cumulated(y), by bisection in the row of each code."""
+        """The output y with cumulated(y - 1) <= u < cumulated(y), by bisection in the
+        row of each code.
+        """
         low = self._starts[codes]
         high = self._starts[codes + 1] - 1
+        # The invariant: the answer lies in [low, high]. All records bisect at once, also those that
+        # have converged, for which `low < high` stops the lower end.
         for _ in range(self._steps):
             middle = (low + high) >> 1
             right = self._above[middle] <= numbers
@@ -73,6 +90,7 @@ class Sampler:
 
     def outputs(self, codes: Integers, numbers: Integers) -> NDArray[np.int32]:
         """The output for each input code and uniform integer."""
+        # Most integers fall into a bucket of one output; only the others are searched.
         result = self._guide[codes * self._buckets + (numbers >> self._shift)]
         split = np.flatnonzero(result < 0)
         if split.size:

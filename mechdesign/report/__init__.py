@@ -1,4 +1,6 @@
-"""Reports on designs: record, document, renderers. The package is also the function `mechdesign.report`."""
+"""Reports on designs: record, document, renderers. The package is also the function
+`mechdesign.report`.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ class _Report(ModuleType):
         Raises
         ------
         InputError
-            If the file exists (without `overwrite`) or cannot be written, or the table that an internal report is about
-            is not in the channel.
+            If the file exists (without `overwrite`) or cannot be written, or the table that an
+            internal report is about is not in the channel.
         """
         from mechdesign.report.collect import write_report
 

@@ -29,10 +29,11 @@ LEFT = (0, 6)
 """Columns of words, which are aligned to the left."""
 
 LEGEND = (
-    "'tells' is the share of the information in the sensitive column that a value gives about a record, read from "
-    "the other records with that value. A lift is P(symbol | value) / P(symbol); the largest and smallest are exact "
-    "for this table, over values of two records or more. 'pinned down' is the share of the records whose value comes "
-    "again, always with one sensitive symbol."
+    "'tells' is the share of the information in the sensitive column that a value gives about "
+    "a record, read from the other records with that value. A lift is P(symbol | value) / "
+    "P(symbol); the largest and smallest are exact for this table, over values of two records "
+    "or more. 'pinned down' is the share of the records whose value comes again, always with "
+    "one sensitive symbol."
 )
 
 
@@ -67,7 +68,8 @@ def assessment_page(assessment: Assessment, source: str, again: str) -> b.Docume
         title="What the table says about the sensitive column",
         banner="Internal report: it is computed from the data. Do not publish.",
         internal=True,
-        lead=f"What the columns of {label(source)} say about {listed(assessment.sensitive)}, before any release.",
+        lead=f"What the columns of {label(source)} say about {listed(assessment.sensitive)}, "
+        f"before any release.",
         highlights=_highlights(assessment),
         sections=(
             b.Section("row", "The whole row", (*opening, *notes)),
@@ -107,12 +109,16 @@ def joint_figure(assessment: Assessment) -> str:
     guess = assessment.guess
     sensitive = ", ".join(label(name) for name in assessment.sensitive)
     sentence = (
-        f"All {count(len(assessment.row.columns), 'column')} together guess {sensitive} right for "
-        f"{percent(guess.right)} of the records, against {percent(guess.right_without)} without them"
+        f"All {count(len(assessment.row.columns), 'column')} together guess {sensitive} right "
+        f"for {percent(guess.right)} of the records, against {percent(guess.right_without)} "
+        f"without them"
     )
     if guess.auc is not None:
         sentence += f" (AUC {guess.auc:.3f})"
-    return f"{sentence}; of the 5 % that the guess is surest of, {percent(guess.surest_right)} are right."
+    return (
+        f"{sentence}; of the 5 % that the guess is surest of, "
+        f"{percent(guess.surest_right)} are right."
+    )
 
 
 def _opening(assessment: Assessment) -> list[str]:
@@ -170,12 +176,14 @@ def _notes(assessment: Assessment) -> Sequence[str]:
     ]
     if identifiers:
         notes.append(
-            f"Left out of pairs and rows, because almost every record has a value of its own: {listed(identifiers)}."
+            f"Left out of pairs and rows, because almost every record has a value of its own: "
+            f"{listed(identifiers)}."
         )
     if assessment.rare_secrets:
         names = [label(name) for name in assessment.rare_secrets]
         notes.append(
-            f"Fewer than 10 records each: {listed(names)}. The table says little about these people, and no promise "
+            f"Fewer than 10 records each: {listed(names)}. The table says little about these "
+            f"people, and no promise "
             "about them can hold for a population at small cost."
         )
     if assessment.unreadable:

@@ -1,4 +1,6 @@
-"""The parts of a laid-out report, independent of any renderer, and the limits on tables and labels."""
+"""The parts of a laid-out report, independent of any renderer, and the limits on tables
+and labels.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,8 @@ def cells(*texts: str) -> tuple[Cell, ...]:
 class Grid(NamedTuple):
     """A table.
 
-    The first `heads` cells of a row name it; columns in `left` hold words. It is `folded` if a picture shows the
-    same.
+    The first `heads` cells of a row name it; columns in `left` hold words. It is `folded` if a
+    picture shows the same.
     """
 
     caption: str
@@ -92,7 +94,9 @@ class CurveChart(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """Tables of tinted cells side by side; `scale` has the steps of their colours, from pale to dark."""
+    """Tables of tinted cells side by side; `scale` has the steps of their colours, from
+    pale to dark.
+    """
 
     maps: tuple[Grid, ...]
     scale: tuple[Cell, ...]
@@ -152,7 +156,10 @@ def label_remarks(labels: Sequence[str]) -> list[Block]:
     """A remark if `short` changes one of the labels."""
     if all(len(label(text)) <= LONGEST_LABEL for text in labels):
         return []
-    text = f"Labels longer than {LONGEST_LABEL} characters are shown without their middle. {ALL_IN_JSON}"
+    text = (
+        f"Labels longer than {LONGEST_LABEL} characters are shown without their middle. "
+        f"{ALL_IN_JSON}"
+    )
     return [Remark(text)]
 
 
@@ -163,7 +170,9 @@ def grid(
     what: str,
     left: tuple[int, ...] = (),
 ) -> list[Block]:
-    """A table of as many rows as a page has room for, with a remark if some are left out; nothing without rows."""
+    """A table of as many rows as a page has room for, with a remark if some are left
+    out; nothing without rows.
+    """
     if not rows:
         return []
     blocks: list[Block] = [Grid(caption, header, tuple(rows[:MOST_ROWS]), left=left)]
@@ -183,10 +192,11 @@ class Blocked(NamedTuple):
 
 
 def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
-    """At most `MOST_MAP_ROWS` x `MOST_MAP_COLUMNS` blocks, each with its lift that is farthest from 1.
+    """At most `MOST_MAP_ROWS` x `MOST_MAP_COLUMNS` blocks, each with its lift that is farthest from
+    1.
 
-    Symbols with similar lifts are neighbours (`by_likeness`). A block is never more favourable than its single
-    lifts, where both sides have one bound.
+    Symbols with similar lifts are neighbours (`by_likeness`). A block is never more favourable than
+    its single lifts, where both sides have one bound.
     """
     height = -(-len(lifts.columns) // MOST_MAP_ROWS)
     width = -(-len(lifts.sensitive) // MOST_MAP_COLUMNS)
@@ -221,7 +231,9 @@ def _farthest(lifts: Sequence[float]) -> float:
 
 
 def by_likeness(lines: Sequence[Sequence[float]]) -> list[int]:
-    """An order in which lines of similar lifts are neighbours: by the first principal axis of their logarithms."""
+    """An order in which lines of similar lifts are neighbours: by the first principal
+    axis of their logarithms.
+    """
     logarithms = np.log(np.maximum(np.asarray(lines, dtype=float), SMALLEST_LIFT))
     centred = logarithms - logarithms.mean(axis=0)
     axis = np.linalg.svd(centred, full_matrices=False)[2][0]
@@ -235,7 +247,8 @@ def _note(lifts: Lifts, height: int, width: int, down: str, across: str) -> str:
             sizes.append(f"{size} neighbours of {name}")
     return (
         f"There is no room for {len(lifts.columns):,} x {len(lifts.sensitive):,} lifts: up to "
-        f"{' and '.join(sizes)} are joined, ordered by the likeness of their lifts, and each cell shows the one "
+        f"{' and '.join(sizes)} are joined, ordered by the likeness of their lifts, and each "
+        f"cell shows the one "
         "lift among them that is farthest from 1."
     )
 

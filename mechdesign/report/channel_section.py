@@ -19,8 +19,9 @@ def channel_blocks(report: Report) -> list[b.Block]:
     channel = report.channel
     useful = names_of(report.asked)[1]
     text = (
-        f"Every value of {useful} is replaced by one of {w.count(len(channel.outputs), 'output')}, drawn with these "
-        f"probabilities. They are integers over {channel.denominator}; percentages here are rounded."
+        f"Every value of {useful} is replaced by one of "
+        f"{w.count(len(channel.outputs), 'output')}, drawn with these probabilities. They are "
+        f"integers over {channel.denominator}; percentages here are rounded."
     )
     fits = (
         len(channel.outputs) <= MOST_MATRIX_OUTPUTS
@@ -53,9 +54,9 @@ def _matrix(channel: ChannelTable, useful: str) -> b.Block:
 
 def _most_probable(channel: ChannelTable, useful: str) -> list[b.Block]:
     remark = (
-        f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} probabilities: the "
-        f"{b.MOST_SHARES} most probable outputs of every value of {useful} are listed, the others summed up. "
-        f"{b.ALL_IN_JSON}"
+        f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} "
+        f"probabilities: the {b.MOST_SHARES} most probable outputs of every value of {useful} "
+        f"are listed, the others summed up. {b.ALL_IN_JSON}"
     )
     rows: list[tuple[b.Cell, ...]] = []
     for name, row in zip(channel.symbols, channel.rows, strict=True):
@@ -73,8 +74,8 @@ def codebook_blocks(report: Report) -> list[b.Block]:
         return []
     sensitive, useful = names_of(report.asked)
     text = (
-        f"The meaning of an output for {useful}: the probability of each symbol given that output. The last columns "
-        f"are its smallest and its largest lift over {sensitive}."
+        f"The meaning of an output for {useful}: the probability of each symbol given that "
+        f"output. The last columns are its smallest and its largest lift over {sensitive}."
     )
     if report.population is not None:
         text += " All figures are those of the table, which is a sample."
@@ -102,14 +103,17 @@ def codebook_blocks(report: Report) -> list[b.Block]:
     if any(len(meaning.posterior) > b.MOST_SHARES for meaning in shown):
         blocks.append(
             b.Remark(
-                f"The {b.MOST_SHARES} most probable symbols of each output are listed. {b.ALL_IN_JSON}"
+                f"The {b.MOST_SHARES} most probable symbols of each output are listed. "
+                f"{b.ALL_IN_JSON}"
             )
         )
     return blocks
 
 
 def tenths(share: float) -> str:
-    """A positive share in percent with one decimal; only exactly 1 is written as 100, nothing as 0."""
+    """A positive share in percent with one decimal; only exactly 1 is written as 100,
+    nothing as 0.
+    """
     text = f"{100 * share:.1f}"
     if text == "0.0":
         return "<0.1"

@@ -1,4 +1,6 @@
-"""Collects the content of a report: the exact audit, the measures, the curve, and the provenance."""
+"""Collects the content of a report: the exact audit, the measures, the curve, and the
+provenance.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from mechdesign.auditing.population import audit, set_behind
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
 from mechdesign.core.arguments import number
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.mechanisms.optimal import OPTIMAL
@@ -38,14 +40,19 @@ from mechdesign.report.wording import label
 from mechdesign.tables.joint import Joint
 
 Watch: TypeAlias = Callable[..., AbstractContextManager[Any]]
-"""``watch(text, unit=..)`` is a context that shows progress; its `at` is a `core.progress.Progress`."""
+"""``watch(text, unit=..)`` is a context that shows progress; its `at` is a
+`core.progress.Progress`.
+"""
 
 NOT_AGAIN = "The bound was computed at design time."
 
 LIBRARIES = ("numpy", "highspy", "python-flint")
 """Libraries that compute the figures of a report."""
 
-NO_AXIS = "No curve: with these budgets (a side free, or beyond what a curve can reach) there is no axis."
+NO_AXIS = (
+    "No curve: with these budgets (a side free, or beyond what a curve can reach) there "
+    "is no axis."
+)
 NO_EARLIER = "No curve: it would belong to channels that ignore the earlier releases."
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
 
@@ -59,7 +66,8 @@ def promise_of(channel: Channel, name: str = "the channel") -> Notion:
     notion = channel.record.promise(channel.sensitive)
     if notion is None:
         raise InputError(
-            f"{name} does not say which notion it was designed for, so there is no promise to report; "
+            f"{name} does not say which notion it was designed for, so there is no promise to "
+            f"report; "
             "`mechdesign audit` and `mechdesign measure` take any channel"
         )
     return notion
@@ -67,6 +75,8 @@ def promise_of(channel: Channel, name: str = "the channel") -> Notion:
 
 def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
     """The design of a channel from a file, audited again; its bound comes from the file."""
+    # Nothing is taken from the file that can be computed from its integers and its table; only the
+    # bound would need the search again.
     confidence = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=confidence)
     certificate = _certificate(channel)
@@ -113,7 +123,9 @@ def internal_report(
     table: str | None = None,
     seconds: float | None = None,
 ) -> Report:
-    """Audit, measure, and compute the trade-off curve in `seconds`: for readers who may see the table."""
+    """Audit, measure, and compute the trade-off curve in `seconds`: for readers who may
+    see the table.
+    """
     channel = design.channel
     with watch("measuring the channel"):
         measures = measure(channel, joint)
@@ -139,6 +151,7 @@ def internal_report(
 
 def _curve_axis(design: Design) -> tuple[Any, str]:
     """The axis of the trade-off curve, or None with the reason why there is none."""
+    # A curve of channels that keep another promise than this one would mislead.
     if design.channel.record.after:
         return None, NO_EARLIER
     sample = design.confidence
@@ -163,13 +176,14 @@ def write_report(
         result = design
         channel = design.channel
     else:
-        channel = expected("design", design, Channel, "; and no Design")
+        channel = require_type("design", design, Channel, "; and no Design")
     seconds = _curve_seconds(curve)
     check_report(path, force=overwrite, pictures=not public)
     notion = promise_of(channel)
     joint = channel.joint
     if result is None and joint is not None:
         result = design_behind(channel, joint, notion)
+    # Before anything is written: a report of a broken promise would look like a promise.
     if result is not None and not result.verified:
         raise InputError(
             "a channel that breaks its promise has no report; mechdesign.audit says where"
@@ -203,7 +217,8 @@ def remarks_of(design: Design) -> list[str]:
     if design.repaired:
         names = ", ".join(label(name) for name in design.borrowed) or "none"
         texts.append(
-            "Repaired: merging the risky symbols among themselves was not private, so harmless ones were merged "
+            "Repaired: merging the risky symbols among themselves was not private, so harmless "
+            "ones were merged "
             f"with them: {names}."
         )
     if design.spending is not None:

@@ -34,9 +34,15 @@ def comparison_text(
         texts = [w.paragraph(fall_text(before, after)) for before, after in pairs]
         sections.append("\n".join(["Falling curves", *texts]))
     if recommendations is not None:
-        named = [(advice, _name(advice)) for advice in recommendations]
-        sections.append(text_of("recommended", named, MOST, NEARLY))
-        sections += [_beliefs(advice) for advice in recommendations]
+        sections.append(recommendation_text(recommendations))
+    return "\n\n".join(sections)
+
+
+def recommendation_text(recommendations: Sequence[Recommendation]) -> str:
+    """The two answers for each notion and split, and the beliefs over the budgets."""
+    named = [(advice, _name(advice)) for advice in recommendations]
+    sections = [text_of("recommended", named, MOST, NEARLY)]
+    sections += [_beliefs(advice) for advice in recommendations]
     return "\n\n".join(sections)
 
 
@@ -45,7 +51,9 @@ def _name(advice: Recommendation) -> str:
 
 
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
-    """A table over the budgets: what each mechanism keeps, proven bounds, and records that stay true."""
+    """A table over the budgets: what each mechanism keeps, proven bounds, and records
+    that stay true.
+    """
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
     least_cost = list(
         dict.fromkeys(row.mechanism for row in rows if row.truth is not None)

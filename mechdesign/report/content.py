@@ -1,4 +1,6 @@
-"""The content of a report as a record: chosen figures, names and words; nothing is computed here."""
+"""The content of a report as a record: chosen figures, names and words; nothing is
+computed here.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.wording import about, at_most, factor_at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
-from mechdesign.release.binned import moved
+from mechdesign.release.released_values import moved
 from mechdesign.report import record as r
 from mechdesign.report.blocks import short
+from mechdesign.report.purpose_section import purpose_texts
 from mechdesign.report.sentences import population_sentences
 from mechdesign.report.wording import achieved_text, count, picked, title
 from mechdesign.tables.confidence import scope_of
@@ -27,8 +30,8 @@ from mechdesign.tables.joint import Joint
 NAMELESS = "the sensitive column"
 
 COVERS = (
-    "It covers the released column alone, against an observer who knows this table and the channel and nothing "
-    "else about the record."
+    "It covers the released column alone, against an observer who knows this table and the "
+    "channel and nothing else about the record."
 )
 POPULATION = "there the leakage is usually larger, and it grows as the number of records shrinks."
 PUBLIC_SAMPLE = (
@@ -36,16 +39,16 @@ PUBLIC_SAMPLE = (
     f"behind its records: {POPULATION} The table and its size are not shown here."
 )
 OTHER_PRIOR = (
-    "For an observer with a different prior over {sensitive}, and {useful} given {sensitive} as in the "
-    "table, the factor is at most {factor}."
+    "For an observer with a different prior over {sensitive}, and {useful} given {sensitive} "
+    "as in the table, the factor is at most {factor}."
 )
 AFTER = (
-    "The channel was designed after {} of the same records, drawn independently. `mechdesign audit` "
-    "with --after for each of them checks that all together keep the promise."
+    "The channel was designed after {} of the same records, drawn independently. `mechdesign "
+    "audit` with --after for each of them checks that all together keep the promise."
 )
 ZERO_CELLS = (
-    "A zero cell means that this {sensitive} and this {useful} do not occur together in the table, not "
-    "that they cannot."
+    "A zero cell means that this {sensitive} and this {useful} do not occur together in the "
+    "table, not that they cannot."
 )
 FREE_SIDE = "One side is free: a released value may make a {sensitive} {effect}."
 FREE = {
@@ -53,13 +56,13 @@ FREE = {
     "upper": "much more likely, or give it away",
 }
 WITHHELD = (
-    "Not shown in this version, because it is computed from the table: the information kept of {useful}, "
-    "the trade-off curve, the lifts, the codebook and the budgets actually used."
+    "Not shown in this version, because it is computed from the table: the information kept of "
+    "{useful}, the trade-off curve, the lifts, the codebook and the budgets actually used."
 )
 VOIDS = (
     "Other columns stay in the file, or the observer has other knowledge of {useful}.",
-    "The same record is released twice, independently. Each record gets one draw: two can leak more than "
-    "both budgets together.",
+    "The same record is released twice, independently. Each record gets one draw: two can leak "
+    "more than both budgets together.",
 )
 
 MEASURES = {
@@ -81,10 +84,11 @@ MEASURES = {
         "every_alpha_lift_inverse",
     ),
 }
-"""For each entry of `auditing.measures.guarantees`: its words, its unit, and its name in `auditing.measures`.
+"""For each entry of `auditing.measures.guarantees`: its words, its unit, and its name in
+`auditing.measures`.
 
-`auditing.measures` has no suprema over alpha. They are the extreme lifts, so `guarantees` of the achieved
-budgets attains them.
+`auditing.measures` has no suprema over alpha. They are the extreme lifts, so `guarantees` of the
+achieved budgets attains them.
 """
 
 VERDICTS = {
@@ -97,7 +101,9 @@ VERDICTS = {
 def public_report(
     channel: Channel, notion: Notion, *, satisfied: bool | None
 ) -> r.Report:
-    """The report without the table: the content of a public channel file, and the exact verdict if known."""
+    """The report without the table: the content of a public channel file, and the exact
+    verdict if known.
+    """
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
     origin = {
         key: channel.record.provenance.get(key) for key in ("mechanism", "method")
@@ -154,6 +160,9 @@ def summary_report(
             remarks=tuple(remarks),
         ),
         least=_least(channel),
+        purpose=purpose_texts(
+            channel.record.utility or {}, channel.record.provenance, useful
+        ),
         numbers=moved(channel),
         channel=_channel_table(channel),
     )
@@ -176,7 +185,8 @@ def _kept_promise(
     ]
     if verdict is not None:
         texts.append(worst_text(verdict.worst))
-    # A channel attains its own extreme lifts, so every bound that follows from them alone is attained.
+    # A channel attains its own extreme lifts, so every bound that follows from them alone
+    # is attained.
     bounds = guarantees(judged.achieved.eps_l, judged.achieved.eps_u)
     figures = {f"every_{name}": value for name, value in bounds.items()}
     figures["max_log_lift_ratio"] = judged.achieved.eps_ldp
@@ -305,7 +315,9 @@ def origin_of(channel: Channel, key: str) -> str | None:
 
 
 def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
-    """The budgets that a channel keeps: those of its own notion if that is an average, and all lifts."""
+    """The budgets that a channel keeps: those of its own notion if that is an average,
+    and all lifts.
+    """
     texts: list[str] = []
     if used is not None:
         texts.append(
@@ -351,7 +363,7 @@ def _asked(
             symbols.extend(names)
     return r.Asked(
         sensitive_columns=columns,
-        each=sensitive is not None and sensitive.each,
+        each=sensitive is not None and sensitive.protects_columns,
         useful_columns=channel.useful.columns,
         sensitive_symbols=tuple(symbols),
         useful_symbols=channel.useful.names,
@@ -366,7 +378,9 @@ def _asked(
 
 
 def _promised(notion: Notion) -> Achieved:
-    """The bounds on single lifts, and on their ratios, that follow from the notion; inf where it gives none."""
+    """The bounds on single lifts, and on their ratios, that follow from the notion; inf
+    where it gives none.
+    """
     limits = notion.limits.loosest
     # A bound on the ratio bounds both sides, because the mean of the lifts is 1.
     lower = min(limits.lower, limits.ratio)
@@ -382,7 +396,9 @@ def _promise(
     satisfied: bool | None,
     attained: Mapping[str, float],
 ) -> r.Promise:
-    """The promise with every measure that it bounds, or that is attained, in the order of `MEASURES`."""
+    """The promise with every measure that it bounds, or that is attained, in the order
+    of `MEASURES`.
+    """
     promised = _promised(notion)
     follows = guarantees(promised.eps_l, promised.eps_u)
     follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
@@ -411,8 +427,8 @@ def _sample(asked: r.Asked) -> str:
     if asked.records is None:
         return f"The promise is about the table of probabilities or weights as given ({cells})."
     return (
-        f"The promise is about the table given ({count(asked.records, 'record')}, {cells}), not about the "
-        f"population behind the records: {POPULATION}"
+        f"The promise is about the table given ({count(asked.records, 'record')}, {cells}), "
+        f"not about the population behind the records: {POPULATION}"
     )
 
 

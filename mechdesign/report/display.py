@@ -23,7 +23,14 @@ from mechdesign.report import comparing, plots, releases, terminal
 from mechdesign.report.assessment import assessment_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
-from mechdesign.report.wording import count, label, percent, title
+from mechdesign.report.wording import (
+    count,
+    label,
+    percent,
+    percent_at_least,
+    percent_at_most,
+    title,
+)
 from mechdesign.tables.joint import Joint
 
 MOST_ROWS, MOST_COLUMNS = 12, 16
@@ -164,8 +171,12 @@ def frame(shown: Any) -> Any:
     return narwhals.from_dict(table, backend=backend).to_native()
 
 
-SHARES = ("before", "lowest after", "highest after")
-"""Columns of a design that are shown as percentages, as on the command line."""
+SHARES: dict[str, Callable[[float], str]] = {
+    "before": percent,
+    "lowest after": percent_at_least,
+    "highest after": percent_at_most,
+}
+"""Columns of a design that are shown as percentages, rounded outwards as on the command line."""
 
 
 def html(shown: Any) -> str:
@@ -188,9 +199,11 @@ def html(shown: Any) -> str:
 
 
 def _cell(name: str, value: Any) -> str:
-    if isinstance(value, float):
-        return percent(value) if name in SHARES else about(value)
-    return label(str(value))
+    if not isinstance(value, float):
+        return label(str(value))
+    if name in SHARES:
+        return SHARES[name](value)
+    return about(value)
 
 
 def plot(shown: Any, ax: Any = None) -> Any:
@@ -216,7 +229,8 @@ def plot(shown: Any, ax: Any = None) -> Any:
             names, before, lowest, highest = columns(shown).values()
             _ranges(axes, names, before, lowest, highest)
             axes.set_xlabel(
-                f"probability of every value of {next(iter(columns(shown)))}: before, and its range after"
+                f"probability of every value of {next(iter(columns(shown)))}: before, and its "
+                f"range after"
             )
         case Frequencies():
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)

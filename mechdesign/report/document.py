@@ -1,4 +1,6 @@
-"""From the record of a report to its sections: the order of the content, and what a page has room for."""
+"""From the record of a report to its sections: the order of the content, and what a
+page has room for.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,7 @@ def lead_of(asked: Asked) -> str:
 def summary_sections(report: Report) -> list[b.Section]:
     """How far a belief can move, what is kept, and where the promise ends."""
     sensitive, useful = names_of(report.asked)
-    kept: list[b.Block] = []
+    kept: list[b.Block] = [b.Text(sentence) for sentence in report.purpose]
     if report.least is not None:
         kept += least_blocks(report.least, useful)
     if report.kept is not None:
@@ -152,7 +154,10 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> list[b.Block]:
                 w.percent_at_most(belief.highest),
             )
         )
-    caption = f"Probability of every value of {sensitive}, before and after a released value is seen"
+    caption = (
+        f"Probability of every value of {sensitive}, before and after a released "
+        "value is seen"
+    )
     header = (sensitive, "before", "lowest after", "highest after")
     statement = f"{promise.statement[:1].upper()}{promise.statement[1:]}"
     return [
@@ -172,8 +177,8 @@ def _kept(kept: Kept, useful: str, *, free: bool) -> list[b.Block]:
         gap = w.percent_at_most(max(kept.gap_nmi, 0.0))
         bound = w.percent_at_most(kept.upper_bound_nmi)
         texts.append(
-            f"This is within {gap} of the best possible ({kept.scope}): no channel with this promise "
-            f"keeps more than {bound}."
+            f"This is within {gap} of the best possible ({kept.scope}): no channel with this "
+            f"promise keeps more than {bound}."
         )
     elif free:
         texts.append("How much the best possible channel would keep was not computed.")
@@ -190,7 +195,9 @@ def amount(bound: float, unit: str) -> str:
 
 
 def measure_blocks(promise: Promise) -> list[b.Block]:
-    """Bounds on other measures: from the promise, for every channel; and what this channel attains."""
+    """Bounds on other measures: from the promise, for every channel; and what this
+    channel attains.
+    """
     if not promise.bounds:
         return []
     attained = any(bound.attained is not None for bound in promise.bounds)

@@ -1,11 +1,13 @@
-"""Sections on channels that release symbols of the column itself: cost, records that stay true, moved numbers."""
+"""Sections on channels that release symbols of the column itself: cost, records that
+stay true, moved numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from mechdesign.auditing.joint_leakage import sum_above
-from mechdesign.release.binned import Moved, distance_text, unit_of
+from mechdesign.release.released_values import Moved, distance_text, unit_of
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
 from mechdesign.report.record import LeastKept
@@ -24,7 +26,9 @@ COST = {
 
 
 def least_blocks(least: LeastKept, useful: str) -> list[b.Block]:
-    """The expected cost with its proven bound, the conditions, and which symbols stay as they are."""
+    """The expected cost with its proven bound, the conditions, and which symbols stay
+    as they are.
+    """
     asked = least.asked
     texts: list[str] = []
     if least.truth is not None:
@@ -82,12 +86,13 @@ def number_blocks(numbers: Sequence[Moved]) -> list[b.Block]:
     """How far numbers move, and their histogram before and after."""
     blocks: list[b.Block] = []
     for moved in numbers:
-        blocks.append(b.Text(_moved_text(moved)))
+        blocks.append(b.Text(moved_text(moved)))
         blocks.append(_histogram(moved))
     return blocks
 
 
-def _moved_text(moved: Moved) -> str:
+def moved_text(moved: Moved) -> str:
+    """How far the numbers of a column move, and their correlation."""
     column = w.label(moved.column)
     if moved.edges:
         opening = (

@@ -10,16 +10,18 @@ from mechdesign.report.content import names_of
 from mechdesign.report.record import Promise, Report
 
 LIFT = (
-    "The lift of a value of {sensitive} at a released value is the factor by which seeing that value "
-    "multiplies its probability: 1 means that nothing is learnt, 2 that it becomes twice as likely, 0.5 half "
-    "as likely."
+    "The lift of a value of {sensitive} at a released value is the factor by which seeing that "
+    "value multiplies its probability: 1 means that nothing is learnt, 2 that it becomes twice "
+    "as likely, 0.5 half as likely."
 )
 
 ROUNDING = 1e-9
 """Lifts of a map are doubles: one is marked as out of bounds only beyond their rounding."""
 
 ENDS = (2.0, 4.0, 8.0)
-"""Lifts at which the colours of a map may end: no less, so that rounding does not look like leakage."""
+"""Lifts at which the colours of a map may end: no less, so that rounding does not look
+like leakage.
+"""
 
 ABOVE, BELOW = "▲", "▼"
 
@@ -34,9 +36,9 @@ def lift_blocks(report: Report) -> list[b.Block]:
     after = b.blocked(report.after, "outputs", sensitive)
     ends = _ends(before, after)
     explanation = (
-        f"How many times as likely every value of {sensitive} becomes when {useful} itself is seen (before), "
-        f"and when a released value is seen (after). Pale is less likely, dark more likely; the colours end at "
-        f"{1.0 / ends:g} and {ends:g}."
+        f"How many times as likely every value of {sensitive} becomes when {useful} itself is "
+        f"seen (before), and when a released value is seen (after). Pale is less likely, dark "
+        f"more likely; the colours end at {1.0 / ends:g} and {ends:g}."
     )
     if promise.low is not None or promise.high is not None:
         explanation += (
@@ -71,6 +73,7 @@ def _scale(ends: float) -> tuple[b.Cell, ...]:
 def _ends(*tables: b.Blocked) -> float:
     """The lift of the last colour: the same for both maps, so that they can be compared."""
     values = [lift for table in tables for line in table.values for lift in line]
+    # A power of two for an end, so that the legend has whole steps.
     for end in ENDS:
         if all(1.0 / end <= lift <= end for lift in values):
             return end
@@ -102,11 +105,13 @@ def _map(
 def _limits(promise: Promise, columns: int) -> list[tuple[float, float]]:
     """The lifts allowed in each column of a map.
 
-    A column may hold several sensitive symbols with budgets of their own: it then takes the narrowest.
+    A column may hold several sensitive symbols with budgets of their own: it then takes the
+    narrowest.
     """
     low = promise.low or 0.0
     high = math.inf if promise.high is None else promise.high
     allowed = promise.allowed or ((low, high),) * columns
+    # Columns of a map may be blocks of neighbouring symbols; all blocks but the last are as wide.
     width = -(-len(allowed) // columns)
     limits: list[tuple[float, float]] = []
     for start in range(0, len(allowed), width):
@@ -135,5 +140,6 @@ def _lift(value: float, mark: str, ends: float) -> b.Cell:
         text = f"{value:.2f}"
     else:
         text = f"{value:.1f}"
+    # On a logarithmic scale, halving is as far from 1 as doubling.
     level = math.log(value, ends) if value > 0.0 else -1.0
     return b.Cell(text + mark, tint=max(-1.0, min(1.0, level)))

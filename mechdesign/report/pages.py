@@ -1,4 +1,6 @@
-"""A laid-out report as the text of a file: HTML or Markdown, each from its template beside this file."""
+"""A laid-out report as the text of a file: HTML or Markdown, each from its template
+beside this file.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ SMALLEST = 0.8
 """A picture is never shown smaller than this share of its natural size; its box scrolls instead."""
 
 COLOURS = ("#fff3c9", "#adc0cb", "#10305c")
-"""Colours of the smallest lifts, of 1, and of the largest: lightness 96, 76 and 20, so the order survives in grey."""
+"""Colours of the smallest lifts, of 1, and of the largest: lightness 96, 76 and 20, so
+the order survives in grey.
+"""
 
 DARK = 0.35
 """Cells above this share of the colour scale carry white text."""
@@ -59,7 +63,9 @@ def markdown(document: b.Document) -> str:
 def laid_out(
     template: str, escaped: Callable[[str], str] = escape, /, **content: Any
 ) -> str:
-    """`content` in a template: every text is `escaped`, except the markup that this module makes."""
+    """`content` in a template: every text is `escaped`, except the markup that this
+    module makes.
+    """
 
     def finalize(value: object) -> Markup:
         return value if isinstance(value, Markup) else Markup(escaped(str(value)))

@@ -34,11 +34,18 @@ COLOURS = (
     "#7f7f7f",
 )
 LOOKS = tuple(zip(COLOURS, "os^DvPX*", strict=True))
-"""Colours of Okabe and Ito (2008), which colour-blind readers can tell apart; each has its marker for print in grey."""
+"""Colours of Okabe and Ito (2008), which colour-blind readers can tell apart; each has
+its marker for print in grey.
+"""
 
 DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
-    (0, ()), (0, (4, 1.6)), (0, (6, 1.6, 1, 1.6)), (0, (1, 1.6)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3))
-)  # fmt: skip
+    (0, ()),
+    (0, (4, 1.6)),
+    (0, (6, 1.6, 1, 1.6)),
+    (0, (1, 1.6)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (1, 3)),
+)
 BUDGET_DASHES = (0, (1, 1))
 """Offset, and lengths of strokes and gaps in widths of the line."""
 
@@ -49,8 +56,8 @@ MOST_BUDGET_LINES = 4
 """Curves up to which the panels of the leakages show their budgets."""
 
 WHY_FALLING = (
-    "sets are chosen anew at each budget, so a curve may fall; the channel of a smaller budget keeps the promise "
-    "of a larger one too."
+    "sets are chosen anew at each budget, so a curve may fall; the channel of a smaller budget "
+    "keeps the promise of a larger one too."
 )
 """What a picture says below the curves of heuristics that keep less at a larger budget."""
 
@@ -117,7 +124,8 @@ def check_ending(path: PathLike, what: str, endings: Sequence[str]) -> str:
     ending = Path(path).suffix.lower()
     if ending not in endings:
         raise InputError(
-            f"{os.fspath(path)}: a {what} must end in {', '.join(endings)}, not {ending or 'nothing'}"
+            f"{os.fspath(path)}: a {what} must end in {', '.join(endings)}, not "
+            f"{ending or 'nothing'}"
         )
     return ending
 
@@ -143,7 +151,9 @@ def save_plot(
 
 
 def save_figure(figure: Any, path: PathLike, *, overwrite: bool) -> None:
-    """Write a matplotlib figure in the format of its ending, without the date, whole or not at all."""
+    """Write a matplotlib figure in the format of its ending, without the date, whole or
+    not at all.
+    """
     kind = Path(path).suffix.lower().removeprefix(".")
     with settings(), replacing(path, force=overwrite) as temporary:
         figure.savefig(
@@ -156,12 +166,16 @@ def save_figure(figure: Any, path: PathLike, *, overwrite: bool) -> None:
 
 
 def settings(**others: object) -> Any:
-    """A context in which figures are drawn and written; `others` are further parameters of matplotlib."""
+    """A context in which figures are drawn and written; `others` are further parameters
+    of matplotlib.
+    """
     return import_module("matplotlib").rc_context({**SETTINGS, **others})
 
 
 def new_figure(*, figsize: tuple[float, float], layout: str) -> Any:
-    """An empty `matplotlib.figure.Figure`, without a window. Its types are too loose for strict checking."""
+    """An empty `matplotlib.figure.Figure`, without a window. Its types are too loose
+    for strict checking.
+    """
     return import_module("matplotlib.figure").Figure(figsize=figsize, layout=layout)
 
 
@@ -180,6 +194,7 @@ def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
     for axes, panel in zip(subplots, panels, strict=True):
         guides += draw_panel(axes, panel, rows, lines)
         axes.set_title(panel.title)
+    # All panels have the same lines, so the first one explains them for all.
     handles, labels = subplots[0].get_legend_handles_labels()
     legend = dict(zip(labels, handles, strict=True))
     for guide in guides:
@@ -204,7 +219,9 @@ def _why_falling(rows: Sequence[ComparisonRow]) -> str | None:
 
 @dataclass(frozen=True)
 class Panel:
-    """One of the pictures of a comparison: the value drawn over the budget, and the budget that bounds it."""
+    """One of the pictures of a comparison: the value drawn over the budget, and the
+    budget that bounds it.
+    """
 
     title: str
     label: str
@@ -246,7 +263,9 @@ OF_LEAST_COST = (
 def draw_panel(
     axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Sequence[Series]
 ) -> list[Any]:
-    """Draw every line and its bounds; returns the artists that a legend should explain beside the lines."""
+    """Draw every line and its bounds; returns the artists that a legend should explain
+    beside the lines.
+    """
     for line in lines:
         _draw_line(axes, panel, line)
     guide = None
@@ -271,7 +290,8 @@ def _draw_line(axes: Any, panel: Panel, line: Series) -> None:
     for row in line.rows:
         value = panel.value(row)
         if value is None or math.isinf(value):
-            value = math.nan  # a gap in the line
+            # Matplotlib leaves a gap in the line at a NaN.
+            value = math.nan
         values.append(value)
     axes.plot(
         budgets,
@@ -295,8 +315,8 @@ def curve_name(notion: str, lam: float | None) -> str:
 def series(rows: Sequence[ComparisonRow]) -> list[Series]:
     """The lines in the order of the rows.
 
-    Mechanisms differ in colour and marker, curves (notion and lam) in their dashes. With a single mechanism the
-    curves take colours, too.
+    Mechanisms differ in colour and marker, curves (notion and lam) in their dashes. With a single
+    mechanism the curves take colours, too.
     """
     grouped: dict[tuple[str, Curve], list[ComparisonRow]] = {}
     for row in rows:
@@ -327,7 +347,9 @@ def series(rows: Sequence[ComparisonRow]) -> list[Series]:
 
 
 def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
-    """Shade utilities proven impossible for all the curves, and the room between each optimum and its bound."""
+    """Shade utilities proven impossible for all the curves, and the room between each
+    optimum and its bound.
+    """
     bounds: dict[Curve, dict[float, float]] = {}
     best: dict[tuple[Curve, float], float] = {}
     for row in rows:

@@ -1,4 +1,5 @@
-"""The content of a report as plain frozen records; renderers add nothing to it and leave nothing out.
+"""The content of a report as plain frozen records; renderers add nothing to it and leave nothing
+out.
 
 Also the JSON outputs of commands: plain dictionaries, with infinities as the string "inf".
 """
@@ -17,7 +18,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
-from mechdesign.release.binned import Moved, moved
+from mechdesign.release.released_values import Moved, moved
 from mechdesign.report.sentences import population_record, spending_record
 from mechdesign.report.wording import plain
 
@@ -38,10 +39,11 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The request: columns, symbols, notion and mechanism; in an internal report also the table and its size.
+    """The request: columns, symbols, notion and mechanism; in an internal report also the table and
+    its size.
 
-    `sensitive_columns` is empty where the channel does not name them. With `each`, every sensitive column is
-    protected by itself, not their combinations.
+    `sensitive_columns` is empty where the channel does not name them. With `each`, every sensitive
+    column is protected by itself, not their combinations.
     """
 
     sensitive_columns: tuple[str, ...]
@@ -62,7 +64,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Bound:
-    """A measure of leakage: at most `promised` for every channel with the promise, `attained` by this one.
+    """A measure of leakage: at most `promised` for every channel with the promise, `attained` by
+    this one.
 
     `promised` is None where the promise bounds nothing, `attained` where it was not computed.
     """
@@ -75,7 +78,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class Belief:
-    """The probability of a sensitive symbol before, and its extremes after a released value (rounded outwards)."""
+    """The probability of a sensitive symbol before, and its extremes after a released
+    value (rounded outwards).
+    """
 
     symbol: str
     before: float
@@ -87,10 +92,10 @@ class Belief:
 class Promise:
     """The guarantee.
 
-    `satisfied` is the exact verdict on the integers of the channel, None without a table to decide by.
-    `low` and `high` are the lifts allowed, None where a side is free or single lifts are not bounded. Where
-    symbols have budgets of their own, `allowed` holds those of every symbol, and `low` and `high` the widest.
-    `worst` is the cell that uses most of its budget.
+    `satisfied` is the exact verdict on the integers of the channel, None without a table to decide
+    by. `low` and `high` are the lifts allowed, None where a side is free or single lifts are not
+    bounded. Where symbols have budgets of their own, `allowed` holds those of every symbol, and
+    `low` and `high` the widest. `worst` is the cell that uses most of its budget.
     """
 
     statement: str
@@ -108,7 +113,9 @@ class Promise:
 
 @dataclass(frozen=True)
 class Population:
-    """Budgets (nats, rounded up) that hold at this level for the population that the records were drawn from."""
+    """Budgets (nats, rounded up) that hold at this level for the population that the
+    records were drawn from.
+    """
 
     level: float
     eps_l: float
@@ -119,11 +126,12 @@ class Population:
 
 @dataclass(frozen=True, kw_only=True)
 class LeastKept:
-    """The cost of a channel on the column's own symbols, and how often each symbol is released as it is.
+    """The cost of a channel on the column's own symbols, and how often each symbol is released as
+    it is.
 
-    `asked` is the objective of the channel file. Figures computed from the table are None in a public report:
-    the expected cost, its proven lower bound, the share of records that stay true, the largest change of a
-    share.
+    `asked` is the objective of the channel file. Figures computed from the table are None in a
+    public report: the expected cost, its proven lower bound, the share of records that stay true,
+    the largest change of a share.
     """
 
     asked: dict[str, Any]
@@ -137,7 +145,9 @@ class LeastKept:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """The utility of the integers (nats, and as a share of H(X)) and the proven bound on the optimum."""
+    """The utility of the integers (nats, and as a share of H(X)) and the proven bound
+    on the optimum.
+    """
 
     nmi: float
     mutual_information: float
@@ -150,7 +160,9 @@ class Kept:
 
 @dataclass(frozen=True)
 class Lifts:
-    """Lifts P(s|.)/P(s): a row for each symbol of S in `sensitive`, a column for each in `columns`."""
+    """Lifts P(s|.)/P(s): a row for each symbol of S in `sensitive`, a column for each
+    in `columns`.
+    """
 
     sensitive: tuple[str, ...]
     columns: tuple[str, ...]
@@ -168,7 +180,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class ChannelTable:
-    """The channel: for each useful symbol its outputs (positions in `outputs`) of positive probability."""
+    """The channel: for each useful symbol its outputs (positions in `outputs`) of
+    positive probability.
+    """
 
     symbols: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -178,7 +192,9 @@ class ChannelTable:
 
 @dataclass(frozen=True)
 class Meaning:
-    """The meaning of an output: how often it is released, its posterior P(x|y), its extreme lifts."""
+    """The meaning of an output: how often it is released, its posterior P(x|y), its
+    extreme lifts.
+    """
 
     output: str
     probability: float
@@ -199,8 +215,8 @@ class Command:
 class Report:
     """The whole content of a report. Parts that are None are left out; `absent` has the reasons.
 
-    `holds_for` names the sample and the observer, `voided_by` the events that end the promise. `population` is
-    None without whole counts.
+    `holds_for` names the sample and the observer, `voided_by` the events that end the promise.
+    `population` is None without whole counts.
     """
 
     audience: Audience
@@ -212,6 +228,7 @@ class Report:
     voided_by: tuple[str, ...]
     kept: Kept | None = None
     least: LeastKept | None = None
+    purpose: tuple[str, ...] = ()
     numbers: tuple[Moved, ...] = ()
     curve: Curve | None = None
     before: Lifts | None = None
@@ -267,6 +284,9 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["objective"] = least.objective.name
         record |= least.figures
         record["asked"] = least.objective.model_dump()
+    if design.purpose is not None:
+        record["objective"] = design.purpose.name
+        record |= design.purpose.figures
     record["output"] = output
     return record
 
@@ -274,7 +294,9 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
 def audit_record(
     audit: Audit, promise: PopulationPromise | None = None
 ) -> dict[str, Any]:
-    """The record of `audit --json`; `promise` is what holds for the population, if the table counts records."""
+    """The record of `audit --json`; `promise` is what holds for the population, if the
+    table counts records.
+    """
     worst: dict[str, Any] = {}
     for key, value in asdict(audit.worst).items():
         if value not in (None, ()):

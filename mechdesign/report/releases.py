@@ -1,4 +1,6 @@
-"""Results on released files: the verdict of `check` and the frequencies of `estimate`, as text, CSV and JSON."""
+"""Results on released files: the verdict of `check` and the frequencies of `estimate`,
+as text, CSV and JSON.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ _TARGETS = {
 
 
 def check_text(check: ReleaseCheck, path: str) -> str:
-    """Verdict, findings, the test of frequencies and what was not checked, without a final newline."""
+    """Verdict, findings, the test of frequencies and what was not checked, without a
+    final newline.
+    """
     lines = [_verdict(check, path)]
     if check.findings:
         lines += ["", "Impossible"]
@@ -61,7 +65,8 @@ def check_text(check: ReleaseCheck, path: str) -> str:
 def _verdict(check: ReleaseCheck, path: str) -> str:
     verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
     text = f"{label(path)}: {verdict} as a draw of the channel"
-    # A faithful release of other records may fail the test against the table, so the verdict is conditional.
+    # A faithful release of other records may fail the test against the table, so the
+    # verdict is conditional.
     only_table = check.frequencies.against == "table" and not check.findings
     if only_table and not check.plausible:
         text += ", if the records are like those of its table"
@@ -78,7 +83,8 @@ def _test(test: FrequencyTest) -> list[str]:
     )
     lines = [
         item(
-            f"{_AGAINST[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} ({chance})"
+            f"{_AGAINST[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} "
+            f"({chance})"
         )
     ]
     for suspect in test.suspects[:MOST_SHOWN]:

@@ -15,6 +15,7 @@ from mechdesign.core import wording
 from mechdesign.mechanisms.result import Spending
 from mechdesign.report import wording as w
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
+from mechdesign.tables.uncovered_values import uncovered_sentence
 
 
 @cache
@@ -23,6 +24,7 @@ def _macros() -> Any:
         "budgets": w.achieved_text,
         "each": _budget_texts,
         "scope": scope_of,
+        "uncovered": uncovered_sentence,
         "outwards": outwards,
         "title": w.title,
         "percent_at_least": w.percent_at_least,
@@ -63,7 +65,9 @@ def population_record(promise: PopulationPromise | None) -> dict[str, Any] | Non
 def population_sentences(
     promise: PopulationPromise, confidence: ConfidenceSet | None, records: int
 ) -> list[str]:
-    """Sentences for the terminal and reports; `confidence` is the set of a design with confidence."""
+    """Sentences for the terminal and reports; `confidence` is the set of a design with
+    confidence.
+    """
     return text_of("population", promise, confidence, records).splitlines()
 
 

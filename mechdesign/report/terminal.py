@@ -20,19 +20,28 @@ from mechdesign.report.content import (
     worst_text,
 )
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
-from mechdesign.report.record import Belief, Report
+from mechdesign.report.first_screen import change_of
+from mechdesign.report.record import Report
 from mechdesign.report.sentences import outwards, text_of
 from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
-"""Every quotient by a power of two up to 2^62 has at most 62 digits; other denominators round there."""
+"""Every quotient by a power of two up to 2^62 has at most 62 digits; other denominators
+round there.
+"""
 
 MOST_LINES = 16
 """Beliefs, or symbols that stay, shown at a prompt; reports have all."""
 
 OF_OUTPUTS = (
-    "probability", "max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse"
-)  # fmt: skip
+    "probability",
+    "max_lift",
+    "min_lift",
+    "l1_lift",
+    "chi2_lift",
+    "l1_lift_inverse",
+    "chi2_lift_inverse",
+)
 """The measures of each output that need no order."""
 
 
@@ -48,14 +57,20 @@ def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> 
         for block in section.blocks:
             lines += _lines(block)
         if section.anchor == "kept":
-            mechanism = f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s)."
-            lines.append(w.paragraph(mechanism))
+            lines.append(
+                w.paragraph(
+                    f"Mechanism: {design.mechanism}, by {design.method} "
+                    f"({design.seconds:.2f} s)."
+                )
+            )
     lines += ["", "Other measures of leakage", *_measures(report, all_measures)]
     return "\n".join(lines)
 
 
 def _shortened(report: Report) -> Report:
-    """The report with at most `MOST_LINES` beliefs and symbols: those that move most, and those that stay least."""
+    """The report with at most `MOST_LINES` beliefs and symbols: those that move most,
+    and those that stay least.
+    """
     least = report.least
     if least is not None and len(least.by_symbol) > MOST_LINES:
         by_share = sorted(least.by_symbol, key=lambda stay: stay[1])
@@ -65,7 +80,7 @@ def _shortened(report: Report) -> Report:
     beliefs = report.promise.beliefs
     if len(beliefs) <= MOST_LINES:
         return report
-    by_change = sorted(beliefs, key=_change, reverse=True)
+    by_change = sorted(beliefs, key=change_of, reverse=True)
     most_changed = set(by_change[:MOST_LINES])
     shown = tuple(belief for belief in beliefs if belief in most_changed)
     remark = (
@@ -76,11 +91,6 @@ def _shortened(report: Report) -> Report:
         report.promise, beliefs=shown, verdict=f"{report.promise.verdict} {remark}"
     )
     return replace(report, promise=promise)
-
-
-def _change(belief: Belief) -> float:
-    """The largest change of a probability in either direction."""
-    return max(belief.highest - belief.before, belief.before - belief.lowest)
 
 
 def _lines(block: b.Block) -> list[str]:
@@ -116,7 +126,9 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
 
 
 def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
-    """Verdict, achieved budgets, the worst cell and what holds for the population, without a final newline."""
+    """Verdict, achieved budgets, the worst cell and what holds for the population,
+    without a final newline.
+    """
     return text_of(
         "audit",
         audit,
@@ -127,7 +139,9 @@ def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
 
 
 def matrix_csv(channel: Channel) -> str:
-    """The matrix W(y|x) as CSV: useful symbols down, outputs along, exact decimals where they end."""
+    """The matrix W(y|x) as CSV: useful symbols down, outputs along, exact decimals
+    where they end.
+    """
     denominator = Decimal(channel.denominator)
     rows = [[",".join(channel.useful.columns), *channel.outputs]]
     for name, weights in zip(channel.useful.names, channel.rows, strict=True):
@@ -140,7 +154,9 @@ def matrix_csv(channel: Channel) -> str:
 
 
 def channel_text(channel: Channel) -> str:
-    """Both directions without the zeros: the outputs of each symbol, and the meaning of each output."""
+    """Both directions without the zeros: the outputs of each symbol, and the meaning of
+    each output.
+    """
     published: dict[str, dict[str, float]] = {}
     rows = zip(channel.useful.names, channel.integers.entries(), strict=True)
     for name, row in rows:
@@ -151,7 +167,9 @@ def channel_text(channel: Channel) -> str:
 
 
 def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
-    """What is kept, what the outputs say about S, and what theorems promise; `per_output` adds a table."""
+    """What is kept, what the outputs say about S, and what theorems promise;
+    `per_output` adds a table.
+    """
     table: list[list[str]] = []
     if per_output:
         table.append(["output", *OF_OUTPUTS])

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 WIDTH = 96
 """Longest line of a text report, in characters."""
 
+SPOKEN_DIGITS = 3
+"""Significant digits of a factor in a sentence for everybody."""
+
 PERCENT = Decimal("0.001")
 """The last decimal of a percentage."""
 
@@ -36,16 +39,18 @@ RIGHT_TO_LEFT = ("R", "AL")
 """Bidirectional classes of letters that are written from right to left."""
 
 
-def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
-    """A share of one as a percentage with three decimals.
+def percent(
+    share: float, rounding: str = ROUND_HALF_EVEN, *, step: Decimal = PERCENT
+) -> str:
+    """A share of one as a percentage with three decimals, or with those of another `step`.
 
     Only a share of exactly 0 or 1 is written as 0 or 100 %.
     """
-    rounded = (Decimal(share) * 100).quantize(PERCENT, rounding=rounding)
+    rounded = (Decimal(share) * 100).quantize(step, rounding=rounding)
     if rounded <= 0 < share:
-        return ">0 %" if rounding == ROUND_FLOOR else f"<{PERCENT} %"
+        return ">0 %" if rounding == ROUND_FLOOR else f"<{step} %"
     if rounded >= 100 and share < 1:
-        return "<100 %" if rounding == ROUND_CEILING else f">{100 - PERCENT} %"
+        return "<100 %" if rounding == ROUND_CEILING else f">{100 - step} %"
     return f"{rounded} %"
 
 
@@ -107,6 +112,16 @@ def factor_text(nats: float, *, upper: bool) -> str:
     return factor_at_most(nats) if upper else factor_at_least(nats)
 
 
+def short_factor(nats: float, *, upper: bool) -> str:
+    """exp(nats) rounded up, or exp(-nats) rounded down, to the three digits that people say."""
+    if math.isinf(nats):
+        return "any" if upper else "0"
+    if upper:
+        return factor_at_most(nats, SPOKEN_DIGITS)
+    # Two digits below 1: 0.60 and not 0.606.
+    return factor_at_least(nats, SPOKEN_DIGITS - 1)
+
+
 def paragraph(text: str, first: str = "  ") -> str:
     """`text` wrapped and indented; labels are never broken."""
     return textwrap.fill(
@@ -125,7 +140,9 @@ def item(text: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
-    """Rows of cells as indented lines; the columns in `left` are flush left, the others flush right."""
+    """Rows of cells as indented lines; the columns in `left` are flush left, the others
+    flush right.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
     for row in rows:
@@ -212,7 +229,9 @@ def picked(source: object, *names: str) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """`value` for JSON: infinities as "inf" and "-inf", NaN as None, mappings and sequences rebuilt."""
+    """`value` for JSON: infinities as "inf" and "-inf", NaN as None, mappings and
+    sequences rebuilt.
+    """
     if isinstance(value, float):
         return _plain_number(value)
     if isinstance(value, Mapping):

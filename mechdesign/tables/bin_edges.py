@@ -142,6 +142,7 @@ def _numbers_by_bin(name: str, numbers: Numbers, bins: Bins) -> list[Numbers]:
     for value, mass in numbers:
         k = bins.bin_at(value)
         if k < 0:
+            # Counted and not shown: an error names no individual's value.
             outside += 1
         else:
             parts[k].append((value, mass))
@@ -201,6 +202,7 @@ def _cuts_of_width(
     width = _width(spec, kind, name)
     least, _ = numbers[0]
     largest, _ = numbers[-1]
+    # Multiples of the width and not offsets from the smallest value: the edges disclose no record.
     first = math.floor(least / width)
     last = math.floor(largest / width) + 1
     if last - first > MOST_BINS:
@@ -269,6 +271,7 @@ def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
 
     It is a multiple of the largest possible power of ten, or of the largest possible unit of time.
     """
+    # The first step with a multiple in (low, high] is the largest such step.
     for step in _steps(low, high, kind):
         multiple = math.floor(high / step) * step
         if multiple > low:
@@ -295,10 +298,12 @@ def _thinned(part: Numbers) -> Numbers:
     Of more than `MOST_VALUES`, those in the middle of equal shares of the mass are kept.
     """
     if len(part) <= MOST_VALUES:
+        # Values are drawn in proportion to the masses, so these are kept in lowest terms.
         divisor = math.gcd(*(mass for _, mass in part)) or 1
         return [(value, mass // divisor) for value, mass in part]
     sums = list(itertools.accumulate(mass for _, mass in part))
     shares: Counter[Fraction] = Counter()
+    # The middle of share k of the mass, (2 k + 1) / (2 MOST_VALUES), in integers.
     for share in range(MOST_VALUES):
         middle = sums[-1] * (2 * share + 1) // (2 * MOST_VALUES)
         value, _ = part[bisect_right(sums, middle)]

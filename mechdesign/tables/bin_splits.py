@@ -61,6 +61,7 @@ class _DistanceToMedian:
         moment = self._moment
         first = self._places[start]
         last = self._places[end]
+        # The lower median of the interval: the first value at which half of its mass is reached.
         half = (mass[first] + mass[last]) / 2.0
         middle = np.searchsorted(mass, half) - 1
         middle = np.clip(middle, first, np.maximum(last - 1, first))
@@ -68,6 +69,8 @@ class _DistanceToMedian:
         middle = np.minimum(middle, len(values) - 1)
         mass_above = mass[last] - mass[middle]
         mass_below = mass[middle] - mass[first]
+        # sum |v - m| is the moment of the values above m less m times their mass, and the
+        # reverse below.
         above = moment[last] - moment[middle] - values[middle] * mass_above
         below = values[middle] * mass_below - moment[middle] + moment[first]
         return np.where(last > first, np.maximum(above + below, 0.0), 0.0)
@@ -125,6 +128,9 @@ def least_cells(cost: Cost, size: int, most: int) -> list[tuple[list[int], float
             def total(end: Places, start: Places, best: Floats = best) -> Floats:
                 return best[start] + cost(end, start)
 
+            # best_c(e) = min over start < e of best_{c-1}(start) + cost(start, e). By the
+            # quadrangle inequality the minimising start grows with e, which `row_minima`
+            # needs.
             starts = row_minima(total, ends, starts_of_all, ends - 1)
             last_starts.append(np.append(0, starts))
             best = np.append(0, total(ends, starts))
@@ -148,12 +154,15 @@ def row_minima(value: Cost, rows: Places, first: Places, last: Places) -> Places
     """
     if rows.size < FEW_ROWS:
         return _row_minima_at_once(value, rows, first, last)
+    # `place` holds the minimum of every row that is known; `step` halves from the largest
+    # power of two.
     place = last.copy()
     step = 1 << (rows.size.bit_length() - 1)
     while step:
         middles = np.arange(step - 1, rows.size, 2 * step)
         low = first[middles]
         high = last[middles]
+        # The known rows half a step before and after limit the columns of this one.
         low[1:] = np.maximum(low[1:], place[middles[1:] - step])
         bounded = middles + step < rows.size
         high[bounded] = np.minimum(high[bounded], place[middles[bounded] + step])
@@ -178,10 +187,12 @@ def _segment_minima(value: Cost, rows: Places, low: Places, high: Places) -> Pla
     """
     lengths = high - low + 1
     starts = np.cumsum(lengths) - lengths
+    # Position k of the flat array belongs to the column k - start + low of its row.
     flat: Places = np.arange(int(lengths.sum()), dtype=np.int64)
     columns = flat - np.repeat(starts - low, lengths)
     values = value(np.repeat(rows, lengths), columns)
     minima = np.minimum.reduceat(values, starts)
+    # Of equal minima the first one, so that the result does not depend on the grouping of rows.
     at_minimum = np.flatnonzero(values == np.repeat(minima, lengths))
     first_of_row = at_minimum[np.searchsorted(at_minimum, starts)]
     return columns[first_of_row]

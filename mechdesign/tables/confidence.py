@@ -19,10 +19,11 @@ from fractions import Fraction
 from typing import Any, cast
 
 from mechdesign.core.binomial import SCALE, lower_end
-from mechdesign.core.errors import InputError, expected
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.uncovered_values import uncovered_sentence
 
 LEAST_LEVEL = 0.5
 """With less confidence a promise would fail for most samples."""
@@ -73,6 +74,7 @@ class ConfidenceSet:
                     raise InputError(
                         "an interval of the confidence set has no place in [0, 1]"
                     )
+            # Some distribution must lie between the ends, or the set would promise everything.
             if not sum(lower) <= SCALE <= sum(upper):
                 raise InputError(
                     "the intervals of a sensitive symbol hold no distribution at all"
@@ -159,6 +161,22 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
     return recomputed
 
 
+def _share_ends(
+    totals: Sequence[int], known: tuple[Fraction, ...] | None, error: Fraction
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """Lower and upper ends of every P(s): known, estimated at this error, or open where it is 0."""
+    if known is not None:
+        return known, known
+    size = len(totals)
+    if not error:
+        return (Fraction(0),) * size, (Fraction(1),) * size
+    low, high = _Level.of_row(error, size).ends(totals)
+    # The ends are integers over SCALE, rounded outwards, so the fractions enclose the exact ends.
+    lower = tuple(Fraction(end, SCALE) for end in low)
+    upper = tuple(Fraction(end, SCALE) for end in high)
+    return lower, upper
+
+
 def check_level(level: Any) -> float:
     """The confidence level as a float."""
     # A truth value is a number to Python.
@@ -185,7 +203,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
     joint : Joint
         The table.
     """
-    expected(
+    require_type(
         "known_shares",
         shares,
         Mapping,
@@ -197,9 +215,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
         position_of[joint.sensitive.symbols[s]] = s
     unknown = [str(symbol) for symbol in shares if symbol not in position_of]
     if unknown:
-        raise InputError(
-            f"the shares name {listed(unknown)}, which the table has no records of; leave it out"
-        )
+        raise unprotected(unknown)
     exact: dict[int, Fraction] = {}
     for symbol, share in shares.items():
         s = position_of[symbol]
@@ -233,10 +249,20 @@ def _exact_share(symbol: Any, share: Any) -> Fraction:
     return value
 
 
-def scope_of(record: Mapping[str, Any]) -> list[str]:
+def unprotected(names: Sequence[str]) -> InputError:
+    """The error for listed sensitive values that have no record."""
+    return InputError(
+        f"the list of sensitive values names {listed(names)}, which the table has no records of: "
+        "nothing is known of such a value, so that confidence cannot protect it; join it with a "
+        "value that has records, or take it off the list, and the promise does not cover it"
+    )
+
+
+def scope_of(record: Mapping[str, Any], records: int | None = None) -> list[str]:
     """The population for which a promise with confidence holds, in sentences.
 
-    `record` is what even a public channel file contains of its set (`ConfidenceSet.stated`).
+    `record` is what even a public channel file contains of its set (`ConfidenceSet.stated`);
+    `records` is the number of records, which only insiders may read.
     """
     shares = "whatever the shares of the sensitive symbols are"
     if record["shares"] == "known":
@@ -257,6 +283,7 @@ def scope_of(record: Mapping[str, Any]) -> list[str]:
             "where their records are released as those of which nothing is known "
             "(--unknown marginal)."
         )
+    sentences.append(uncovered_sentence(record["level"], records))
     return sentences
 
 
@@ -292,6 +319,7 @@ class _Level:
 
     def upper_end(self, count: int, total: int) -> int:
         """The lower end for the complement 1 - p, whose level falls with it."""
+        # With q = 1 - p the level constant + slope p is (constant + slope) - slope q.
         constant = self.constant + self.slope
         return SCALE - lower_end(total - count, total, constant, -self.slope)
 
@@ -335,6 +363,7 @@ def confidence_set(
         The number of useful symbols of which the table has no record.
     """
     check_counts(joint)
+    # The level as it is written: 0.95 is 19/20, and not the double next to it.
     spent = 1 - Fraction(repr(check_level(level)))
     known_shares = None if shares is None else check_shares(shares, joint)
     if type(unseen) is not int or unseen < 0:
@@ -342,15 +371,17 @@ def confidence_set(
             f"the number of unseen symbols ({quoted(cast('object', unseen))}) must be an "
             "integer of at least 0"
         )
-    size = len(joint.counts)
     n = len(joint.counts[0]) + unseen
-    estimated = known_shares is None and estimate_shares
-    for_shares = spent / (n + 1) if estimated else Fraction(0)
+    # Where P(s) is estimated, its intervals take as much of the error as one cell of a row does.
+    for_shares = Fraction(0)
+    if known_shares is None and estimate_shares:
+        for_shares = spent / (n + 1)
     totals = joint.sensitive_counts
     row_levels = [
         _Level.of_row(part * (spent - for_shares), n) for part in _row_parts(totals)
     ]
 
+    # A union bound over rows: given the row sums, each row is a sample of P(.|s), whatever P(s) is.
     lower: list[tuple[int, ...]] = []
     upper: list[tuple[int, ...]] = []
     for counts, row_level in zip(joint.counts, row_levels, strict=True):
@@ -358,22 +389,12 @@ def confidence_set(
         lower.append(row_lower)
         upper.append(row_upper)
 
-    share_lower: tuple[Fraction, ...]
-    share_upper: tuple[Fraction, ...]
-    if known_shares is not None:
-        share_lower = known_shares
-        share_upper = known_shares
-    elif estimated:
-        low, high = _Level.of_row(for_shares, size).ends(totals)
-        share_lower = tuple(Fraction(end, SCALE) for end in low)
-        share_upper = tuple(Fraction(end, SCALE) for end in high)
-    else:
-        share_lower = (Fraction(0),) * size
-        share_upper = (Fraction(1),) * size
-
+    share_lower, share_upper = _share_ends(totals, known_shares, for_shares)
     rest: list[int] = []
     if unseen:
         for total, row_level in zip(totals, row_levels, strict=True):
+            # A symbol without a record has the count 0 in every row, and the upper end of
+            # that count.
             one_symbol = row_level.upper_end(0, total)
             rest.append(min(unseen * one_symbol, SCALE))
     return ConfidenceSet(

@@ -8,6 +8,7 @@ from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import FileError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.opening import open_source
+from mechdesign.tables.confidence import unprotected
 from mechdesign.tables.joint import Joint
 
 
@@ -55,7 +56,41 @@ def unseen_symbols(path: str, joint: Joint) -> int:
             f"{path} does not list {listed(absent)}, which the table has: confidence needs a list "
             "that was made without looking at the records",
         )
-    return len(symbols) - len(joint.useful)
+    # A column of zeros in the table is listed, too.
+    names = {", ".join(symbol) for symbol in symbols}
+    empty = [name for name in joint.empty_useful if name not in names]
+    return len(symbols) - len(joint.useful) + len(empty)
+
+
+def check_secrets(path: str, joint: Joint) -> None:
+    """Compare a list of all sensitive values with the table.
+
+    Parameters
+    ----------
+    path : str
+        The list, a CSV file with the sensitive columns, made without looking at the records.
+    joint : Joint
+        The table.
+
+    Raises
+    ------
+    InputError
+        If the list lacks a value of the table, or names a value of which the table has no record.
+    """
+    symbols = [tuple(row) for row in _rows(path, joint.sensitive.columns)]
+    present = set(joint.sensitive.symbols)
+    absent = [
+        ", ".join(symbol) for symbol in joint.sensitive.symbols if symbol not in symbols
+    ]
+    if absent:
+        raise FileError(
+            path,
+            f"{path} does not list {listed(absent)}, which the table has: confidence needs a list "
+            "that was made without looking at the records",
+        )
+    without_records = [", ".join(symbol) for symbol in symbols if symbol not in present]
+    if without_records:
+        raise FileError(path, f"{path}: {unprotected(without_records)}")
 
 
 def read_shares(path: str) -> dict[str, str]:

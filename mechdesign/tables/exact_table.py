@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.rationals import fraction_of
@@ -42,11 +42,19 @@ FEWEST = 3
 Entry: TypeAlias = Literal["count", "weight", "probability"]
 """What the entries of a table are."""
 
-ExactTable: TypeAlias = tuple[
-    Variable, Variable, tuple[tuple[int, ...], ...], tuple[str, ...]
-]
-"""The content of a Joint: sensitive and useful labels, non-negative integers without empty rows and
-columns, and notices."""
+
+class ExactTable(NamedTuple):
+    """The content of a Joint: labels, non-negative integers, notices; no row or column is empty.
+
+    `empty_sensitive` and `empty_useful` are the names of the symbols that were listed without mass.
+    """
+
+    sensitive: Variable
+    useful: Variable
+    counts: tuple[tuple[int, ...], ...]
+    notices: tuple[str, ...]
+    empty_sensitive: tuple[str, ...] = ()
+    empty_useful: tuple[str, ...] = ()
 
 
 def cell_name(sensitive: Variable, useful: Variable, s: int, x: int) -> str:
@@ -128,6 +136,7 @@ def scaled(
 
     If that is not 1, the products are divided by their greatest common divisor.
     """
+    # The smallest integers in the same proportions: probabilities and weights of any decimals.
     common = math.lcm(*{value.denominator for row in values for value in row})
     counts = [
         [value.numerator * (common // value.denominator) for value in row]
@@ -162,8 +171,10 @@ def without_empty(
     if not rows:
         raise InputError("the table has no mass: every entry is zero")
     columns = [x for x, column in enumerate(zip(*counts, strict=True)) if any(column)]
-    notices += _notice_of_dropped(sensitive, rows, "sensitive")
-    notices += _notice_of_dropped(useful, columns, "useful")
+    empty_sensitive = _names_without(sensitive, rows)
+    empty_useful = _names_without(useful, columns)
+    notices += _notice_of_dropped(empty_sensitive, "sensitive")
+    notices += _notice_of_dropped(empty_useful, "useful")
     if len(rows) < len(sensitive) or len(columns) < len(useful):
         sensitive = sensitive.select(rows)
         useful = useful.select(columns)
@@ -174,16 +185,25 @@ def without_empty(
             f"({quoted(useful.names[0])}); there is nothing to release"
         )
     refuse_margins(sensitive, useful, counts)
-    return sensitive, useful, tuple(map(tuple, counts)), notices
+    return ExactTable(
+        sensitive,
+        useful,
+        tuple(map(tuple, counts)),
+        notices,
+        empty_sensitive,
+        empty_useful,
+    )
 
 
-def _notice_of_dropped(
-    variable: Variable, kept: Sequence[int], what: str
-) -> tuple[str, ...]:
+def _names_without(variable: Variable, kept: Sequence[int]) -> tuple[str, ...]:
+    """The names of the symbols that are not kept."""
     dropped = sorted(set(range(len(variable))) - set(kept))
-    if not dropped:
+    return tuple(variable.names[i] for i in dropped)
+
+
+def _notice_of_dropped(names: Sequence[str], what: str) -> tuple[str, ...]:
+    if not names:
         return ()
-    names = [variable.names[i] for i in dropped]
     return (f"dropped {len(names)} {what} symbol(s) of zero mass: {listed(names)}",)
 
 
@@ -198,6 +218,7 @@ def refuse_margins(
 
     Only one with a name such as `Total` is refused, or any one if `unnamed`.
     """
+    # The other direction sees the transposed table.
     columns = list(zip(*counts, strict=True))
     _refuse_margin("row", sensitive, counts, unnamed)
     _refuse_margin("column", useful, columns, unnamed)
@@ -206,6 +227,7 @@ def refuse_margins(
 def _refuse_margin(
     what: str, variable: Variable, lines: Sequence[Sequence[int]], unnamed: bool
 ) -> None:
+    # With a margin among them the lines add up to twice the margin.
     totals = [sum(line) for line in zip(*lines, strict=True)]
     for name, line in zip(variable.names, lines, strict=True):
         if MARGINS.fullmatch(name.strip().lower()) is not None:

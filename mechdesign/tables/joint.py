@@ -7,14 +7,14 @@ notice); single cells may be zero. The table is ``counts / total``, exactly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.arguments import several
+from mechdesign.core.arguments import list_argument
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
@@ -56,6 +56,9 @@ class Joint(Displayed):
         False when the integers are scaled probabilities or weights and not numbers of records.
     notices : tuple of str
         What was changed on the way in (dropped symbols, dropped records).
+    empty_sensitive, empty_useful : tuple of str
+        Names of symbols that were listed without any mass. They are no rows and columns; a promise
+        for the population has to deal with them.
 
     Raises
     ------
@@ -68,6 +71,8 @@ class Joint(Displayed):
     counts: tuple[tuple[int, ...], ...]
     is_counts: bool = True
     notices: tuple[str, ...] = ()
+    empty_sensitive: tuple[str, ...] = field(default=(), compare=False)
+    empty_useful: tuple[str, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         size = "probabilities or weights"
@@ -98,6 +103,7 @@ class Joint(Displayed):
             )
         for s, row in enumerate(self.counts):
             for x, entry in enumerate(row):
+                # bool is a kind of int, and no count.
                 if type(entry) is not int or not 0 <= entry < LARGEST_ENTRY:
                     place = cell_name(self.sensitive, self.useful, s, x)
                     raise InputError(
@@ -123,9 +129,10 @@ class Joint(Displayed):
     def secrets(self) -> tuple[Joint, ...]:
         """The tables that are protected.
 
-        This is the table itself, or the marginal one of each sensitive column (`Variable.each`).
+        This is the table itself, or the marginal one of each sensitive column
+        (`Variable.protects_columns`).
         """
-        if not self.sensitive.each:
+        if not self.sensitive.protects_columns:
             return (self,)
         tables: list[Joint] = []
         row_sums = self.sensitive.added(self.counts)
@@ -136,7 +143,7 @@ class Joint(Displayed):
 
     def protecting_each(self) -> Joint:
         """The same table, every sensitive column protected for itself."""
-        return replace(self, sensitive=replace(self.sensitive, each=True))
+        return replace(self, sensitive=replace(self.sensitive, protects_columns=True))
 
     def releasing(self, columns: str | Sequence[str]) -> Joint:
         """The table of some of the useful columns; the others are summed over."""
@@ -168,6 +175,7 @@ class Joint(Displayed):
             labels = () if column_bins is None else column_bins.labels
             ranks.append({label: i for i, label in enumerate(labels)})
 
+        # Bins in their own order, since their labels as texts would put [10, 20) before [9, 10).
         def order(symbol: Symbol) -> list[tuple[int, str]]:
             return [
                 (rank.get(text, -1), text)
@@ -204,6 +212,7 @@ class Joint(Displayed):
     @cached_property
     def lift(self) -> Array:
         """(|S|, |X|) array of P(s|x) / P(s), the lift matrix A, each entry correctly rounded."""
+        # A(s, x) = P(s, x) / (P(s) P(x)) = count n / (row sum column sum), all integers.
         n = self.total
         rows = self.sensitive_counts
         columns = self.useful_counts
@@ -229,8 +238,15 @@ class Joint(Displayed):
     @classmethod
     def from_exact(cls, table: ExactTable, *, is_counts: bool) -> Joint:
         """The joint of a clean table."""
-        sensitive, useful, counts, notices = table
-        return cls(sensitive, useful, counts, is_counts=is_counts, notices=notices)
+        return cls(
+            table.sensitive,
+            table.useful,
+            table.counts,
+            is_counts=is_counts,
+            notices=table.notices,
+            empty_sensitive=table.empty_sensitive,
+            empty_useful=table.empty_useful,
+        )
 
     @classmethod
     def from_counts(
@@ -308,9 +324,9 @@ class Joint(Displayed):
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
-        DataFrame
-            Lazy tables are grouped where the data are, and counts alone are fetched.
+        frame : data frame or lazy table
+            pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
+            DataFrame. Lazy tables are grouped where the data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
             Columns; several are crossed, and the symbols are the combinations that occur. Symbols
             are text and sorted as text; `mechdesign.formats.cells` defines the text of numbers,
@@ -399,7 +415,13 @@ class Joint(Displayed):
             useful.columns, symbols, tuple(column_bins)
         )
         table = without_empty(self.sensitive, variable, counts, tuple(notices))
-        return Joint.from_exact(table, is_counts=self.is_counts)
+        joint = Joint.from_exact(table, is_counts=self.is_counts)
+        # An empty symbol may lie in a bin with records: it counts once too often, which is safe.
+        return replace(
+            joint,
+            empty_sensitive=self.empty_sensitive,
+            empty_useful=self.empty_useful,
+        )
 
     def _sorted_into_bins(
         self, name: str, texts: Sequence[str], spec: Any
@@ -429,7 +451,7 @@ def _has_labels(texts: Sequence[str], bins: Bins) -> bool:
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
     if isinstance(columns, str):
         return (columns,)
-    return several("columns", columns, "names, or one name")
+    return list_argument("columns", columns, "names, or one name")
 
 
 def _require_mass(what: str, variable: Variable, sums: Sequence[int]) -> None:
@@ -444,6 +466,7 @@ def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
     Python divides integers of any size with correct rounding.
     """
     if total <= EXACT_DOUBLE:
+        # Both sides are exact as doubles, so numpy's division rounds once, too.
         values = np.array(rows, dtype=np.float64) / float(total)
     else:
         values = np.array([[entry / total for entry in row] for row in rows])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mechdesign.core.errors import FileError, InputError, naming
+from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode
@@ -43,6 +43,24 @@ WEIGHTS = (
 )
 
 ColumnNames = str | Sequence[str] | None
+
+
+def _check_form(
+    contingency: bool, probabilities: bool, weighted: bool, weight: str | None
+) -> None:
+    """Refuse options of a wide and of a long table together."""
+    if contingency and probabilities:
+        raise InputError(
+            "--contingency reads counts and --probabilities probabilities: give one of them"
+        )
+    if (contingency or probabilities) and weight is not None:
+        raise InputError(
+            "--weight belongs to a long table; --contingency and --probabilities have none"
+        )
+    if weighted and not contingency and weight is None:
+        raise InputError(
+            "--weighted says what counts are: give --contingency or --weight COL too"
+        )
 
 
 def read_joint(
@@ -79,20 +97,8 @@ def read_joint(
     text : TextOptions, optional
         How the text of a CSV is read.
     """
-    if contingency and probabilities:
-        raise InputError(
-            "--contingency reads counts and --probabilities probabilities: give one of them"
-        )
-    wide = contingency or probabilities
-    if wide and weight is not None:
-        raise InputError(
-            "--weight belongs to a long table; --contingency and --probabilities have none"
-        )
-    if weighted and not contingency and weight is None:
-        raise InputError(
-            "--weighted says what counts are: give --contingency or --weight COL too"
-        )
-    if wide:
+    _check_form(contingency, probabilities, weighted, weight)
+    if contingency or probabilities:
         what: Entry = "count"
         if probabilities:
             what = "probability"
@@ -140,7 +146,7 @@ def _count_files(
     tally: Tally | None = None
     spare: list[str] = []
     for file in files:
-        with open_source(file, text) as source, naming(source.name):
+        with open_source(file, text) as source, errors_naming(source.name):
             roles = _roles(sensitive, useful, weight, source)
             if tally is None:
                 tally = Tally(roles, missing)
@@ -159,7 +165,7 @@ def _joint_of_records(records: _CountedRecords, bins: Any) -> Joint:
     """The joint table of counted records, with notices about what they may be instead."""
     tally = records.tally
     weight = tally.roles.weight
-    with naming(records.name):
+    with errors_naming(records.name):
         if not tally.records:
             subject = "the file has a header"
             if records.is_folder:
@@ -267,7 +273,10 @@ def _read_wide(
             name,
             f"{name}: a wide table is one file; leave the others out, or give microdata",
         )
-    with open_source(path, text, repeated_names=True) as source, naming(source.name):
+    with (
+        open_source(path, text, repeated_names=True) as source,
+        errors_naming(source.name),
+    ):
         header = source.header
         rows: list[list[str]] = []
         for batch in source.batches():

@@ -73,6 +73,7 @@ class Records:
             )
         if not self.counts or min(self.counts) <= 0:
             raise InputError("every row needs a positive count, and there must be rows")
+        # The codes are indices everywhere below, so a wrong one would read another symbol's budget.
         ends = np.array([len(self.sensitive), *map(len, self.groups)])
         both = np.column_stack([self.secrets, self.codes])
         if (both < 0).any() or (both >= ends).any():
@@ -96,6 +97,7 @@ class Records:
     @cached_property
     def integers(self) -> NDArray[Any]:
         """(rows,) array of the counts as Python integers."""
+        # Object arrays add without overflow; `np.array(counts)` would choose machine integers.
         weights = np.empty(len(self.counts), dtype=object)
         weights[:] = self.counts
         return weights
@@ -143,9 +145,11 @@ class Records:
         frame : pandas, polars or pyarrow table, or a lazy one as for `Joint.from_table`
         sensitive : str or sequence of str
             The protected column; several are crossed.
-        groups : sequence of str or of sequences of str weight, missing : as for `Joint.from_table`
-        bins : mapping of column to bins, or anything that `Joint.binned` takes where there is one
-        column
+        groups : sequence of str or of sequences of str
+            The released columns; those of one entry are crossed.
+        weight, missing : as for `Joint.from_table`
+        bins : mapping of column to bins
+            Or anything that `Joint.binned` takes where there is one column.
 
         Raises
         ------
@@ -159,6 +163,7 @@ class Records:
         tally = Tally(roles, missing)
         for columns, times in counted_columns(frame, roles.columns):
             tally.add_columns(columns, times)
+            # While counting, before memory is gone.
             check_size(tally.cells)
         return cls.from_joint(Joint.from_tally(tally), named, bins=bins)
 
@@ -208,6 +213,8 @@ class Records:
                 if count:
                     key = (*row, secret)
                     counts[key] = counts.get(key, 0) + count
+        # Sorted by the released groups, the secret last: rows with a common beginning are
+        # neighbours, as the nodes of the tree need them.
         keys = sorted(counts)
         table = np.array(keys, dtype=np.int64).reshape(len(keys), len(groups) + 1)
         return cls(

@@ -180,6 +180,7 @@ class Tally:
             masses: NDArray[Any] = np.bincount(inverse)
         else:
             unit = weights.per_one
+            # Not `bincount`, which would add in doubles.
             masses = np.zeros(len(pairs), weights.units.dtype)
             np.add.at(masses, inverse, weights.units)
         # The number of useful symbols may still grow, so the kept key does not depend on it.
@@ -223,6 +224,7 @@ class Tally:
     def _weights(self, column: Encoded, times: Integers | None) -> _Weights:
         """The weights of records, times `times`."""
         weight_of = self._weight_of_code(column)
+        # Decimals are exact: all weights become whole numbers of units of 1 / per_one.
         per_one = math.lcm(*{weight.denominator for weight in weight_of.values()})
         if per_one != 1:
             self.is_counts = False
@@ -245,6 +247,7 @@ class Tally:
         The first invalid one in the order of records is refused.
         """
         name = f"the weight column {quoted(self.roles.weight)}"
+        # In the order of records, so that the error names the first line that is wrong.
         codes, first = np.unique(column.codes, return_index=True)
         order = np.argsort(first)
         weights: dict[int, Fraction] = {}
@@ -294,6 +297,7 @@ class Tally:
         columns = self._without_decimal_points(
             self._useful.texts, self.roles.useful, notices
         )
+        # Sorted by text, so that the table does not depend on the order or the parts of the data.
         row_order = sorted(range(len(rows)), key=rows.__getitem__)
         column_order = sorted(range(len(columns)), key=columns.__getitem__)
         sensitive = Variable(self.roles.sensitive, tuple(rows[s] for s in row_order))

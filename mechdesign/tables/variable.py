@@ -42,7 +42,7 @@ class Variable:
         The columns.
     symbols : tuple of tuples of str
         The symbols, with a text for each column.
-    each : bool
+    protects_columns : bool
         Whether every one of the crossed sensitive columns is protected for itself, instead of
         their combinations.
     bins : tuple of Bins or None
@@ -57,7 +57,7 @@ class Variable:
 
     columns: tuple[str, ...]
     symbols: tuple[Symbol, ...]
-    each: bool = False
+    protects_columns: bool = False
     bins: tuple[Bins | None, ...] = ()
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Variable:
                 "a variable needs columns with different names, not "
                 f"{listed(list(self.columns)) or 'none'}"
             )
-        if self.each and len(self.columns) < 2:
+        if self.protects_columns and len(self.columns) < 2:
             raise InputError(
                 f"protect-each needs several sensitive columns, not {self._title} alone"
             )
@@ -150,6 +150,7 @@ class Variable:
         """
         if len(self.columns) == 1:
             return tuple(symbol[0] for symbol in self.symbols)
+        # ("a, b", "c") and ("a", "b, c") would look alike.
         joined = tuple(", ".join(symbol) for symbol in self.symbols)
         if len(set(joined)) == len(joined):
             return joined
@@ -162,7 +163,7 @@ class Variable:
     @property
     def secrets(self) -> tuple[Variable, ...]:
         """What is protected: the variable, or each of its columns as a variable of its own."""
-        if not self.each:
+        if not self.protects_columns:
             return (self,)
         secrets: list[Variable] = []
         for column, texts in zip(self.columns, self._texts_by_column, strict=True):
@@ -181,8 +182,9 @@ class Variable:
 
         They include their column where a symbol alone could belong to two.
         """
-        if not self.each:
+        if not self.protects_columns:
             return (self.names,)
+        # The shortest spelling that no other protected symbol of any column shares.
         spellings = [
             [_spellings(secret.columns[0], name) for name in secret.names]
             for secret in self.secrets
@@ -201,7 +203,7 @@ class Variable:
         """Everything that is protected."""
         symbols: list[ProtectedSymbol] = []
         for secret, names in zip(self.secrets, self.secret_names, strict=True):
-            column = secret.columns[0] if self.each else None
+            column = secret.columns[0] if self.protects_columns else None
             for symbol, name in zip(secret.symbols, names, strict=True):
                 symbols.append(ProtectedSymbol(column, symbol, name))
         return symbols
@@ -228,7 +230,7 @@ class Variable:
 
         `rows` are those of this variable's symbols, and the rows of a column's symbol are sums.
         """
-        if not self.each:
+        if not self.protects_columns:
             return [rows]
         tables: list[Sequence[Sequence[int]]] = []
         for secret, texts in zip(self.secrets, self._texts_by_column, strict=True):

@@ -38,15 +38,15 @@ WORTH_TRYING = 100
 """Bases for which that work must be enough, or the trial is hopeless."""
 
 BASES_PER_VERTEX = 16
-"""Bases visited at most for every vertex allowed: degenerate vertices have several (on the 30 pairwise
-rows of six quantities up to 6); with more the walk is stuck in ties."""
+"""Bases visited at most for every vertex allowed: degenerate vertices have several (on the 30
+pairwise rows of six quantities up to 6); with more the walk is stuck in ties."""
 
 MOST_BY_CDD = 5000
 """Vertices up to which cddlib, which no time limit stops, answers where pivoting cannot."""
 
 DOUBT = 2.0
-"""An estimate must exceed a limit by this factor before anything is refused for its sake: it is rarely
-wrong by more, and the limit holds during the enumeration, too."""
+"""An estimate must exceed a limit by this factor before anything is refused for its sake: it is
+rarely wrong by more, and the limit holds during the enumeration, too."""
 
 
 def vertices(
@@ -64,8 +64,8 @@ def vertices(
     polytope : Polytope
         Auxiliary variables are eliminated first.
     method : {"auto", "pivot", "cdd", "cdd-exact"}
-        "auto" pivots, and falls back on cddlib in doubles where rounding defeats pivoting on a small polytope;
-        `Vertices.method` names the one that listed them.
+        "auto" pivots, and falls back on cddlib in doubles where rounding defeats pivoting on a
+        small polytope; `Vertices.method` names the one that listed them.
     max_vertices, memory_limit : int
         Number of vertices, and bytes, that must not be exceeded.
     time_limit : float, optional
@@ -80,8 +80,8 @@ def vertices(
     OutOfTime
         If the time limit is reached.
     TooManyVertices
-        If an estimate says that a limit would be exceeded, before the enumeration is tried; or as soon as
-        the enumeration exceeds it.
+        If an estimate says that a limit would be exceeded, before the enumeration is tried; or as
+        soon as the enumeration exceeds it.
     BackendFailure
         If the back-end is not installed, or rounding defeats it.
     """
@@ -89,14 +89,17 @@ def vertices(
         raise InvalidOption(
             f"method {method!r} is not known; use one of {', '.join(METHODS)}"
         )
-    end = math.inf if time_limit is None else time.monotonic() + time_limit
+    end = math.inf
+    if time_limit is not None:
+        end = time.monotonic() + time_limit
     limits = ListingLimits(
         max_vertices=max_vertices, memory_limit=memory_limit, end=end
     )
     rows = explicit_rows(polytope)
     if rows > pivot.MOST_ROWS:
         raise TooManyVertices(
-            f"without its auxiliary variables the polytope has more than {pivot.MOST_ROWS} rows, too many to enumerate "
+            "without its auxiliary variables the polytope has more than "
+            f"{pivot.MOST_ROWS} rows, too many to enumerate "
             'its vertices; use method="columns", which needs no enumeration'
         )
     try:
@@ -124,9 +127,10 @@ def _by_cdd_instead(polytope: Polytope, limits: ListingLimits) -> Vertices:
         return _by_cdd(polytope, FLOAT, limits)
     except BackendFailure as error:
         raise BackendFailure(
-            "rounding defeats the enumeration of vertices, by pivoting as well as by cddlib in doubles; "
-            'use method="columns", which needs no enumeration, or exact cddlib where the full pycddlib '
-            f"is installed ({error})"
+            "rounding defeats the enumeration of vertices, by pivoting as well as by "
+            "cddlib in doubles; "
+            'use method="columns", which needs no enumeration, or exact cddlib where '
+            f"the full pycddlib is installed ({error})"
         ) from error
 
 
@@ -153,8 +157,10 @@ def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertic
         if listed is None:
             limits.check_time()
             raise TooManyVertices(
-                f"the enumeration exceeded its budget after {seen.bases} bases (max_vertices={most}, memory_limit="
-                f'{limits.memory_limit}); use method="columns", which needs no enumeration, or raise the limit'
+                f"the enumeration exceeded its budget after {seen.bases} bases "
+                f"(max_vertices={most}, memory_limit="
+                f'{limits.memory_limit}); use method="columns", which needs no '
+                "enumeration, or raise the limit"
             )
     if len(listed) > most or listed.points.nbytes > limits.memory_limit:
         raise TooManyVertices(_too_many(f"{len(listed)} vertices", limits))
@@ -173,6 +179,6 @@ def _refuse_if_too_large(polytope: Polytope, limits: ListingLimits) -> None:
 def _too_many(count: str, limits: ListingLimits) -> str:
     return (
         f"the polytope has {count}, too many for max_vertices={limits.max_vertices} or "
-        f'memory_limit={limits.memory_limit} bytes; use method="columns", which needs no enumeration, '
-        "or raise the limit"
+        f'memory_limit={limits.memory_limit} bytes; use method="columns", which needs '
+        "no enumeration, or raise the limit"
     )

@@ -1,7 +1,9 @@
-"""Vertices by the double description method of cddlib, in doubles or in exact rationals: the reference.
+"""Vertices by the double description method of cddlib, in doubles or in exact rationals: the
+reference.
 
-In doubles cddlib gives up on near-tied tables, or silently loses vertices (theory.md, section 3, 'By vertices');
-so it is an independent check, and a way out where rounding defeats pivoting, not the method of choice.
+In doubles cddlib gives up on near-tied tables, or silently loses vertices (theory.md, section 3,
+'By vertices'); so it is an independent check, and a way out where rounding defeats pivoting, not
+the method of choice.
 
 The exact version needs the full `pycddlib` (with GMP); `pycddlib-standalone` has doubles only.
 """
@@ -21,10 +23,12 @@ from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.points import Array
 from solvers.polytope import Polytope
 
-FLOAT, EXACT = "cdd", "cdd-exact"
+FLOAT = "cdd"
+EXACT = "cdd-exact"
 
 ROUNDED = 1e-9
-"""Entries below this in a vertex of cddlib's doubles are zeros that it rounded: it keeps no support."""
+"""Entries below this in a vertex of cddlib's doubles are zeros that it rounded: it keeps no
+support."""
 
 Number = float | Fraction
 Inequality = list[Number]
@@ -39,16 +43,19 @@ def exact_available() -> bool:
 
 
 def by_cdd(polytope: Polytope, method: str) -> Vertices:
-    """All vertices that cddlib finds, in doubles (it may lose some where data are near ties) or exactly.
+    """All vertices that cddlib finds, in doubles (it may lose some where data are near ties) or
+    exactly.
 
-    The exact ones are those of the polytope that the doubles describe; auxiliary variables are eliminated exactly, too.
-    They are rounded to doubles at the end, and those that doubles can hardly tell apart are merged.
+    The exact ones are those of the polytope that the doubles describe; auxiliary variables are
+    eliminated exactly, too. They are rounded to doubles at the end, and those that doubles can
+    hardly tell apart are merged.
     """
     exact = method == EXACT
     if exact and not exact_available():
         raise BackendFailure(
             "exact enumeration by cddlib needs the full pycddlib with GMP, which is not installed: "
-            "pip uninstall pycddlib-standalone, install Debian's libcdd-dev and libgmp-dev, pip install pycddlib; "
+            "pip uninstall pycddlib-standalone, install Debian's libcdd-dev and "
+            "libgmp-dev, pip install pycddlib; "
             'or choose the enumeration "pivot"'
         )
     if not exact and find_spec("cdd") is None:
@@ -95,7 +102,8 @@ def _generators(
 
 def _inconsistent(method: str, reason: str) -> BackendFailure:
     return BackendFailure(
-        f'cddlib gave up (enumeration "{method}": {reason}); choose the enumeration "pivot", or exact '
+        f'cddlib gave up (enumeration "{method}": {reason}); choose the enumeration '
+        '"pivot", or exact '
         'cddlib where the full pycddlib is installed; method="columns" needs no vertices'
     )
 
@@ -103,7 +111,9 @@ def _inconsistent(method: str, reason: str) -> BackendFailure:
 def _inequalities(
     p: Polytope, number: type[float] | type[Fraction]
 ) -> list[Inequality]:
-    """Rows [b, a] with b + a v >= 0, free of auxiliary variables; the first, an equality, is sum v = 1."""
+    """Rows [b, a] with b + a v >= 0, free of auxiliary variables; the first, an equality, is sum v
+    = 1.
+    """
     rows, auxiliary, bounds = p.one_sided
     k = auxiliary.shape[1]
     # Changing the sign of a double rounds nothing.

@@ -1,12 +1,13 @@
 """Vertices by walking from basis to basis, in the compiled kernel `_pivot`.
 
 A vertex has k positive entries and k - 1 tight rows, so it costs one solve of size k, and all its
-neighbours one ratio test each. Ties are broken by a symbolic push of the bounds; see `_pivot_basis.c`.
+neighbours one ratio test each. Ties are broken by a symbolic push of the bounds; see
+`_pivot_basis.c`.
 
-Their number can be estimated in a few milliseconds. A vertex depends on the columns of its support only: it is a vertex
-of the polytope if and only if it is one of the face spanned by any set of columns that contains its support. Count the
-vertices with k positive entries on the faces of random sets of q columns; the mean count times C(n, k) / C(q, k) is an
-unbiased estimate for all n columns.
+Their number can be estimated in a few milliseconds. A vertex depends on the columns of its support
+only: it is a vertex of the polytope if and only if it is one of the face spanned by any set of
+columns that contains its support. Count the vertices with k positive entries on the faces of random
+sets of q columns; the mean count times C(n, k) / C(q, k) is an unbiased estimate for all n columns.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ EMPTY = 1
 """Status of a walk over a polytope without points."""
 
 LIMIT = 2
-"""Status of a walk that a limit stopped; any other status is a contradiction between its decisions."""
+"""Status of a walk that a limit stopped; any other status is a contradiction between its decisions.
+"""
 
 
 FIRST_SAMPLE = 12
-"""Columns of the first random face: enough for supports of every size on tables of up to six rows."""
+"""Columns of the first random face: enough for supports of every size on tables of up to six rows.
+"""
 
 ENOUGH = 150
 """Vertices on a face from which one face alone says something about the whole."""
@@ -50,18 +53,20 @@ LEAST_FACES = 4
 """Random faces, however much work each is: fewer say nothing of the error."""
 
 MOST_FACES = 16
-"""Random faces, however little work each is: the error shrinks only with the square root of their number."""
+"""Random faces, however little work each is: the error shrinks only with the square root of their
+number."""
 
 ROUGH = 0.5
-"""Relative error from which the estimate is no better than the vertices met on faces left unfinished."""
+"""Relative error from which the estimate is no better than the vertices met on faces left
+unfinished."""
 
 MOST_ROWS = 4096
-"""Rows in which a polytope may be written without its auxiliary variables; eliminating them can take
-exponentially many, and nearly all of those are redundant."""
+"""Rows in which a polytope may be written without its auxiliary variables; eliminating them can
+take exponentially many, and nearly all of those are redundant."""
 
 OVERHEAD = 60
-"""What solving a basis and breaking its ties cost at most, in columns of its ratio tests; seen, two columns
-for each row of a small table, and no more for larger ones."""
+"""What solving a basis and breaking its ties cost at most, in columns of its ratio tests; seen, two
+columns for each row of a small table, and no more for larger ones."""
 
 
 class Walk(NamedTuple):
@@ -85,7 +90,8 @@ def walk(
 ) -> Walk:
     """Visit the bases of a polytope; `points` are filled in on request only.
 
-    Where the limits stop the walk, `sizes` are those of the vertices met so far, unless points are wanted.
+    Where the limits stop the walk, `sizes` are those of the vertices met so far, unless points are
+    wanted.
     """
     explicit = polytope.explicit
     if most_points is None:
@@ -113,7 +119,9 @@ def bytes_per_basis(n: int, m: int) -> int:
 def attempt(
     polytope: Polytope, *, most_bases: int, most_points: int, seconds: float = math.inf
 ) -> tuple[Vertices | None, Walk]:
-    """All vertices, or None if there are more bases or vertices than allowed, or the seconds are over."""
+    """All vertices, or None if there are more bases or vertices than allowed, or the seconds are
+    over.
+    """
     seen = walk(
         polytope,
         most_bases=most_bases,
@@ -148,8 +156,8 @@ class Estimate:
     spread : float
         Standard error of `vertices` relative to it; 0 if they were counted.
     at_least : bool
-        Whether there are probably more: the faces were left unfinished, or too small for the largest
-        supports.
+        Whether there are probably more: the faces were left unfinished, or too small for the
+        largest supports.
     memory : float
         What pivoting would take, in bytes.
     """
@@ -191,7 +199,9 @@ def explicit_rows(polytope: Polytope, most: int = MOST_ROWS) -> int:
 
 
 def few_vertices(polytope: Polytope, most: int) -> Vertices | None:
-    """All vertices of a polytope so small that counting them is as much work as listing them; else None."""
+    """All vertices of a polytope so small that counting them is as much work as listing them; else
+    None.
+    """
     rows = explicit_rows(polytope)
     if rows > MOST_ROWS or polytope.n > 2 * FIRST_SAMPLE:
         return None
@@ -206,8 +216,8 @@ def few_vertices(polytope: Polytope, most: int) -> Vertices | None:
 def estimate(polytope: Polytope) -> Estimate:
     """Estimate the number of vertices, and the memory that pivoting over them would take.
 
-    Small polytopes are counted. The random choices are fixed, so the answer is reproducible. Where auxiliary
-    variables cannot be eliminated in reasonably many rows everything is infinite.
+    Small polytopes are counted. The random choices are fixed, so the answer is reproducible. Where
+    auxiliary variables cannot be eliminated in reasonably many rows everything is infinite.
     """
     rows = explicit_rows(polytope)
     if rows > MOST_ROWS:
@@ -218,7 +228,9 @@ def estimate(polytope: Polytope) -> Estimate:
 
 
 class _FaceSample:
-    """Random faces of a polytope, of columns few enough to finish each one within its share of the work."""
+    """Random faces of a polytope, of columns few enough to finish each one within its share of the
+    work.
+    """
 
     def __init__(self, polytope: Polytope, rows: int) -> None:
         self._polytope = polytope
@@ -228,7 +240,8 @@ class _FaceSample:
         if self._n > 2 * FIRST_SAMPLE:
             self._columns = FIRST_SAMPLE
         self._walks: list[Walk] = []
-        # The largest estimate from a face that was left unfinished: there are at least about so many.
+        # The largest estimate from a face that was left unfinished: there are at least about so
+        # many.
         self._unfinished = 0.0
         self._random = np.random.default_rng(0)
 
@@ -245,7 +258,8 @@ class _FaceSample:
                     growing = False
                     self._walks.clear()
                     continue
-            # Few enough columns to finish each face, enough to see something; these faces do not count.
+            # Few enough columns to finish each face, enough to see something; these faces do
+            # not count.
             if growing:
                 growing = self._grow(face)
                 continue
@@ -253,7 +267,9 @@ class _FaceSample:
             wanted = self._wanted(face, wanted)
 
     def _walk(self) -> Walk:
-        """The bases of the whole polytope, or of a random face of it, as far as its share of the work goes."""
+        """The bases of the whole polytope, or of a random face of it, as far as its share of the
+        work goes.
+        """
         if self._columns == self._n:
             face = self._polytope
         else:
@@ -270,7 +286,9 @@ class _FaceSample:
         return work_per_basis(self._columns, self._rows)
 
     def _grow(self, face: Walk) -> bool:
-        """Half as many columns again, unless the face showed enough or the next one would be too much work."""
+        """Half as many columns again, unless the face showed enough or the next one would be too
+        much work.
+        """
         larger = min(self._n, self._columns + (self._columns + 1) // 2)
         fits = face.bases * work_per_basis(larger, self._rows) <= WORK // SHARE
         if sum(face.sizes) >= ENOUGH or not fits or self._columns == self._n:
@@ -286,7 +304,9 @@ class _FaceSample:
         return min(MOST_FACES, max(LEAST_FACES, before, WORK // cost))
 
     def _scaled(self, face: Walk) -> float:
-        """The estimate for all columns from one face: C(n, k) / C(q, k) times its vertices of each size k."""
+        """The estimate for all columns from one face: C(n, k) / C(q, k) times its vertices of each
+        size k.
+        """
         total = 0.0
         for k, count in enumerate(face.sizes):
             if count:
@@ -301,11 +321,13 @@ class _FaceSample:
         error = 0.0
         if not counted:
             error = float(np.std(totals, ddof=1)) / math.sqrt(len(totals))
-        # Nothing seen on faces: the error is as large as the estimate, unless everything was counted.
+        # Nothing seen on faces: the error is as large as the estimate, unless everything was
+        # counted.
         spread = float(not counted)
         if mean > 0.0:
             spread = error / mean
-        # Vertices that use all columns of a face: larger supports may exist, which no face can show.
+        # Vertices that use all columns of a face: larger supports may exist, which no face can
+        # show.
         largest = [
             face.sizes[-1] for face in self._walks if len(face.sizes) > self._columns
         ]

@@ -14,7 +14,8 @@ from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 
 MERGE_TOLERANCE = 1e-10
 """Points that differ by no more than this in every coordinate are one vertex: a hundred times the
-error of a vertex solved in doubles on an ordinary table, far below a difference that changes a cost."""
+error of a vertex solved in doubles on an ordinary table, far below a difference that changes a
+cost."""
 
 DEFAULT_MAX_VERTICES = 2_000_000
 """About half a minute of pivoting on a table of 200 symbols, and 3 GB of points."""
@@ -43,7 +44,8 @@ class ListingLimits:
         """Raise OutOfTime if the end has come."""
         if self.left() <= 0.0:
             raise OutOfTime(
-                'the vertices were not enumerated in time; allow more seconds, or use method="columns"'
+                "the vertices were not enumerated in time; allow more seconds, or use "
+                'method="columns"'
             )
 
     def __post_init__(self) -> None:
@@ -102,25 +104,29 @@ def finished_vertices(
     # A row is only as accurate as its largest entry.
     size = np.abs(explicit.rows).max(axis=1, initial=0.0)
     slack = MEMBERSHIP_TOLERANCE * np.where(size > 0.0, size, 1.0)
-    lower, upper = explicit.lower - slack, explicit.upper + slack
+    lower = explicit.lower - slack
+    upper = explicit.upper + slack
     for start in range(0, len(points), _CHECK_ROWS):
         part = points[start : start + _CHECK_ROWS]
         w = part @ explicit.rows.T
         inside = ((w >= lower) & (w <= upper)).all() and part.min() >= 0.0
         if not inside or np.abs(part.sum(axis=1) - 1.0).max() > MEMBERSHIP_TOLERANCE:
             raise BackendFailure(
-                f'enumeration by "{method}" returned a point outside the polytope: the data are too close to '
-                'a tie for it; use exact cddlib (pycddlib with GMP), or method="columns", which needs no vertices'
+                f'enumeration by "{method}" returned a point outside the polytope: the '
+                "data are too close to a tie for it; use exact cddlib (pycddlib with "
+                "GMP), or "
+                'method="columns", which needs no vertices'
             )
     points.setflags(write=False)
     return Vertices(points, method, exact, **seen)
 
 
 def ordered(points: Array) -> Array:
-    """Rows in lexicographic order; of those within `MERGE_TOLERANCE` the one with the fewest positive entries stays.
+    """Rows in lexicographic order; of those within `MERGE_TOLERANCE` the one with the fewest
+    positive entries stays.
 
-    Close points are neighbours along a fixed generic direction: their keys differ by less than a window,
-    so few pairs are compared.
+    Close points are neighbours along a fixed generic direction: their keys differ by less than a
+    window, so few pairs are compared.
     """
     if len(points) == 0:
         return points

@@ -1,11 +1,13 @@
-"""HiGHS: the master program, kept warm and extended by columns, and programs given at once, solved from nothing.
+"""HiGHS: the master program, kept warm and extended by columns, and programs given at once, solved
+from nothing.
 
-Row j of the master is divided by about the target's entry p_j and column k multiplied by about the largest weight
-that it can have, both by powers of two (exact). So every entry is at most about one, absolute tolerances of the
-simplex are relative to each p_j, and a coordinate of probability 1e-15 is met as exactly as one of 0.1.
+Row j of the master is divided by about the target's entry p_j and column k multiplied by about the
+largest weight that it can have, both by powers of two (exact). So every entry is at most about one,
+absolute tolerances of the simplex are relative to each p_j, and a coordinate of probability 1e-15
+is met as exactly as one of 0.1.
 
-Whoever solves a program at once rounds the answer and counts again exactly; what rests on HiGHS alone is that
-nothing better exists, and results say so.
+Whoever solves a program at once rounds the answer and counts again exactly; what rests on HiGHS
+alone is that nothing better exists, and results say so.
 """
 
 from __future__ import annotations
@@ -23,16 +25,17 @@ from solvers.errors import BackendFailure
 from solvers.points import Array, Points
 
 FEASIBILITY = 1e-7
-"""Largest residual of the equations, in units about as large as each entry of the point, at which an answer
-is believed: its own default tolerance. Whoever releases a channel verifies it exactly; this only
-catches an answer that is none."""
+"""Largest residual of the equations, in units about as large as each entry of the point, at which
+an answer is believed: its own default tolerance. Whoever releases a channel verifies it exactly;
+this only catches an answer that is none."""
 
 
 @dataclass(frozen=True, eq=False)
 class PriceBox:
     """lower <= prices <= upper, per coordinate: keeps the prices of an unripe program from jumping.
 
-    In the primal, mass of a coordinate that no column brings costs `upper`, and mass too much brings `lower`.
+    In the primal, mass of a coordinate that no column brings costs `upper`, and mass too much
+    brings `lower`.
     """
 
     lower: Array
@@ -78,8 +81,8 @@ DUAL_SIMPLEX = 1
 PRIMAL_SIMPLEX = 4
 """HiGHS's number of its primal simplex method.
 
-New columns and new box costs keep the old basis primal feasible, so the primal simplex goes on where it stood;
-closing the box keeps it dual feasible, which is the dual simplex's case.
+New columns and new box costs keep the old basis primal feasible, so the primal simplex goes on
+where it stood; closing the box keeps it dual feasible, which is the dual simplex's case.
 """
 
 SHARP: dict[str, str | int | float] = {
@@ -95,8 +98,8 @@ SHARP: dict[str, str | int | float] = {
 OPTIONS: dict[str, str | int | float] = SHARP | {
     # Presolve would throw the warm basis away, and costs more than it saves on wide programs.
     "presolve": "off",
-    # The program is scaled already; a basis that is feasible after scaling need not be so before, and weights
-    # of -1e-7 are a decomposition of another point.
+    # The program is scaled already; a basis that is feasible after scaling need not be so
+    # before, and weights of -1e-7 are a decomposition of another point.
     "simplex_scale_strategy": 0,
 }
 
@@ -111,7 +114,8 @@ OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
 """Tried in turn, from nothing, where a solve fails."""
 
 ACCURACY = 1e-9
-"""Residual, ten times the tolerance above, from which an answer is worth a second run from nothing."""
+"""Residual, ten times the tolerance above, from which an answer is worth a second run from nothing.
+"""
 
 LARGEST_SCALE = 2.0**60
 """Rows of rarer coordinates (of probability below 1e-18) are not scaled any further."""
@@ -134,7 +138,8 @@ def set_options(highs: Any, options: Mapping[str, str | int | float]) -> None:
 
 
 class HighsMaster:
-    """The master program of an envelope, which grows by columns: min cost.w with sum_k w_k v_k = point, w >= 0.
+    """The master program of an envelope, which grows by columns: min cost.w with sum_k w_k v_k =
+    point, w >= 0.
 
     Of HiGHS's columns the first 2n are the two sides of the price box.
     """
@@ -169,7 +174,9 @@ class HighsMaster:
         self._box: PriceBox | None = None
 
     def add(self, points: Points, costs: Array) -> None:
-        """Append columns, each multiplied by a power of two that makes its largest entry about one."""
+        """Append columns, each multiplied by a power of two that makes its largest entry about
+        one.
+        """
         k = len(points)
         if not k:
             return
@@ -220,7 +227,9 @@ class HighsMaster:
         return solution
 
     def _run(self) -> MasterSolution:
-        """Run HiGHS once; the answer in the units of the unscaled program, its residual computed anew."""
+        """Run HiGHS once; the answer in the units of the unscaled program, its residual computed
+        anew.
+        """
         highs = self._highs
         n = len(self._target)
         highs.run()
@@ -251,7 +260,9 @@ class HighsMaster:
         )
 
     def _set_box(self, box: PriceBox | None) -> None:
-        """Open, move or close the price box, and take the simplex method for which the old basis is feasible."""
+        """Open, move or close the price box, and take the simplex method for which the old basis is
+        feasible.
+        """
         if box is self._box:
             return
         highs = self._highs
@@ -304,7 +315,9 @@ class SparseRows:
 
 @dataclass(frozen=True)
 class Program:
-    """Minimise ``costs @ x`` subject to rows and ``lower <= x <= upper``; `integer` marks integers."""
+    """Minimise ``costs @ x`` subject to rows and ``lower <= x <= upper``; `integer` marks
+    integers.
+    """
 
     costs: Array
     lower: Array
@@ -315,7 +328,9 @@ class Program:
 
 @dataclass(frozen=True)
 class Solution:
-    """The best point (`optimal` if in time), a proven bound on the minimum, and `prices` where nothing is integer."""
+    """The best point (`optimal` if in time), a proven bound on the minimum, and `prices` where
+    nothing is integer.
+    """
 
     x: Array
     objective: float

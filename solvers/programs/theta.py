@@ -1,8 +1,10 @@
-"""The theta number of a graph (Lovász 1979) by semidefinite programming: a matrix that proves a bound.
+"""The theta number of a graph (Lovász 1979) by semidefinite programming: a matrix that proves a
+bound.
 
-theta(G) is the least largest eigenvalue of a symmetric matrix that is one on the diagonal and wherever two
-vertices are not adjacent, and anything where they are. Every such matrix proves a bound, however it was found:
-Clarabel proposes one, and whoever needs rigour bounds its largest eigenvalue anew.
+theta(G) is the least largest eigenvalue of a symmetric matrix that is one on the diagonal and
+wherever two vertices are not adjacent, and anything where they are. Every such matrix proves a
+bound, however it was found: Clarabel proposes one, and whoever needs rigour bounds its largest
+eigenvalue anew.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign.core.file_locks import open_locked
-from mechdesign.core.files import part_of
+from mechdesign.core.files import part_file
 from tests.faults.job_cases import (
     APPLY,
     LEDGER,
@@ -88,7 +88,7 @@ def together(nurseries, folder: Path, *commands: tuple[str, ...]) -> list[Ended]
 
 
 def test_a_target_that_another_process_writes(nursery, folder):
-    lock = open_locked(part_of(folder / "out.csv"), busy="")
+    lock = open_locked(part_file(folder / "out.csv"), busy="")
     try:
         assert_refused(
             nursery.run(folder, *APPLY, "in.csv", "out.csv"),

@@ -23,7 +23,7 @@ def crossed(
     symbols = tuple(itertools.product(*parts))
     counts = tuple((7 + k, 20 - k) for k in range(len(symbols)))
     return md.Joint(
-        Variable(columns, symbols, each=True),
+        Variable(columns, symbols, protects_columns=True),
         Variable(("u",), (("p",), ("q",))),
         counts,
     )

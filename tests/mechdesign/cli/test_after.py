@@ -153,9 +153,10 @@ def test_each_secret_and_budgets(run, people, refused):
         "o.json",
         "--report",
         "o.md",
+        "--full",
     )
     assert made.code == 0, made.err
-    assert "but 'race=a' at least" in made.out.replace("\n  ", " ")
+    assert "of 'race=a' between" in made.out.replace("\n  ", " ")
     assert (
         "; each of race and sex (4 symbols) is protected." in made.out.splitlines()[0]
     )

@@ -435,13 +435,16 @@ def test_a_job_by_identifier_is_light(channel, folder):
 
 
 def test_what_all_kept_columns_disclose_together_is_printed(run, folder, channel):
-    """Each half of the secret is in one column; together they have it."""
+    """A third of the secret is in each column; no two have it, all together do."""
     draw = random.Random(3)
-    rows = ["group,job,left,right"]
+    rows = ["group,job,left,middle,right"]
     for _ in range(900):
-        left, right = draw.randrange(2), draw.randrange(2)
-        group = "ab"[(left + right) % 2]
-        rows.append(f"{group},{draw.choice(['clerk', 'baker'])},{left},{right}")
+        left = draw.randrange(2)
+        middle = draw.randrange(2)
+        right = draw.randrange(2)
+        group = "ab"[(left + middle + right) % 2]
+        job = draw.choice(["clerk", "baker"])
+        rows.append(f"{group},{job},{left},{middle},{right}")
     (folder / "wide.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     kept = ("--keep", "all", "--drop", "group", *SEED)
     done = run("apply", channel, "wide.csv", "o.csv", *kept)
@@ -456,4 +459,5 @@ def test_what_all_kept_columns_disclose_together_is_printed(run, folder, channel
     ).record
     assert record["kept_guess"]["right"] == 1.0
     named = run("apply", channel, "wide.csv", "p.csv", "--keep", "left,right", *SEED)
+    assert named.code == 0, named.err
     assert "together guess" not in named.err

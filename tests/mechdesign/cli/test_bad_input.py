@@ -123,7 +123,7 @@ def test_bad_tables(folder, refused, text, options, words):
             ["--contingency", "--probabilities"],
         ),
         (("counts.csv", "--contingency", "--weight", "n", *EPS), ["--weight"]),
-        (("records.csv", *MICRO), ["no budget"]),
+        (("records.csv", *MICRO, "--json"), ["no budget"]),
         (("records.csv", *MICRO, "--epsilon", "0"), ["epsilon (0)"]),
         (("records.csv", *MICRO, "--epsilon", "-1"), ["epsilon (-1)"]),
         (("records.csv", *MICRO, "--epsilon", "nan"), ["epsilon (nan)"]),

@@ -15,7 +15,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.binning import NUMBERS_OF_BINS, many_numbers
-from mechdesign.release.binned import distance_text, moved
+from mechdesign.release.released_values import distance_text, moved
 
 BUDGET = ("--epsilon", "1")
 
@@ -109,6 +109,7 @@ def test_the_report_shows_how_far_numbers_move(people, run):
         "c.json",
         "--report",
         "r.html",
+        "--full",
     )
     assert done.code == 0, done.err
     assert "How far numbers move" in done.out
@@ -161,7 +162,7 @@ def test_distance_correlation_and_histogram_are_those_of_the_table(people, run):
 
 
 def _numbers(channel):
-    from mechdesign.release.binned import numbers_released
+    from mechdesign.release.released_values import numbers_released
 
     return map(int, numbers_released(channel)[0])
 

@@ -121,7 +121,7 @@ def test_fewer_records_break_the_promise(
 def test_a_plain_design_says_two_numbers_for_the_population(
     table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["design", table, *BASE]) == 0
+    assert main(["design", table, *BASE, "--full"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "with 95 % confidence: at most" in said
     assert "The largest comes from the output" in said
@@ -192,7 +192,9 @@ def test_known_shares_come_from_a_file(
     shares, channel = tmp_path / "shares.csv", str(tmp_path / "c.json")
     shares.write_text("symbol,share\nx,0.45\ny,0.35\nz,0.2\n")
     arguments = ["--confidence", "0.95", "--known-shares", str(shares), "--gap", "1e-3"]
-    assert main(["design", table, *BASE, *arguments, "--output", channel]) == 0
+    assert (
+        main(["design", table, *BASE, *arguments, "--output", channel, "--full"]) == 0
+    )
     assert "their shares as given" in " ".join(capsys.readouterr().out.split())
     assert main(["audit", channel, "--json"]) == 0
 

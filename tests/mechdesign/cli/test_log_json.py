@@ -147,11 +147,14 @@ def test_the_result_is_the_same_whatever_is_said_beside_it(commands, run, name):
     assert outputs.count(outputs[0]) == 4
 
 
-@pytest.mark.parametrize("name", [*NAMES, "--help"])
-def test_every_command_offers_both(run, name):
-    text = run(*name.split(), *(() if name == "--help" else ("--help",))).out
+@pytest.mark.parametrize("name", NAMES)
+def test_the_program_offers_both_once_and_every_command_takes_them(run, name):
+    text = run("--help").out
     assert "--quiet" in text
     assert "--log-json" in text
+    assert "--quiet" not in run(*name.split(), "--help").out
+    # An unknown option would be refused before the help is printed.
+    assert run(*name.split(), "--quiet", "--log-json", "--help").code == 0
 
 
 def test_notices_are_events(folder, run):

@@ -21,7 +21,7 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.writing import write_release
-from mechdesign.release.drawing import Seen
+from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.policies import Policy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -259,7 +259,7 @@ def test_local_budget():
 
 
 def test_memory_has_an_end():
-    seen = Seen(3)
+    seen = FirstSymbols(3)
     for first, codes, full in ((0, [0, 1], False), (2, [0, 0], True)):
         seen.look(np.arange(first, first + 2, dtype=np.uint64), np.array(codes))
         assert seen.full == full

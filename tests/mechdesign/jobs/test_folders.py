@@ -8,6 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
@@ -541,3 +543,56 @@ def test_a_release_that_is_killed_anywhere_is_completed_by_the_next_run(place):
         point += 1
     assert seen == {"old", "none", "new"}
     assert kills > 10
+
+
+GROUPS = {0: "aab", 1: "abb", 2: "acc", 3: "bcc", 4: "abc"}
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_files_are_tested_as_one_table(place, shuffle):
+    """Grouped by what the useful column depends on: each file by itself is in random order."""
+    rng = np.random.default_rng(1)
+    for group, likely in GROUPS.items():
+        folder = Path("groups", f"g={group}")
+        folder.mkdir(parents=True)
+        jobs = rng.choice([*likely], 200)
+        pd.DataFrame({"n": 200 * group + rng.permutation(200), "job": jobs}).to_csv(
+            folder / "a.csv", index=False
+        )
+    for dry_run in (True, False):
+        with pytest.raises(InputError, match=r"the names of the files tell of 'job'"):
+            release("groups", shuffle=shuffle, dry_run=dry_run)
+    assert not Path("out").exists()
+    assert not entries()
+    if not shuffle:
+        assert release("groups", keep_order=True).records == 1000
+
+
+def test_an_order_that_goes_on_from_file_to_file_is_refused(place):
+    """Every file has the same shares, and too few records for a test of its own."""
+    for day in range(80):
+        folder = Path("days", f"day={day:02}")
+        folder.mkdir(parents=True)
+        pd.DataFrame({"n": range(6), "job": [*"aabbcc"]}).to_csv(
+            folder / "a.csv", index=False
+        )
+    with pytest.raises(InputError, match=r"as one table: .* order that tells of 'job'"):
+        release("days", identity="n", keep=(), changed="keep")
+
+
+def test_a_copy_of_which_each_file_has_too_few_records(place):
+    rng = np.random.default_rng(2)
+    for day in range(40):
+        folder = Path("days", f"day={day:02}")
+        folder.mkdir(parents=True)
+        jobs = rng.integers(0, 3, 20)
+        codes = [f"{job}{i % 8}" for i, job in enumerate(jobs)]
+        pd.DataFrame(
+            {
+                "n": day + 40 * np.arange(20),
+                "code": codes,
+                "job": np.array([*"abc"])[jobs],
+            }
+        ).to_csv(folder / "a.csv", index=False)
+    with pytest.raises(InputError, match=r"as one table: the column 'code' stands for"):
+        release("days")

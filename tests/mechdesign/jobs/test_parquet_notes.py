@@ -17,6 +17,7 @@ def release(channel, tmp_path, table, **options):
         tmp_path / "in.parquet",
         tmp_path / "out.parquet",
         insecure_seed=1,
+        keep="all",
         **options,
     )
     return done, pq.read_schema(tmp_path / "out.parquet").metadata or {}

@@ -7,7 +7,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.column_plan import OutputColumn, Plan
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.release.binned import POSTERIOR_DRAW
+from mechdesign.release.released_values import POSTERIOR_DRAW
 from mechdesign.tables.variable import Variable
 
 

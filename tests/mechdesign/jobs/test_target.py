@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign.core import file_locks as locks
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import part_of
+from mechdesign.core.files import part_file
 from mechdesign.jobs.stopping import CutOff, Stopped, stoppable
 from mechdesign.jobs.target import Target
 
@@ -232,7 +232,7 @@ def test_another_process_has_the_target(tmp_path):
         assert_refused("another job is writing", out)
         other.kill()
         other.wait()
-    assert part_of(out).read_text() == "half"
+    assert part_file(out).read_text() == "half"
     with Target(out) as target:
         assert target.part.read_text() == ""
         target.part.write_text("whole")
@@ -248,10 +248,10 @@ def test_a_lock_on_a_file_that_has_been_renamed_is_no_lock(tmp_path, monkeypatch
     def late(descriptor):
         if not raced:
             raced.append(True)
-            os.replace(part_of(out), out)
+            os.replace(part_file(out), out)
         real(descriptor)
 
-    part_of(out).write_text("the first job's")
+    part_file(out).write_text("the first job's")
     monkeypatch.setattr(locks, "_lock", late)
     # force: else it is refused, as it must be, because the target exists by now
     with Target(out, force=True) as target:
@@ -346,35 +346,35 @@ def test_what_must_not_be_taken_over(tmp_path):
     out = tmp_path / "out.csv"
     precious = tmp_path / "precious"
     precious.write_text("precious")
-    part_of(out).symlink_to(precious)
+    part_file(out).symlink_to(precious)
     assert_refused("is not an ordinary file; remove it", out)
-    part_of(out).unlink()
-    os.link(precious, part_of(out))
+    part_file(out).unlink()
+    os.link(precious, part_file(out))
     assert_refused("is not an ordinary file; remove it", out)
-    part_of(out).unlink()
-    os.mkfifo(part_of(out))
+    part_file(out).unlink()
+    os.mkfifo(part_file(out))
     assert_refused("is not an ordinary file; remove it", out)
-    part_of(out).unlink()
-    part_of(out).mkdir()
+    part_file(out).unlink()
+    part_file(out).mkdir()
     assert_refused("is not an ordinary file; remove it", out)
-    part_of(out).rmdir()
+    part_file(out).rmdir()
     assert files(tmp_path) == {"precious": "precious"}
 
 
 @posix
 def test_the_temporary_file_of_another_user(tmp_path, monkeypatch):
     out = tmp_path / "out.csv"
-    part_of(out).write_text("theirs")
+    part_file(out).write_text("theirs")
     monkeypatch.setattr(os, "geteuid", lambda: out.parent.stat().st_uid + 1)
     assert_refused("belongs to another user; remove it", out)
-    assert part_of(out).read_text() == "theirs"
+    assert part_file(out).read_text() == "theirs"
 
 
 def test_long_names(tmp_path):
     for length in (240, 249, 250, 255):
         write(tmp_path / ("n" * length), "text")
         write(tmp_path / ("é" * (length // 2)), "text", force=True)
-    assert part_of(tmp_path / ("n" * 255)) != part_of(tmp_path / ("n" * 254))
+    assert part_file(tmp_path / ("n" * 255)) != part_file(tmp_path / ("n" * 254))
     assert all(
         len(name.encode()) <= 255 and not name.startswith(".")
         for name in files(tmp_path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms.least_cost_plan import deviation_of, truth_of
+from mechdesign.mechanisms.least_cost_rounding import deviation_of, truth_of
 from tests.oracles.least_cost import least_cost
 
 KEPT = {0.5: 0.743, 1.0: 0.887, 2.0: 0.989}

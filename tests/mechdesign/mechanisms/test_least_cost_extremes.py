@@ -8,7 +8,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.auditing.population import lift_limits
-from mechdesign.mechanisms.least_cost_plan import Plan
+from mechdesign.mechanisms.least_cost_program import LeastCostProgram
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.tables.confidence import confidence_set
 from solvers.errors import EmptyPolytope
@@ -154,7 +154,7 @@ def test_what_a_large_budget_allows_is_not_denied_for_a_smaller_one():
 
 def test_an_empty_program_after_one_with_channels_proves_nothing(monkeypatch):
     """Margins and smaller budgets leave channels out: where integers failed before, there may be one."""
-    honest, calls = Plan._solved, []
+    honest, calls = LeastCostProgram._solved, []
 
     def solved(plan, margin):
         calls.append(margin)
@@ -162,8 +162,8 @@ def test_an_empty_program_after_one_with_channels_proves_nothing(monkeypatch):
             raise EmptyPolytope("no assignment")
         return honest(plan, margin)
 
-    monkeypatch.setattr(Plan, "_solved", solved)
-    monkeypatch.setattr(Plan, "_kept_by", lambda plan, channel: False)
+    monkeypatch.setattr(LeastCostProgram, "_solved", solved)
+    monkeypatch.setattr(LeastCostProgram, "_kept_by", lambda plan, channel: False)
     joint = md.Joint.from_counts([[10, 3], [2, 10]])
     with pytest.raises(md.SolverFailure, match="no verified channel came out"):
         md.design(joint, md.LDP(1.0), objective="truth", stay=0.2)
@@ -187,7 +187,7 @@ def test_rows_of_smaller_budgets_hold_with_their_slack_for_larger_ones(notion):
     """(a + row_error) . w >= 0 for every row a of the set within the reach, and every w of the whole set."""
     joint = md.Joint.from_counts([[500, 70, 30], [90, 100, 900]])
     chosen = confidence_set(joint, 0.9, estimate_shares=lift_limits(notion).need_shares)
-    rules = PopulationRules(joint, notion, chosen=chosen)
+    rules = PopulationRules(joint, notion, populations=chosen)
     whole, near = rules.uncertain, rules.within(1.0)
     broken = []
     for v in whole.pulled(0.0):

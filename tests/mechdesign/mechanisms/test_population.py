@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -367,3 +368,56 @@ def test_a_face_is_the_set_where_only_its_members_have_mass(adult: Joint) -> Non
     mass = whole.point[members].sum()
     for one, other in zip(face.extremes(v), whole.extremes(padded), strict=True):
         assert one == pytest.approx(other * mass, rel=1e-12)
+
+
+VOTE_BY_INCOME = """
+16 11 13 14 13 6 8 12 7 13 16 23 16 28 43 40 33 26 32 50 51 27 20 33
+3 1 4 5 5 7 3 5 3 2 7 12 10 11 25 30 29 22 19 50 52 26 27 35
+"""
+
+ANES = Joint.from_counts([line.split() for line in VOTE_BY_INCOME.split("\n") if line])
+"""Vote by income of the American National Election Study of 1996 (statsmodels' anes96), 944 records."""
+
+EXTREME = Joint.from_counts(
+    [
+        [1, 0, 1, 10**9, 10**9, 1, 1],
+        [1, 10**9, 10**9, 1, 30, 0, 30],
+        [1, 0, 0, 0, 30, 1, 10**9],
+        [1, 0, 0, 1, 0, 0, 0],
+    ]
+)
+"""Masses of very different sizes, where rounding stops every search."""
+
+
+@pytest.mark.parametrize("seconds", [2.0, 4.0])
+def test_a_tree_without_end_keeps_its_limit(seconds: float) -> None:
+    """Twenty-four wide intervals: local searches end within a second, the proof would take hours."""
+    started = time.perf_counter()
+    result = design(ANES, LIP(0.5), confidence=0.95, time_limit=seconds)
+    # Exact verification comes on top of the search.
+    assert time.perf_counter() - started < seconds + 3.0
+    assert result.verified
+    assert result.nmi >= 0.29
+    assert result.certificate.scope == "proven"
+    assert result.certificate.gap_nmi is not None
+    assert result.certificate.gap_nmi < 0.5
+    assert any(f"the limit is {seconds:g} s a search" in m for m in result.messages)
+
+
+def test_the_estimate_of_records_keeps_the_limit_too() -> None:
+    """Ten seconds took 14 to 16, because advice came after the limit."""
+    started = time.perf_counter()
+    design(EXTREME, ALIP(2.0, 0.1), confidence=0.9, gap=1e-2, time_limit=2.0)
+    assert time.perf_counter() - started < 4.0
+
+
+def test_a_smaller_gap_answers_no_worse_where_rounding_ends_the_search() -> None:
+    """A gap of 0.01 kept .0156, one of 1e-4 .0038."""
+    kept: list[float] = []
+    for gap in (1e-2, 1e-4):
+        result = design(
+            EXTREME, ALIP(2.0, 0.1), confidence=0.8, gap=gap, time_limit=8.0
+        )
+        kept.append(result.nmi)
+    assert kept[1] >= kept[0] - 1e-6
+    assert min(kept) >= 0.0156

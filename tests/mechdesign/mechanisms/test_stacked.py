@@ -107,14 +107,14 @@ def test_the_file_keeps_what_was_promised(tmp_path):
     made = md.design(whole, notion, protect_each=True, budgets=own)
     made.channel.save(tmp_path / "c.json")
     loaded = md.Channel.load(tmp_path / "c.json")
-    assert loaded.sensitive.each
+    assert loaded.sensitive.protects_columns
     assert loaded.joint == made.channel.joint
     promise = loaded.record.promise(loaded.sensitive)
     assert audit(loaded, loaded.joint, promise).satisfied
     assert audit(loaded, loaded.joint, promise).achieved == made.achieved
     assert {each.symbol for each in loaded.record.budgets} == {("a",), ("n",)}
     public = loaded.public()
-    assert public.sensitive.each
+    assert public.sensitive.protects_columns
     assert public.record.budgets == loaded.record.budgets
     stricter = notion.with_budgets({"a": (0.01, 0.01)})
     assert not audit(loaded, loaded.joint, stricter).satisfied

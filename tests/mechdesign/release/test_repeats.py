@@ -10,7 +10,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.release.drawing import Seen
+from mechdesign.release.drawing import FirstSymbols
 from mechdesign.tables.joint import Joint
 
 D = 2**53
@@ -25,7 +25,7 @@ IDENTIFIERS = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["", "x", "
 )
 def test_every_record_is_held_against_the_first_of_its_identifier(parts):
     known = {}
-    seen, hasher = Seen(), RowHasher(bytes(32))
+    seen, hasher = FirstSymbols(), RowHasher(bytes(32))
     for part in parts:
         columns = list(zip(*(identifier for identifier, _ in part), strict=True)) or [
             (),
@@ -51,7 +51,7 @@ def test_a_table_that_grows_forgets_nothing(parts):
     known = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mechdesign.release.drawing.SLOTS", 3)
-        seen = Seen()
+        seen = FirstSymbols()
     for part in parts:
         hashes = np.array([word for word, _ in part], np.uint64)
         first, own = seen.look(hashes, np.array([code for _, code in part], np.int64))
@@ -113,7 +113,9 @@ def test_an_identifier_that_comes_again_far_below(channel, tmp_path):
 def test_more_identifiers_than_are_remembered_are_told_of(
     channel, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("mechdesign.release.drawing.Seen", lambda: Seen(remembered=2))
+    monkeypatch.setattr(
+        "mechdesign.release.drawing.FirstSymbols", lambda: FirstSymbols(remembered=2)
+    )
     source = people(tmp_path / "in.csv", 9, "8,q")
     told = sanitise_file(
         channel,
@@ -135,7 +137,7 @@ def test_what_was_known_before_comes_sorted_into_a_table_that_need_not_grow():
         np.random.default_rng(1).integers(1, 2**63, 200_000, dtype=np.uint64)
     )
     codes = np.arange(len(hashes))
-    seen, grown = Seen(), Seen()
+    seen, grown = FirstSymbols(), FirstSymbols()
     seen.reserve(len(hashes))
     table = seen._keys
     for part in np.array_split(np.arange(len(hashes)), 7):
@@ -147,7 +149,7 @@ def test_what_was_known_before_comes_sorted_into_a_table_that_need_not_grow():
         new, found = each.find(hashes, np.zeros(len(hashes), np.int64))
         assert not new.any()
         assert (found == codes).all()
-    full = Seen(remembered=10)
+    full = FirstSymbols(remembered=10)
     full.reserve(1000)
     full.look(hashes[:1000], codes[:1000])
     assert full.full

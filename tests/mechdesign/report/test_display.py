@@ -314,3 +314,16 @@ def test_seconds_of_a_curve_that_make_no_sense_are_refused(tmp_path, curve):
     assert "No curve: it was not asked for." in (tmp_path / "r.md").read_text(
         encoding="utf-8"
     )
+
+
+def test_a_notebook_rounds_beliefs_outwards():
+    """Printed lowest <= exact lowest, and exact highest <= printed highest."""
+    page = DESIGN._repr_html_()
+    beliefs = DESIGN.to_frame()
+    for _, row in beliefs.iterrows():
+        name = row.iloc[0]
+        cells = re.search(rf"<td>{re.escape(name)}</td>(.*?)</tr>", page)
+        texts = re.findall(r"<td>([\d.]+) %</td>", cells.group(1))
+        assert len(texts) == 3
+        assert float(texts[1]) <= 100 * row["lowest after"]
+        assert float(texts[2]) >= 100 * row["highest after"]

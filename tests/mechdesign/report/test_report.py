@@ -135,13 +135,13 @@ def test_every_mechanism(mechanism):
 @pytest.mark.parametrize(
     ("notion", "words"),
     [
-        (md.ALIP(0.3, 0.5), "at least 0.74081 and at most 1.6488 times as likely"),
-        (md.ALIP(math.inf, 0.4), "at most 1.4919 times as likely"),
-        (md.ALIP(0.4, math.inf), "at least 0.67032 times as likely"),
-        (md.LIP(0.4), "at least 0.67032 and at most 1.4919"),
+        (md.ALIP(0.3, 0.5), "by a factor between 0.74081 and 1.6488"),
+        (md.ALIP(math.inf, 0.4), "by a factor of at most 1.4919"),
+        (md.ALIP(0.4, math.inf), "by a factor of at least 0.67032"),
+        (md.LIP(0.4), "by a factor between 0.67032 and 1.4919"),
         (md.LDP(0.8), "no released value is more than 2.2256 times as likely"),
-        (md.MaxLift(0.4), "at most 1.4919 times as likely"),
-        (md.MinLift(0.4), "at least 0.67032 times as likely"),
+        (md.MaxLift(0.4), "by a factor of at most 1.4919"),
+        (md.MinLift(0.4), "by a factor of at least 0.67032"),
         (md.L1Lift(0.3, 0.3), "A single sensitive can become much more or less likely"),
         (
             md.L1Lift(math.inf, 0.3),

@@ -238,7 +238,7 @@ def test_probabilities_and_weights_are_refused() -> None:
     ("shares", "message"),
     [
         ({"s0": 0.5, "s1": 0.4}, "shares sum to 0.9 and not to 1"),
-        ({"s0": 0.5, "s9": 0.5}, "shares name 's9', which the table has no records of"),
+        ({"s0": 0.5, "s9": 0.5}, "names 's9', which the table has no records of"),
         ({"s0": 1}, "shares do not name 's1'"),
         ({"s0": 0, "s1": 1}, r"share of 's0' \('0'\) must be above 0"),
         ({"s0": "x", "s1": 1}, "share of 's0' is not usable"),

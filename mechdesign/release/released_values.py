@@ -1,7 +1,8 @@
-"""Numbers for the outputs of a channel of bins: the median of what an output comes from, or a value inside of it.
+"""Numbers for the outputs of a channel of bins: the median of what an output comes from, or a value
+inside of it.
 
-Both are functions of the output, of the table's frequencies and of nothing else of the record, so they tell no more of
-it than the output does.
+Both are functions of the output, of the table's frequencies and of nothing else of the record, so
+they tell no more of it than the output does.
 """
 
 from __future__ import annotations
@@ -28,17 +29,21 @@ Floats = NDArray[np.float64]
 
 FORMS = "label", "posterior-draw", "representative", "within"
 LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN = FORMS
-"""What is published for an output: itself; a symbol drawn from what it leaves possible; or a number, as below."""
+"""What is published for an output: itself; a symbol drawn from what it leaves possible;
+or a number, as below.
+"""
 
 
 def released_variable(channel: Releasable, form: str) -> Variable:
-    """The variable of the released columns of a form: its symbols are the columns of `by_output`."""
+    """The variable of the released columns of a form: its symbols are the columns of
+    `by_output`.
+    """
     useful = channel.useful
     if form == LABEL:
         labels = tuple((label,) for label in channel.outputs)
         return Variable((",".join(useful.columns),), labels)
     if form == REPRESENTATIVE:
-        # Outputs with the same numbers are one symbol.
+        # Outputs with the same numbers are one symbol: a reader of the file cannot tell them apart.
         numbers = zip(*numbers_released(channel), strict=True)
         return Variable(useful.columns, tuple(dict.fromkeys(numbers)))
     if form == POSTERIOR_DRAW:
@@ -47,7 +52,9 @@ def released_variable(channel: Releasable, form: str) -> Variable:
 
 
 def by_output(channel: Releasable, form: str) -> Floats:
-    """(outputs, symbols) chance of every symbol of `released_variable`, for a form other than the label."""
+    """(outputs, symbols) chance of every symbol of `released_variable`, for a form
+    other than the label.
+    """
     index = released_variable(channel, form).index
     place: list[int] | None
     if form == REPRESENTATIVE:
@@ -66,7 +73,9 @@ def by_output(channel: Releasable, form: str) -> Floats:
 
 
 def symbols_released(channel: Releasable) -> list[int] | None:
-    """The symbol that each output is, where all outputs are symbols of the column; None otherwise."""
+    """The symbol that each output is, where all outputs are symbols of the column; None
+    otherwise.
+    """
     index = {name: x for x, name in enumerate(channel.useful.names)}
     symbols: list[int] = []
     for label in channel.outputs:
@@ -85,7 +94,8 @@ def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
         )
     if bins.values is None:
         raise InputError(
-            f"{form} needs what the table has inside the bins of {name}, and this channel carries nothing of it (a "
+            f"{form} needs what the table has inside the bins of {name}, and this channel "
+            f"carries nothing of it (a "
             "public one); use the channel file that `design` wrote"
         )
     return bins
@@ -96,8 +106,9 @@ def numbers_released(
 ) -> tuple[tuple[str, ...], ...]:
     """For every column the number that each output is published as.
 
-    For an output that is a bin of the column, the median of the bin under the table; else the median of the bins'
-    medians, each as likely as the table says that its bin is behind the output. The empty text for no number.
+    For an output that is a bin of the column, the median of the bin under the table; else the
+    median of the bins' medians, each as likely as the table says that its bin is behind the output.
+    The empty text for no number.
     """
     symbols = symbols_released(channel)
     parts = range(len(channel.useful.columns))
@@ -118,7 +129,8 @@ def _numbers(
     rank = {label: k for k, label in enumerate(bins.labels)}
     numbers: list[str] = []
     for inputs, masses in channel.behind:
-        # (rank of the bin, its median, mass), in the order of the bins
+        # (rank of the bin, its median, mass), in the order of the bins: a weighted median
+        # of medians needs no arithmetic with numbers, which may be dates.
         behind: list[tuple[int, str, int]] = []
         for x, mass in zip(inputs, masses, strict=True):
             if medians[x]:
@@ -132,7 +144,9 @@ def _numbers(
 
 
 def symbol_sampler(channel: Releasable) -> Sampler:
-    """A symbol for each output: the output itself where it is one, else drawn from P(x | y) under the table."""
+    """A symbol for each output: the output itself where it is one, else drawn from P(x
+    | y) under the table.
+    """
     symbols = symbols_released(channel)
     if symbols is None:
         return posterior_sampler(channel)
@@ -142,10 +156,11 @@ def symbol_sampler(channel: Releasable) -> Sampler:
 def inner_samplers(
     channel: Releasable, form: str
 ) -> list[tuple[tuple[str, ...], Sampler | None]]:
-    """For every column the texts that are published, and a sampler that draws one of them for a symbol.
+    """For every column the texts that are published, and a sampler that draws one of them for a
+    symbol.
 
-    In a column with bins these are values inside of the symbol's bin, as often as the table has them; in others,
-    without a sampler, the symbols' own texts.
+    In a column with bins these are values inside of the symbol's bin, as often as the table has
+    them; in others, without a sampler, the symbols' own texts.
     """
     if not any(channel.useful.bins):
         _bins_of(channel, 0, form)  # refuses: there are none
@@ -159,7 +174,9 @@ def inner_samplers(
 
 
 def _inner_sampler(bins: Bins, texts: Sequence[str]) -> tuple[tuple[str, ...], Sampler]:
-    """The values inside of the bins, and a sampler of them with a row for each text, the label of a bin."""
+    """The values inside of the bins, and a sampler of them with a row for each text,
+    the label of a bin.
+    """
     values: list[str] = []
     inside: dict[str, tuple[Sequence[int], Sequence[int]]] = {}
     for label, in_bin, counts in zip(
@@ -169,7 +186,8 @@ def _inner_sampler(bins: Bins, texts: Sequence[str]) -> tuple[tuple[str, ...], S
         values += in_bin
         if counts:
             inside[label] = (range(start, len(values)), counts)
-    # A symbol without a bin (the empty text) and a bin without values give the empty text, which comes last.
+    # A symbol without a bin (the empty text) and a bin without values give the empty text,
+    # which comes last.
     empty = ((len(values),), (1,))
     rows = [inside.get(text, empty) for text in texts]
     sampler = sampler_of(rows, len(values) + 1)
@@ -180,11 +198,13 @@ def _inner_sampler(bins: Bins, texts: Sequence[str]) -> tuple[tuple[str, ...], S
 
 @dataclass(frozen=True)
 class Moved:
-    """How far the numbers of a column are moved when each output is published as its number, under the table.
+    """How far the numbers of a column are moved when each output is published as its number, under
+    the table.
 
-    Without `edges` every symbol is a number of its own, else bins are. `distance` is the expected absolute difference
-    (seconds for dates and times), `correlation` that of the two numbers (None where one of them is constant); `before`
-    and `after` are the shares of the bins. Of a bin with very many values these are the ones that the channel keeps.
+    Without `edges` every symbol is a number of its own, else bins are. `distance` is the expected
+    absolute difference (seconds for dates and times), `correlation` that of the two numbers (None
+    where one of them is constant); `before` and `after` are the shares of the bins. Of a bin with
+    very many values these are the ones that the channel keeps.
     """
 
     column: str
@@ -198,7 +218,9 @@ class Moved:
 
 
 def unit_of(distance: float, kind: str) -> tuple[int, str]:
-    """Seconds of the unit that suits a distance between dates or times, and its name; 1 and nothing for numbers."""
+    """Seconds of the unit that suits a distance between dates or times, and its name; 1
+    and nothing for numbers.
+    """
     if kind == "number":
         return 1, ""
     for seconds, name in ((DAY, " days"), (3600, " hours"), (60, " minutes")):
@@ -214,7 +236,9 @@ def distance_text(distance: float, kind: str) -> str:
 
 
 def moved(channel: Releasable) -> tuple[Moved, ...]:
-    """The moves of every column in bins, and of numbers that are moved the least; none for a public channel."""
+    """The moves of every column in bins, and of numbers that are moved the least; none
+    for a public channel.
+    """
     symbols = symbols_released(channel)
     joint = channel.joint
     if joint is None:
@@ -241,12 +265,13 @@ def _bins_moved(
 ) -> Moved:
     """The moves of one column in bins.
 
-    With q(b, z) the joint masses of bins and released numbers, the expected distance is the sum of q(b, z) times the
-    mean of |v - z| over the values v in bin b, as often as the table has them.
+    With q(b, z) the joint masses of bins and released numbers, the expected distance is the sum of
+    q(b, z) times the mean of |v - z| over the values v in bin b, as often as the table has them.
     """
     texts = _numbers(channel, part, symbols, REPRESENTATIVE)
     shown = list(dict.fromkeys(texts))
     released = np.array([float(bins.number(text) or 0) for text in shown])
+    # q(b, z), the joint masses of bins and released numbers.
     masses = _bin_masses(channel, joint, part, bins, [shown.index(t) for t in texts])
     # Records that are published without a number are left out.
     masses = masses * [bool(text) for text in shown]
@@ -258,6 +283,7 @@ def _bins_moved(
         zip(bins.values or (), bins.counts or (), strict=True)
     ):
         if values:
+            # The mean of |v - z| over the values of this bin, and the moments for the correlation.
             numbers = np.array([float(bins.number(text) or 0) for text in values])
             shares = np.array(counts, dtype=np.float64) / sum(counts)
             distance[k] = shares @ np.abs(numbers[:, None] - released)
@@ -288,6 +314,8 @@ def _bin_masses(
     in_bin = np.equal.outer(np.arange(len(bins)), bin_of).astype(np.float64)
     numbers = np.arange(max(number_of) + 1)
     shown_as = np.equal.outer(number_of, numbers).astype(np.float64)
+    # Crossed columns: several symbols share a bin of this column, several outputs a number, and the
+    # two 0/1 matrices add their masses up.
     weights = joint.p_x[:, None] * channel.matrix
     return in_bin @ weights @ shown_as
 
@@ -295,7 +323,8 @@ def _bin_masses(
 def _correlation(
     masses: Floats, own: Floats, released: Floats, inner: Floats | float = 0.0
 ) -> float | None:
-    """The correlation of numbers and released ones with these joint masses; None where one of them is constant.
+    """The correlation of numbers and released ones with these joint masses; None where one of them
+    is constant.
 
     `own` are the numbers, or the means of bins with `inner` as the variances inside of them.
     """
@@ -307,6 +336,7 @@ def _correlation(
         return None
     if np.ptp(own[before > 0]) == 0 and not np.any(inner):
         return None
+    # The law of total variance: between the bins, and inside of them.
     spread = before @ (own**2 + inner) * (after @ released**2)
     return float(own @ masses @ released / math.sqrt(spread))
 

@@ -1,4 +1,6 @@
-"""A channel after other releases of the same record: what is left to spend, and what all of them come to."""
+"""A channel after other releases of the same record: what is left to spend, and what all of them
+come to.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ NOTHING_LEFT = 1e-6
 """A proven bound on what can be kept, as a share of H(X), below which nothing is left to spend."""
 
 MOST_AT_ONCE = 256
-"""Useful symbols of all columns together up to which one channel for all of them is designed (15 x 15, and some)."""
+"""Useful symbols of all columns together up to which one channel for all of them is designed (15 x
+15, and some)."""
 
 SECONDS_AT_ONCE = 10.0
 """Longest search for that channel where no time limit is given."""
@@ -39,7 +42,9 @@ MOST_PROBABILITIES = 2**24
 
 
 def check_room(rules: Rules, after: Sequence[Channel]) -> None:
-    """Raise NotPrivate if the earlier releases alone break the promise: a constant channel after them."""
+    """Raise NotPrivate if the earlier releases alone break the promise: a constant channel after
+    them.
+    """
     constant = [column for column, _ in everything(rules.joint)]
     lifts = extreme_lifts(constant, rules.demands or ())
     alone = verdict_of(lifts, ["nothing more"], rules.notion)
@@ -51,7 +56,8 @@ def check_room(rules: Rules, after: Sequence[Channel]) -> None:
         breaks = "the earlier channels together break"
     raise NotPrivate(
         f"{breaks} the promise already, so nothing can be released after it: {outputs} makes "
-        f"{quoted(alone.worst.sensitive)} {alone.worst.lift:.5g} times as likely as before; give a larger budget"
+        f"{quoted(alone.worst.sensitive)} {alone.worst.lift:.5g} times as likely as "
+        "before; give a larger budget"
     )
 
 
@@ -62,13 +68,16 @@ def spending(
     after: Sequence[Channel],
     time_limit: float | None,
 ) -> Design:
-    """The design with the joint leakage of all releases of the record, and with the hashes of the earlier ones."""
+    """The design with the joint leakage of all releases of the record, and with the hashes of the
+    earlier ones.
+    """
     notion = rules.notion
     channel = design.channel
     bound = design.certificate.upper_bound_nmi
     if design.nmi < NOTHING_LEFT and bound is not None and bound < NOTHING_LEFT:
         raise NotPrivate(
-            "the earlier releases use up the budget: after them only a constant could be released; give a larger budget"
+            "the earlier releases use up the budget: after them only a constant could "
+            "be released; give a larger budget"
         )
     every = [*after, channel]
     together = compose(every, whole)
@@ -96,7 +105,9 @@ def spending(
 
 
 def _check_agreement(together: Composition, notion: Notion) -> None:
-    """Refuse a joint leakage above the promise: another computation than the verdict that the channel has passed."""
+    """Refuse a joint leakage above the promise: another computation than the verdict that the
+    channel has passed.
+    """
     limits = notion.limits.loosest
     leakage = together.at_least
     agrees = (
@@ -111,7 +122,9 @@ def _check_agreement(together: Composition, notion: Notion) -> None:
 
 
 def _at_once(whole: Joint, notion: Notion, time_limit: float | None) -> Design | None:
-    """The best single channel of all columns at the same promise; None where there are too many symbols."""
+    """The best single channel of all columns at the same promise; None where there are too many
+    symbols.
+    """
     if len(whole.useful) > MOST_AT_ONCE:
         return None
     seconds = SECONDS_AT_ONCE
@@ -121,7 +134,9 @@ def _at_once(whole: Joint, notion: Notion, time_limit: float | None) -> Design |
 
 
 def information(channels: Sequence[Channel], joint: Joint) -> float | None:
-    """I(X; Y1, .., Yk) in nats, X being all useful columns of the table; None where there are too many outputs."""
+    """I(X; Y1, .., Yk) in nats, X being all useful columns of the table; None where there are too
+    many outputs.
+    """
     n = len(joint.useful)
     # P(x, y1, .., yk): the outputs of a record are independent given x.
     mass = joint.p_x[:, None]

@@ -1,0 +1,85 @@
+"""`mechdesign design TABLE` without a budget: what budgets buy on this table, and how to go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import typer
+
+import mechdesign as md
+from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.design_options import (
+    DesignBudget,
+    DesignOptions,
+    ObjectiveOptions,
+    OutputOptions,
+)
+from mechdesign.cli.line import command_line
+from mechdesign.core.arguments import share_of
+from mechdesign.core.errors import InputError
+
+TWICE = {"at_most_times": "2", "at_least_times": "0.5"}
+"""The budget in words that the recommendation answers first."""
+
+MOST = {"keep": "0.9"}
+"""The share of the information that it answers next."""
+
+
+def advise(
+    reporter: Reporter,
+    table: o.InputTable,
+    budget: DesignBudget,
+    confidence: o.ConfidenceOptions,
+    search: DesignOptions,
+    objective: ObjectiveOptions,
+) -> None:
+    """Print the recommendation of `compare` for the optimum, and the commands that
+    follow from it.
+    """
+    from mechdesign.comparison.recommending import recommend
+    from mechdesign.mechanisms.optimal import OPTIMAL
+    from mechdesign.report.comparing import recommendation_text
+
+    search.check()
+    confidence.read()
+    lams = None
+    if budget.lam is not None:
+        lams = (float(share_of("--lam", budget.lam)),)
+    with reporter.work("reading the table"):
+        joint, bins = table.read_before_auto()
+    if bins is not None:
+        raise InputError(
+            "no budget given, and --bin auto needs one: use --epsilon E, or other bins"
+        )
+    with reporter.work("comparing", unit="rows") as work:
+        # The recommendation takes notion, split and mechanism from the rows, so one row is enough.
+        result = md.compare(
+            joint,
+            epsilons=(1.0,),
+            mechanisms=(OPTIMAL,),
+            notions=(budget.kind.name,),
+            lams=lams,
+            time_limit=search.seconds,
+            progress=work.at,
+        )
+        advice = recommend(joint, result.rows, time_limit=search.seconds)
+    reporter.notices((*joint.notices, *result.notices))
+    lines = [
+        "No budget was given, so no channel was designed. This is what budgets buy on this table.",
+        "",
+        recommendation_text(advice),
+        "",
+    ]
+    if confidence.confidence is not None:
+        lines += [
+            "These figures are promises for the table; a promise for the population keeps less.",
+            "",
+        ]
+    lines.append("Choose a budget and design the channel:")
+    written = OutputOptions(output=o.PUBLIC_CHANNEL)
+    for words in (replace(budget, lam=None, **TWICE), replace(budget, **MOST)):
+        line = command_line("design", table, words, confidence, objective, written)
+        lines.append(f"  {line}")
+    lines.append("All mechanisms over a grid of budgets:  mechdesign compare")
+    typer.echo("\n".join(lines))

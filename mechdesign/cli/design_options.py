@@ -1,0 +1,220 @@
+"""The options of `mechdesign design`: budget, search, objective and files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import mechdesign as md
+from mechdesign.cli import options as o
+from mechdesign.cli import parsing
+from mechdesign.cli.line import flag, option
+from mechdesign.core.arguments import share_of
+from mechdesign.core.errors import InputError
+from mechdesign.notions import NOTIONS
+
+if TYPE_CHECKING:
+    from mechdesign.formats.text_options import TextOptions
+    from mechdesign.mechanisms.request import DesignRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignBudget(o.BudgetOptions):
+    """What is promised"""
+
+    max_posterior: str | None = option(
+        "SHARE", "No sensitive value becomes more probable than this share."
+    )
+    keep: str | None = option(
+        "SHARE",
+        "Find the smallest epsilon that keeps this share of the information: four digits, and no "
+        "other budget.",
+    )
+
+    def check(self) -> None:
+        """Find out before the table is read what cannot be meant."""
+        for name, share in (
+            ("--max-posterior", self.max_posterior),
+            ("--keep", self.keep),
+        ):
+            if share is not None:
+                share_of(name, share)
+        if self.max_posterior is not None and self.budget:
+            raise InputError(
+                "--max-posterior is for every symbol alike: leave out --budget"
+            )
+        if self.keep is None:
+            self.notion_or("alip", None if self.max_posterior is None else 1.0)
+            return
+        if self != DesignBudget(
+            notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep
+        ):
+            raise InputError(
+                "--keep looks for the smallest budget: leave out every other budget"
+            )
+        self._at("1")
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether nothing is said of how much may be disclosed."""
+        return self == DesignBudget(notion=self.notion, lam=self.lam, alpha=self.alpha)
+
+    @property
+    def kind(self) -> type[md.Notion]:
+        """The class of the notion."""
+        return NOTIONS[self.notion or "alip"]
+
+    def designed(self, request: DesignRequest) -> md.Design:
+        """The channel of a request with this budget in the place of its notion."""
+        from mechdesign.mechanisms.budget import keeping, posterior_budget
+        from mechdesign.mechanisms.designing import design_requested
+
+        if self.keep is not None:
+            return keeping(request, lambda epsilon: self._at(repr(epsilon)), self.keep)
+        upper = None
+        if self.max_posterior is not None:
+            upper = posterior_budget(request, self.max_posterior)
+        return design_requested(replace(request, notion=self.notion_or("alip", upper)))
+
+    def _at(self, epsilon: str) -> md.Notion:
+        return replace(self, keep=None, epsilon=epsilon).notion_or("alip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignOptions(o.SearchOptions):
+    """How it is found"""
+
+    mechanism: str = option(
+        "NAME",
+        "Mechanism: optimal, subset-response, subset-merging, complete-merging.",
+        "optimal",
+    )
+    no_fallback: bool = flag(
+        "If the search for the optimum fails, exit with 3 instead of using subset merging."
+    )
+    allow_identifier: bool = flag("Allow a column that is almost an identifier.")
+
+    def on(self, request: DesignRequest) -> DesignRequest:
+        """The request with these options."""
+        return replace(
+            request,
+            mechanism=self.mechanism,
+            method=self.method,
+            enumerate=self.enumerate,
+            gap=self.smallest_gap,
+            time_limit=self.seconds,
+            fallback=not self.no_fallback,
+            allow_identifier=self.allow_identifier,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveOptions(o.KeptOptions):
+    """What is kept"""
+
+    objective: str | None = option(
+        "NAME|FILE",
+        "What to keep: information (free outputs); or, on symbols of the column itself, truth "
+        "(most records as they are), distance (numbers moved least), or a CSV of costs with "
+        "the symbols in header and first column. Or what the records are for (free outputs): "
+        "frequencies, prefix, ranges (least variance of estimates), a CSV of queries whose first "
+        "column is 'query', or task. Default: information; with --release truth.",
+    )
+    task: str | None = option(
+        "COL",
+        "With --objective task: keep most information about this column of the table, which is "
+        "not released.",
+    )
+    stay: list[str] | None = option(
+        "[SYMBOL=]SHARE",
+        "Least probability that a symbol is released as it is: of one symbol, or of all; may be "
+        "repeated.",
+    )
+    forbid: list[str] | None = option(
+        "FROM:TO", "Never release TO for FROM; may be repeated."
+    )
+
+    @property
+    def named(self) -> bool:
+        """Whether the objective has a name and is no file."""
+        from mechdesign.mechanisms.purposes import PURPOSES
+
+        return self.name in ("information", "truth", "distance", *PURPOSES)
+
+    @property
+    def name(self) -> str:
+        """The objective of a release of one column."""
+        return self.objective or "information"
+
+    def shown(self) -> ObjectiveOptions:
+        """As a line that everybody may read has them: without the place of a file."""
+        return self if self.named else replace(self, objective="COSTS.csv")
+
+    def task_of(self, table: o.InputTable) -> md.Joint | None:
+        """The table of the task column and the useful one, read like the table itself."""
+        if self.task is None:
+            return None
+        if table.contingency or table.probabilities:
+            raise InputError(
+                "--task needs a table of records: a wide table has no third column"
+            )
+        if table.table == "-":
+            raise InputError("--task reads the table twice: give a file, not -")
+        columns = replace(table, sensitive=self.task, protect_each=False)
+        return columns.joint(table.table)
+
+    def on(
+        self, request: DesignRequest, table: o.InputTable, text: TextOptions
+    ) -> DesignRequest:
+        """The request with these options; `text` is how a file of costs or queries is written."""
+        from mechdesign.mechanisms.least_cost_objective import read_costs
+        from mechdesign.mechanisms.purposes import is_queries_file, read_queries
+
+        symbols = request.joint.useful.names
+        objective: Any = self.name
+        if not self.named:
+            if is_queries_file(self.name, text):
+                objective = read_queries(self.name, symbols, text)
+            else:
+                objective = read_costs(self.name, text)
+        return replace(
+            request,
+            objective=objective,
+            task=self.task_of(table),
+            distance=self.distance,
+            keep_frequencies=self.keep_frequencies,
+            stay=parsing.stays_of(self.stay, symbols),
+            forbid=parsing.pairs_of(self.forbid, symbols),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """What is written"""
+
+    output: str | None = option(
+        "FILE", "The channel file.", public=o.PUBLIC_CHANNEL, names="--output -o"
+    )
+    public: bool = flag(
+        "Leave the table out of the channel file: with it, whatever else discloses the table.",
+        public="",
+    )
+    full: bool = flag(
+        "Print all sections: causes and remedies, and bounds on other measures.",
+        again=False,
+    )
+    all_measures: bool = flag(
+        "Print the promised and the attained value of every measure of leakage: all sections, too.",
+        again=False,
+    )
+
+    def check(self, sources: tuple[str, ...], *, force: bool) -> None:
+        """Find out before the work what cannot be written."""
+        if self.public and self.output is None:
+            raise InputError(
+                "--public says how the channel file is written: give --output FILE too"
+            )
+        if self.output is not None:
+            from mechdesign.core.files import check_target
+
+            check_target(self.output, force=force, sources=sources)

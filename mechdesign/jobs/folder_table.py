@@ -1,0 +1,132 @@
+"""The files of a folder tested as the one table that they are to whoever gets them all.
+
+Each file was tested when it was released. Together they can disclose more: files that were split by
+what is protected, an order that goes on from file to file, a copy of which each file has too few
+records. So all files are read once more, one after the other, by one set of checks.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import quoted
+from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.options import ALL
+from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.writing import schema_of
+from mechdesign.leaks.evidence import decisive, log_evidence
+from mechdesign.release.policies import REFUSE
+
+
+def refuse_as_one_table(
+    recipe: FileRecipe, paths: Sequence[Path], text: TextOptions | None
+) -> None:
+    """Raise InputError if files disclose together what a release through a recipe protects.
+
+    Files with other columns than the others are a table of their own.
+    """
+    if len(paths) < 2:
+        return
+    recipe = _without_identity(recipe)
+    tables: dict[tuple[str, ...], _JoinedTable] = {}
+    for path in paths:
+        with open_source(path, text) as table:
+            header = tuple(table.header)
+            if header not in tables:
+                tables[header] = _JoinedTable(recipe.drawer(header))
+            tables[header].add(table)
+    for joined in tables.values():
+        joined.refuse()
+
+
+def _without_identity(recipe: FileRecipe) -> FileRecipe:
+    """The recipe for records that nothing identifies: nobody sees what is drawn here.
+
+    A record may come in several files, with another symbol in each. The columns that identify it
+    are left out: they name individuals, and each file was tested with them.
+    """
+    options = recipe.options
+    names = options.identifiers
+    kept = tuple(name for name in options.kept if name not in names)
+    drop = tuple(dict.fromkeys((*options.drop, *names)))
+    if options.keeps_all and options.into is None:
+        kept = (*kept, ALL)
+    changed = replace(
+        options,
+        identity=(),
+        changed=REFUSE,
+        drop=drop,
+        keep=kept,
+        ledger=None,
+        fresh_draw=False,
+    )
+    return replace(recipe, options=changed)
+
+
+class _JoinedTable:
+    """Files of the same columns, one after the other."""
+
+    def __init__(self, drawer: Drawer) -> None:
+        self._drawer = drawer
+        self._records = 0
+        self._symbol_counts: list[list[Integers]] = []
+
+    def add(self, table: Source) -> None:
+        """Read the next file."""
+        drawer = self._drawer
+        header = drawer.header
+        before = [counts.copy() for counts in drawer.counts]
+        encoded, stored = drawer.reads(schema_of(table))
+        for batch in table.batches(encode=encoded, read=stored):
+            # Drawing counts the symbols, and puts them in their order.
+            drawer.draw(
+                lambda at, batch=batch: batch.column(header[at]),
+                batch.num_rows,
+                first_row=self._records,
+            )
+            drawer.checks.add(
+                batch.num_rows, lambda step, batch=batch: batch.some(step).column
+            )
+            self._records += batch.num_rows
+        added: list[Integers] = []
+        for counts, earlier in zip(drawer.counts, before, strict=True):
+            added.append(counts - earlier)
+        self._symbol_counts.append(added)
+
+    def refuse(self) -> None:
+        """Raise InputError if the files as one table disclose what is protected."""
+        options = self._drawer.recipe.options
+        if not (options.keep_order or options.into is not None):
+            self._refuse_split()
+        self._drawer.checks.refuse("the files of the folder as one table: ")
+
+    def _refuse_split(self) -> None:
+        """Raise InputError if the file of a record discloses its symbol.
+
+        Numbers may differ from file to file (months do); files that were split by them are refused
+        by what is released (`FileRecipe.split_warning`).
+        """
+        if not self._drawer.recipe.draws:
+            return
+        useful = self._drawer.plan.inputs
+        for number, places in enumerate(useful):
+            table = np.array([counts[number] for counts in self._symbol_counts])
+            files, symbols = np.nonzero(table)
+            evidence = log_evidence(files, symbols, table[files, symbols])
+            if decisive(evidence, len(useful)):
+                names = ",".join(str(self._drawer.header[at]) for at in places)
+                raise InputError(
+                    f"the names of the files tell of {quoted(names)}: its symbols differ from "
+                    "file to file more than by chance; arrange them in another way, or keep this "
+                    "knowingly (--keep-order)"
+                )

@@ -1,0 +1,193 @@
+"""How often each value of one column came with each symbol of another, and whether it copies it."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TypeAlias
+
+import numpy as np
+
+from mechdesign.core.integers import Integers
+from mechdesign.formats.cells import Encoded
+from mechdesign.leaks.evidence import decisive, log_evidence
+
+Counts: TypeAlias = tuple[Integers, Integers, Integers]
+"""The cells of a table: numbers of value and symbol, and how many records have both."""
+
+VALUES = 4096
+"""Different values from which on a column is not compared any more (2 MB)."""
+
+SYMBOLS = 1 << 16
+"""The same of the column that it may stand for."""
+
+NEARLY = 0.95
+"""A column stands for another one if guessing from it removes this share of the errors of guessing
+without it.
+"""
+
+SHARED = 8
+"""Records with the same value, on average, in a column that stands for another; of fewer it rather
+names individuals, whose symbols nobody can tell from their names alone.
+"""
+
+_CODE_BITS = 32
+"""Bits of the number of a symbol in the number of a cell."""
+
+
+class Crossing:
+    """How often each value of one column came with each symbol of another, unless there are too
+    many values.
+
+    Attributes
+    ----------
+    full : bool
+        Whether there are too many values; then nothing more is counted.
+    values, symbols : dict of str to int
+        The numbers of the texts of both columns; empty when `full`.
+    """
+
+    def __init__(self, limit: int = VALUES) -> None:
+        self._limit = limit
+        self.full = False
+        self.values: dict[str, int] = {}
+        self.symbols: dict[str, int] = {}
+        self._same_texts = 0
+        self._records = 0
+        self._cells = np.zeros(0, np.int64)
+        self._counts = np.zeros(0, np.int64)
+
+    def copy(self) -> Crossing:
+        """The same counts, which can grow on their own."""
+        other = copy(self)
+        other.values = dict(self.values)
+        other.symbols = dict(self.symbols)
+        return other
+
+    def add(self, values: Encoded, symbols: Encoded) -> None:
+        """Count the next records; a missing cell is the empty text."""
+        if self.full:
+            return
+        value_numbers = _numbered(values, self.values)
+        symbol_numbers = _numbered(symbols, self.symbols)
+        # The symbol that has the text of the value, if there is one.
+        namesakes = np.array(
+            [self.symbols.get(text, -1) for text in (*values.texts, "")]
+        )
+        same_text = namesakes[values.codes] == symbol_numbers
+        self._same_texts += int(np.count_nonzero(same_text))
+        self._records += len(value_numbers)
+        cells, counts = np.unique(
+            value_numbers << _CODE_BITS | symbol_numbers, return_counts=True
+        )
+        self._cells, place = np.unique(
+            np.concatenate([self._cells, cells]), return_inverse=True
+        )
+        all_counts = np.concatenate([self._counts, counts])
+        self._counts = np.bincount(place, all_counts).astype(np.int64)
+        self.full = len(self.values) > self._limit or len(self.symbols) > SYMBOLS
+        if self.full:
+            # Their texts are not needed any more.
+            self.values = {}
+            self.symbols = {}
+
+    @property
+    def size(self) -> int:
+        """The number of different values."""
+        return len(np.unique(self._cells >> _CODE_BITS))
+
+    def table(self) -> Counts:
+        """Numbers of value and symbol, and how many records have both."""
+        return (
+            self._cells >> _CODE_BITS,
+            self._cells & (2**_CODE_BITS - 1),
+            self._counts,
+        )
+
+    @property
+    def same(self) -> bool:
+        """Whether nearly all cells of the two columns have the same text, and not always the same."""
+        _, symbols, _ = self.table()
+        several = len(np.unique(symbols)) > 1
+        return several and self._same_texts >= NEARLY * max(self._records, 2)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the column may stand for the other one, but has too few records yet to see it."""
+        if self.full or not self._records:
+            return False
+        return SHARED * self.size > self._records and is_nearly_pure(self.table())
+
+    def guessed(self) -> tuple[float, float]:
+        """The shares of records whose symbol is guessed right: from the values of the others, and
+        without any value.
+        """
+        return guessed_shares(self.table())
+
+    def stands_for(self, looks: int = 1) -> bool:
+        """Whether the values disclose the symbols, all or nearly all, being one of so many pairs of
+        columns.
+        """
+        if self.same:
+            return True
+        return not self.full and determines(self.table(), self._records, looks)
+
+
+def _numbered(cells: Encoded, numbers: dict[str, int]) -> Integers:
+    """The numbers of the texts of all cells; new texts get the next ones. The code -1 of a missing
+    cell leads to the empty text at the end.
+    """
+    places: list[int] = []
+    for text in (*cells.texts, ""):
+        places.append(numbers.setdefault(text, len(numbers)))
+    return np.array(places)[cells.codes]
+
+
+def determines(table: Counts, records: int, looks: int) -> bool:
+    """Whether the values of a table disclose its symbols: enough records share a value, guesses from
+    it are nearly all right, and chance does not explain that.
+    """
+    values, _, _ = table
+    if SHARED * len(np.unique(values)) > records:
+        return False
+    right, right_without = guessed_shares(table)
+    if 1 - right > (1 - NEARLY) * (1 - right_without):
+        return False
+    return decisive(log_evidence(*table), looks)
+
+
+def guessed_shares(table: Counts) -> tuple[float, float]:
+    """The shares of records whose symbol is guessed right from the other records with their value,
+    and without any value.
+
+    From the others, so that a value that one record has alone, an identifier, say, discloses
+    nothing.
+    """
+    values, symbols, counts = table
+    total = max(1, int(counts.sum()))
+    order = np.lexsort((-counts, values))
+    values = values[order]
+    ranked = counts[order]
+    first = np.flatnonzero(np.diff(values, prepend=-1))
+    most = ranked[first]
+    # The second largest count of each value, 0 where the value has one symbol alone.
+    later = first + 1
+    has_second = np.append(values, -1)[later] == values[first]
+    second = np.where(has_second, np.append(ranked, 0)[later], 0)
+    right = most[most - 1 > second].sum()
+    right_without = np.bincount(symbols, counts).max(initial=0)
+    return float(right / total), float(right_without / total)
+
+
+def is_nearly_pure(table: Counts) -> bool:
+    """Whether nearly every record has the most frequent symbol of its value.
+
+    This holds for every column that stands for another, however few its records. A sample has up to
+    twice the errors of the whole.
+    """
+    values, symbols, counts = table
+    total = int(counts.sum())
+    largest = np.zeros(int(values.max(initial=0)) + 1, np.int64)
+    np.maximum.at(largest, values, counts)
+    errors = total - int(largest.sum())
+    errors_without = total - int(np.bincount(symbols, counts).max(initial=0))
+    return errors <= 2 * (1 - NEARLY) * errors_without

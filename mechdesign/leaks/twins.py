@@ -1,0 +1,119 @@
+"""Looks in kept columns for copies of protected ones: each column by itself, and every pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from mechdesign.formats.cells import Encoded
+from mechdesign.leaks import evidence
+from mechdesign.leaks.column_pairs import ColumnPairs
+from mechdesign.leaks.crossing import Crossing
+
+CellsOf: TypeAlias = Callable[[Any], Encoded | None]
+"""Gives the cells of a column; None for one without symbols."""
+
+CACHED = 64
+"""Columns of a batch that are held as cells at once: of many columns not all."""
+
+
+class Twins:
+    """Compares every kept column, and every pair of them, with every hidden one.
+
+    Some batches are compared, and some records of these (`evidence.LOOKED`). A column that looks
+    like a copy but has too many values for so few records is compared in all records, until there
+    are enough of them: so it is seen in the file as `inspect` sees it.
+
+    Parameters
+    ----------
+    kept : sequence
+        The columns that must not stand for a hidden one.
+    hidden : sequence
+        The protected columns.
+    named : sequence
+        Kept columns that may, because the user has named them; pairs of one of them with another
+        column may not.
+    """
+
+    def __init__(
+        self, kept: Sequence[Any], hidden: Sequence[Any], named: Sequence[Any] = ()
+    ) -> None:
+        self._crossings: dict[tuple[Any, Any], Crossing] = {}
+        for name in kept:
+            for other in hidden:
+                self._crossings[name, other] = Crossing()
+        self._pairs = ColumnPairs(kept, named, hidden)
+        self._records = 0
+        self._next = 0
+
+    @property
+    def pairs_left_out(self) -> bool:
+        """Whether there are too many columns for a test of their pairs."""
+        return self._pairs.left_out
+
+    def add(self, count: int, every: Callable[[int], CellsOf]) -> None:
+        """Compare some of the next `count` records; ``every(step)`` gives the cells of every
+        step-th of them.
+        """
+        if not count:
+            return
+        due = self._records < evidence.LOOKED or self._records >= self._next
+        self._records += count
+        if due:
+            self._next = 2 * self._records
+            self._compare_sample(count, every)
+            self._pairs.add(count, every)
+        else:
+            undecided = [
+                pair for pair, each in self._crossings.items() if each.undecided
+            ]
+            self._compare_all(undecided, every)
+
+    def _compare_sample(self, count: int, every: Callable[[int], CellsOf]) -> None:
+        """Compare some records of a batch; those columns in all records that need it."""
+        step = max(1, count // evidence.LOOKED)
+        column = lru_cache(CACHED)(every(step))
+        undecided: list[tuple[Any, Any]] = []
+        for pair, crossing in self._crossings.items():
+            if crossing.full:
+                continue
+            sampled = crossing
+            if step > 1:
+                sampled = crossing.copy()
+            _add(sampled, pair, column)
+            if step > 1 and sampled.undecided:
+                # The sample is forgotten: all records of the batch are counted in its place.
+                undecided.append(pair)
+            else:
+                self._crossings[pair] = sampled
+        self._compare_all(undecided, every)
+
+    def _compare_all(
+        self, pairs: Sequence[tuple[Any, Any]], every: Callable[[int], CellsOf]
+    ) -> None:
+        if not pairs:
+            return
+        column = lru_cache(CACHED)(every(1))
+        for pair in pairs:
+            _add(self._crossings[pair], pair, column)
+
+    def found(self) -> list[tuple[Any, Any]]:
+        """Columns that stand for hidden ones, and for which."""
+        tests = len(self._crossings)
+        return [
+            pair for pair, each in self._crossings.items() if each.stands_for(tests)
+        ]
+
+    def pairs_found(self) -> list[tuple[tuple[Any, Any], Any]]:
+        """Pairs of columns that stand for hidden ones together, and for which."""
+        return self._pairs.telling(self.found())
+
+
+def _add(crossing: Crossing, pair: tuple[Any, Any], column: CellsOf) -> None:
+    """Count the cells of a pair of columns, where both have symbols."""
+    name, other = pair
+    values = column(name)
+    symbols = column(other)
+    if values is not None and symbols is not None:
+        crossing.add(values, symbols)

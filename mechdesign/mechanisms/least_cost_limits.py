@@ -1,0 +1,95 @@
+"""`stay` and `forbid`: what a channel of least cost must keep to beside the notion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
+from mechdesign.mechanisms.least_cost_objective import LeastCostObjective
+from mechdesign.tables.joint import Joint
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelLimits:
+    """What W(y|x) must keep to beside the notion.
+
+    `stay` holds the least shares W(x|x), `allowed` (n, n) the pairs that may occur, and `keep`
+    whether expected frequencies stay as they are.
+    """
+
+    stay: tuple[Fraction, ...]
+    allowed: NDArray[np.bool_]
+    keep: bool
+
+
+def limits_of(objective: LeastCostObjective, joint: Joint) -> ChannelLimits:
+    """`stay` and `forbid` on the symbols of a table.
+
+    Raises
+    ------
+    InputError
+        If they name an unknown symbol, are malformed, or leave a symbol without a place.
+    """
+    index = {name: x for x, name in enumerate(joint.useful.names)}
+    stay = _stay(objective.stay, index)
+    allowed = np.ones((len(index), len(index)), dtype=np.bool_)
+    for pair in objective.forbid:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InputError(
+                f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
+            )
+        source = _position(pair[0], index, "forbid")
+        target = _position(pair[1], index, "forbid")
+        allowed[source, target] = False
+    for name, x in index.items():
+        if not allowed[x].any():
+            raise InputError(
+                f"forbid leaves nothing that could be released for {quoted(name)}"
+            )
+        if stay[x] and not allowed[x, x]:
+            raise InputError(
+                f"stay and forbid contradict each other for {quoted(name)}"
+            )
+        if objective.keep_frequencies and not allowed[:, x].any():
+            raise InputError(
+                f"forbid leaves nothing that could become {quoted(name)}, whose frequency is to "
+                "be kept"
+            )
+    return ChannelLimits(stay, allowed, objective.keep_frequencies)
+
+
+def _stay(stay: Any, index: Mapping[str, int]) -> tuple[Fraction, ...]:
+    """The least share W(x|x) of every symbol, from one number for all or a mapping."""
+    if stay is None:
+        by_symbol: Mapping[str, Any] = {}
+    elif isinstance(stay, Mapping):
+        by_symbol = stay
+    else:
+        by_symbol = dict.fromkeys(index, stay)
+    shares = [Fraction(0)] * len(index)
+    for symbol, text in by_symbol.items():
+        x = _position(symbol, index, "stay")
+        try:
+            share = fraction_of(text)
+        except InputError as error:
+            raise InputError(f"stay: the share of {quoted(symbol)} {error}") from None
+        if not 0 <= share <= 1:
+            raise InputError(
+                f"stay: the share of {quoted(symbol)} ({quoted(text)}) must be in [0, 1]"
+            )
+        shares[x] = share
+    return tuple(shares)
+
+
+def _position(symbol: Any, index: Mapping[str, int], option: str) -> int:
+    if symbol not in index:
+        raise InputError(f"{option}: the table has no useful symbol {quoted(symbol)}")
+    return index[symbol]

@@ -1,0 +1,270 @@
+"""What a release costs: most records true, numbers moved least, a matrix of costs, or a convex one.
+
+Costs are exact integers over a common unit, so the cost of a channel of integers is exact, too.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.matrix import non_negative
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import Objective
+from mechdesign.core.errors import InputError, errors_naming
+from mechdesign.core.files import PathLike
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import numbers_of
+from solvers import Array
+
+INFORMATION = "information"
+TRUTH = "truth"
+DISTANCE = "distance"
+COSTS = "costs"
+CONVEX = "convex"
+
+ABSOLUTE = "absolute"
+SQUARED = "squared"
+
+COST = "the cost of releasing {} for {}"
+"""Names a cell in messages about a matrix of costs."""
+
+
+@dataclass(frozen=True)
+class LeastCostObjective:
+    """The arguments of `mechanisms.design` of the same names, as typed."""
+
+    objective: Any = INFORMATION
+    distance: str | None = None
+    keep_frequencies: bool = False
+    stay: Any = None
+    forbid: Iterable[tuple[str, str]] = ()
+    constraints: Callable[..., Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the objective; with "information" outputs are free."""
+        if isinstance(self.objective, str):
+            return self.objective
+        if callable(self.objective):
+            return CONVEX
+        return COSTS
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """d(x, y): exact integers (n, n) over one unit, and the nearest doubles."""
+
+    record: Objective
+    units: NDArray[Any]
+    unit: int
+
+    @property
+    def floats(self) -> Array:
+        """(n, n) array."""
+        rows = self.units.tolist()
+        return np.array([[value / self.unit for value in row] for row in rows])
+
+    def expected(self, channel: Channel, joint: Joint) -> Fraction:
+        """The expected cost of a record, exactly: the sum of P(x) W(y|x) d(x, y)."""
+        columns = [joint.useful.names.index(label) for label in channel.outputs]
+        total = 0
+        rows = zip(
+            joint.useful_counts, self.units, channel.integers.entries(), strict=True
+        )
+        for count, costs, entries in rows:
+            for output, entry in entries:
+                total += count * int(costs[columns[output]]) * entry
+        return Fraction(total, joint.total * channel.denominator * self.unit)
+
+
+def costs_of(objective: LeastCostObjective, joint: Joint) -> Costs:
+    """The costs of an objective on the symbols of a table.
+
+    Raises
+    ------
+    InputError
+        If the objective is unknown, or does not fit the table.
+    """
+    name = objective.name
+    power = _power(objective)
+    record = Objective.model_validate(
+        {
+            "name": name,
+            "distance": power,
+            "keep_frequencies": objective.keep_frequencies,
+        }
+    )
+    n = len(joint.useful)
+    if name == TRUTH:
+        return Costs(record, ~np.eye(n, dtype=np.bool_), 1)
+    if name == CONVEX:
+        # The cost is a cvxpy expression; the linear part is zero.
+        return Costs(record, np.zeros((n, n), dtype=np.bool_), 1)
+    if name == COSTS:
+        units, unit = _matrix(objective.objective, joint)
+        return Costs(record, units, unit)
+    values = _numbers(joint)
+    unit = math.lcm(*(value.denominator for value in values))
+    # Python integers: squared distances of long numbers exceed 64 bits.
+    scaled = np.array([int(value * unit) for value in values], dtype=object)
+    distances = np.abs(np.subtract.outer(scaled, scaled))
+    if power == SQUARED:
+        return Costs(record, distances**2, unit**2)
+    return Costs(record, distances, unit)
+
+
+def _power(objective: LeastCostObjective) -> str | None:
+    """How numbers are compared, None where they are not; refuses what is no objective."""
+    target = objective.objective
+    if isinstance(target, str) and target not in (TRUTH, DISTANCE):
+        raise InputError(
+            f"objective ({target!r}) must be information, truth, distance or a matrix of costs "
+            "(--objective COSTS.csv)"
+        )
+    power = objective.distance
+    if power is not None and objective.name != DISTANCE:
+        raise InputError(
+            "distance says how numbers are compared: it belongs to objective distance"
+        )
+    if power not in (None, ABSOLUTE, SQUARED):
+        raise InputError(f"distance ({power!r}) must be absolute or squared")
+    if objective.name != DISTANCE:
+        return None
+    return power or ABSOLUTE
+
+
+def _numbers(joint: Joint) -> list[Fraction]:
+    """The number of every symbol; of bins their medians in the table."""
+    columns = joint.useful.columns
+    if any(joint.useful.bins):
+        values = [value for value in numbers_of(joint.useful) if value is not None]
+        if len(columns) > 1 or len(values) < len(joint.useful):
+            raise InputError(
+                "objective distance needs one useful column of numbers, each bin with a number "
+                "of its own"
+            )
+        return values
+    if len(columns) > 1:
+        raise InputError(
+            "objective distance needs one useful column of numbers, not several crossed ones"
+        )
+    column = quoted(",".join(joint.useful.columns))
+    values = []
+    for symbol in joint.useful.symbols:
+        text, *_ = symbol
+        try:
+            values.append(fraction_of(text))
+        except InputError:
+            raise InputError(
+                f"objective distance needs numbers, but the column {column} has the "
+                f"symbol {quoted(text)}; use objective truth, or a matrix of costs"
+            ) from None
+    return values
+
+
+def _matrix(costs: Any, joint: Joint) -> tuple[NDArray[Any], int]:
+    """Exact costs over a common unit.
+
+    An array has the order of the symbols, a frame or a mapping has the symbols as labels.
+    """
+    names = joint.useful.names
+    if hasattr(costs, "columns") and hasattr(costs, "index"):
+        # A pandas frame, recognised by its shape: pandas need not be installed.
+        costs = _mapping_of_frame(costs)
+    if isinstance(costs, Mapping):
+        rows = _rows_of_mapping(costs, names)
+    elif isinstance(costs, list):
+        rows = costs
+    else:
+        rows = np.asarray(costs).tolist()
+    if not _is_square(rows, len(names)):
+        raise InputError(
+            f"the cost matrix must have a row and a column for each of the {len(names)} useful "
+            "symbols, in their order"
+        )
+    exact: list[Fraction] = []
+    cells = zip(product(names, names), chain.from_iterable(rows), strict=True)
+    for (x, y), cell in cells:
+        exact.append(non_negative(cell, COST, y, x))
+    unit = math.lcm(*(value.denominator for value in exact))
+    units = np.array([int(value * unit) for value in exact], dtype=object)
+    return units.reshape(len(names), -1), unit
+
+
+def _mapping_of_frame(frame: Any) -> dict[str, dict[str, Any]]:
+    header = [str(name) for name in frame.columns]
+    costs: dict[str, dict[str, Any]] = {}
+    for label, row in zip(frame.index, frame.to_numpy().tolist(), strict=True):
+        costs[str(label)] = dict(zip(header, row, strict=True))
+    return costs
+
+
+def _rows_of_mapping(
+    costs: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]
+) -> list[list[Any]]:
+    """Rows in the order of the symbols; refuses a mapping that lacks a symbol."""
+    first_row = next(iter(costs.values()), {})
+    for place, labels in (("row", costs), ("column", first_row)):
+        missing = [name for name in names if name not in labels]
+        if missing:
+            raise InputError(
+                f"the cost matrix has no {place} for the symbol {listed(missing)} of the table"
+            )
+    # A cell that is missing in a later row becomes NaN, which is refused by its name.
+    return [[costs[x].get(y, math.nan) for y in names] for x in names]
+
+
+def _is_square(rows: Any, n: int) -> bool:
+    if not isinstance(rows, list) or len(rows) != n:
+        return False
+    return all(isinstance(row, list) and len(row) == n for row in rows)
+
+
+def read_costs(
+    path: PathLike, text: TextOptions | None = None
+) -> dict[str, dict[str, Fraction]]:
+    """A matrix of costs from a CSV or Parquet file.
+
+    The header names what is released, the first column what it is released for.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, names a symbol twice, or has a cost that is none.
+    """
+    if not os.path.exists(path) and path != "-":
+        raise InputError(
+            f"objective {quoted(path)} must be information, truth, distance, or a CSV file of costs"
+        )
+    with open_source(path, text, repeated_names=True) as source:
+        header = list(source.header[1:])
+        rows = [row for batch in source.batches() for row in batch.rows()]
+    first_column = [row[0] for row in rows]
+    for labels in (header, first_column):
+        repeated = [name for name, times in Counter(labels).items() if times > 1]
+        if repeated:
+            raise InputError(
+                f"{source.name}: the symbol {listed(repeated)} has two rows or two columns of costs"
+            )
+    costs: dict[str, dict[str, Fraction]] = {}
+    with errors_naming(source.name):
+        for x, *cells in rows:
+            row: dict[str, Fraction] = {}
+            for y, cell in zip(header, cells, strict=True):
+                row[y] = non_negative(cell, COST, y, x)
+            costs[x] = row
+        return costs

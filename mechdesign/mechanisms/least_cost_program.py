@@ -1,0 +1,301 @@
+"""The program of a channel of least cost: solved, and rounded to integers that pass the exact
+audit.
+
+The program is solved for a polytope that is smaller by a margin, so that integers near the
+solution are private, too; its bound is for the polytope itself. Margins grow until the audit
+passes. Classes of symbols take the place of symbols where neither the notion, nor the costs, nor
+the limits tell their members apart.
+
+Invariant: whatever reach and margin were used, the bound holds for the budgets as they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.verdict import Audit
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import SolverFailure
+from mechdesign.core.progress import Step
+from mechdesign.core.wording import quoted
+from mechdesign.mechanisms.least_cost_limits import ChannelLimits
+from mechdesign.mechanisms.least_cost_rounding import candidates, deviation_of, square
+from mechdesign.mechanisms.least_cost_tolerances import (
+    LARGE_FROM,
+    LARGE_MARGIN,
+    LARGEST_DEVIATION,
+    MARGINS,
+    REACHES,
+    SHARPEST_GAP,
+)
+from mechdesign.mechanisms.population import PopulationRules
+from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
+from solvers import Array, Polytope, UncertainSet
+from solvers.assignment import Assigned, Assignment, assign
+from solvers.assignment_simplex import assign_uncertain
+from solvers.errors import EmptyPolytope
+
+if TYPE_CHECKING:
+    from mechdesign.mechanisms.least_cost_convex import ConvexProgram
+
+
+class LeastCostProgram:
+    """The program of a table.
+
+    Parameters
+    ----------
+    rules : Rules
+        The table with its notion.
+    cost : (n, n) array
+        d(x, y), for the symbols of the table.
+    limits : ChannelLimits
+    search : Search
+    convex : ConvexProgram or None
+        The program in cvxpy, where costs or constraints are functions of W.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        cost: Array,
+        limits: ChannelLimits,
+        search: Search,
+        convex: ConvexProgram | None,
+    ) -> None:
+        self.joint = rules.joint
+        self.limits = limits
+        self.search = search
+        self.convex = convex
+        self.rules = rules
+        if not _are_symbols_alike(cost, limits, convex):
+            self.rules = replace(rules, by_symbol=True)
+        self.uncertain: UncertainSet | None = None
+        self._reach = math.inf
+        self.set_reach(REACHES[0])
+        self.reduced = self.rules.reduced
+        self.table = self.reduced.joint
+        n = len(self.table.useful)
+        self.cost = cost
+        if self.reduced.is_reduced:
+            # Only the cost of truth has classes, and between classes it is the same.
+            self.cost = 1.0 - np.eye(n)
+        self.floor = np.array([float(share) for share in limits.stay[:n]])
+        fixed = [x for x, share in enumerate(limits.stay) if share == 1]
+        self.allowed = self.allowed_pairs(fixed)
+        # The cost of a constant output with the shares of the symbols: the unit of gaps.
+        if convex is None:
+            self.spread = self.problem(0.0).spread()
+        else:
+            constant = np.tile(self.table.p_x, (n, 1))
+            self.spread = abs(convex.value(constant))
+        self._end = math.inf
+        if search.time_limit is not None:
+            self._end = time.monotonic() + search.time_limit
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether a constant output of the shares of the symbols, which is private, may be ruled
+        out.
+        """
+        if self.allowed is not None or self.convex is not None:
+            return True
+        return any(self.limits.stay)
+
+    def set_reach(self, reach: float) -> None:
+        """Count budgets beyond `reach` nats as so many; see `REACHES`."""
+        self._reach = reach
+        if isinstance(self.rules, PopulationRules):
+            self.uncertain = self.rules.within(reach)
+
+    def allowed_pairs(self, fixed: Sequence[int] = ()) -> NDArray[np.bool_] | None:
+        """The pairs (x, y) that are possible, None for all.
+
+        Symbols in `fixed` always stay as they are. No output may lack a sensitive symbol where
+        no lift may be zero; a pair that only such outputs could have is ruled out beforehand.
+        """
+        limits = self.rules.notion.limits
+        allowed = self.limits.allowed.copy()
+        if allowed.all() and not fixed:
+            return None
+        identity = np.eye(len(allowed), dtype=np.bool_)
+        allowed[fixed] &= identity[fixed]
+        has_no_zeros = (
+            limits.mean is None and min(limits.lower, limits.ratio) < math.inf
+        )
+        if has_no_zeros and self.uncertain is None and self.rules.rows is None:
+            # Column y has the sensitive symbol s only from symbols x with P(s, x) > 0.
+            support = self.joint.p > 0.0
+            allowed &= (support @ allowed).all(axis=0)
+        return allowed
+
+    def problem(self, margin: float, **changes: Any) -> Assignment:
+        """The program for a polytope that is smaller by a margin.
+
+        At margin 0 it is the one that bounds hold for. `changes` are other fields of it.
+        """
+        if margin:
+            floor = np.minimum(self.floor * (1.0 + margin), 1.0)
+        else:
+            # Downwards: the double of a share may lie above it, and the bound must not.
+            floor = self.floor * (1.0 - 1e-15)
+        if self.uncertain is None:
+            polytope = self.rules.polytope(margin, self._reach)
+        else:
+            # Rows of an uncertain set come one by one, from `assign_uncertain`.
+            n = len(self.table.useful)
+            polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
+        assignment = Assignment(
+            self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed
+        )
+        return replace(assignment, **changes)
+
+    def assigned(
+        self, margin: float, changes: Mapping[str, Any] | None = None, **options: Any
+    ) -> Assigned:
+        """The solution for a polytope smaller by a margin, with the bound for the whole one.
+
+        `changes` are other fields of the program, `options` those of the solver.
+        """
+        changes = changes or {}
+        problem = self.problem(margin, **changes)
+        proof = self.problem(0.0, **changes)
+        if self.uncertain is None:
+            return assign(problem, proof=proof, **options)
+        return assign_uncertain(
+            problem,
+            self.uncertain,
+            margin=margin * self.uncertain.room,
+            proof=proof,
+            **options,
+        )
+
+    @property
+    def has_larger_budget(self) -> bool:
+        """Whether some budget is finite, and above the first reach."""
+        notion = self.rules.notion
+        budgets = [getattr(notion, name) for name in notion.budgets()]
+        for _, *sides in notion.own:
+            budgets += sides
+        return any(REACHES[0] < budget < math.inf for budget in budgets)
+
+    def searched(self, reaches: Sequence[float]) -> tuple[Channel, Audit, Assigned]:
+        """The channel, its verdict, and the solution with its bound.
+
+        Margins grow and reaches shrink until the integers pass.
+
+        Raises
+        ------
+        EmptyPolytope
+            If there is no channel within the first reach.
+        SolverFailure
+            If none was verified.
+        """
+        first = 0.0
+        if len(self.table.useful) >= LARGE_FROM or self.uncertain is not None:
+            first = LARGE_MARGIN
+        verdict: Audit | None = None
+        bound = -math.inf
+        for reach, margin in itertools.product(reaches, MARGINS):
+            if margin < first:
+                continue
+            self.set_reach(reach)
+            try:
+                solution = self._solved(margin)
+            except EmptyPolytope:
+                if verdict is None:
+                    raise
+                # What a margin or a smaller reach leaves out may exist all the same.
+                continue
+            bound = max(bound, solution.bound)
+            shares = self._expanded(solution.shares)
+            for channel in candidates(
+                shares, self.joint, self.limits, has_free_pairs=self.allowed is None
+            ):
+                verdict = self.rules.verdict(channel)
+                if verdict.satisfied and self._kept_by(channel):
+                    return channel, verdict, replace(solution, bound=bound)
+        worst = ""
+        if verdict is not None:
+            output = quoted(verdict.worst.output)
+            worst = f" (output {output}, lift {verdict.worst.lift:.17g})"
+        raise SolverFailure(
+            "no verified channel came out of the program of least cost"
+            f"{worst}; use a larger budget"
+        )
+
+    def _solved(self, margin: float) -> Assigned:
+        if self.convex is not None:
+            return self.convex.solve(
+                self.problem(margin),
+                self.problem(0.0),
+                self.uncertain,
+                margin,
+                self._end,
+            )
+        if self._end == math.inf:
+            gap = min(self.search.gap, SHARPEST_GAP)
+            return self.assigned(
+                margin, gap=gap, time_limit=None, progress=self._progress()
+            )
+        seconds = max(self._end - time.monotonic(), 0.0)
+        return self.assigned(
+            margin,
+            gap=self.search.gap,
+            time_limit=seconds,
+            progress=self._progress(),
+        )
+
+    def _kept_by(self, channel: Channel) -> bool:
+        """Whether the integers keep the frequencies and the user's own constraints."""
+        if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
+            return False
+        if self.convex is None:
+            return True
+        return self.convex.is_kept_by(square(channel, self.joint))
+
+    def _progress(self) -> Callable[[float, float, int], None] | None:
+        report = self.search.progress
+        if report is None:
+            return None
+
+        def show(cost: float, bound: float, steps: int) -> None:
+            text = f"cost {cost:.5g}, at least {bound:.5g} ({steps} steps)"
+            figures = {"cost": cost, "cost_lower_bound": bound, "steps": steps}
+            report(Step(text, figures))
+
+        return show
+
+    def _expanded(self, shares: Array) -> Array:
+        """Shares of the symbols from those of their classes.
+
+        A symbol is kept with the share of its class. What goes to another class is divided among
+        its members in proportion to their masses, so posteriors within a class stay the same.
+        """
+        if not self.reduced.is_reduced:
+            return shares
+        group = self.reduced.group
+        proportion = self.joint.p_x / self.table.p_x[group]
+        whole = shares[np.ix_(group, group)] * proportion
+        is_same_class = group[:, None] == group[None, :]
+        whole[is_same_class] = 0.0
+        np.fill_diagonal(whole, np.diagonal(shares)[group])
+        return whole
+
+
+def _are_symbols_alike(
+    cost: Array, limits: ChannelLimits, convex: ConvexProgram | None
+) -> bool:
+    """Whether neither costs nor limits tell the symbols of a class apart."""
+    if convex is not None:
+        return False
+    is_truth = np.array_equal(cost, ~np.eye(len(cost), dtype=np.bool_))
+    return is_truth and bool(limits.allowed.all()) and len(set(limits.stay)) == 1

@@ -1,0 +1,125 @@
+"""Why no private channel keeps what the user asked for, with the largest shares that would work."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mechdesign.core.wording import at_least, quoted
+from mechdesign.mechanisms.least_cost_program import LeastCostProgram
+from mechdesign.mechanisms.least_cost_tolerances import (
+    BISECTIONS,
+    LARGE_FROM,
+    MOST_TRIED,
+    REFUSAL_MARGIN,
+)
+from solvers.errors import EmptyPolytope
+
+FORBIDDEN = (
+    "no private channel does without the forbidden pairs; forbid fewer, or use a larger "
+    "budget"
+)
+
+
+def refusal(program: LeastCostProgram) -> str:
+    """The symbol that cannot stay as asked and how often it can, or that the forbidden pairs leave
+    nothing.
+    """
+    limits = program.limits
+    if program.convex is not None and program.convex.constraints:
+        return (
+            "no private channel keeps to the constraints (with stay, forbid and frequencies as "
+            "asked)"
+        )
+    if not any(limits.stay):
+        return FORBIDDEN
+    for x in _demanding_symbols(program)[:MOST_TRIED]:
+        try:
+            share = _largest_share(program, x)
+        except EmptyPolytope:
+            # Even without any share to keep there is no channel.
+            return FORBIDDEN
+        if share < program.floor[x] - 2.0 * REFUSAL_MARGIN:
+            symbol = _first_of_class(program, x)
+            name = quoted(program.joint.useful.names[symbol])
+            return (
+                f"stay: no private channel releases {name} as it is with probability "
+                f"{float(limits.stay[symbol]):g}; the largest value that works for it is "
+                f"{at_least(max(share, 0.0))}"
+            )
+    return _refusal_of_all(program)
+
+
+def _refusal_of_all(program: LeastCostProgram) -> str:
+    """Each share works alone: the largest factor by which all of them work together."""
+    reason = "stay: each of these shares works alone, but no private channel keeps all of them"
+    factor = _largest_factor(program)
+    if not factor:
+        return reason
+    x = _demanding_symbols(program)[0]
+    share = at_least(factor * float(program.floor[x]))
+    if len(set(program.limits.stay)) == 1:
+        return f"{reason}; the largest value that works for all of them is {share}"
+    name = quoted(program.joint.useful.names[_first_of_class(program, x)])
+    return (
+        f"{reason}; all of them times {at_least(factor)} work ({name} with {share}, "
+        "for instance)"
+    )
+
+
+def _demanding_symbols(program: LeastCostProgram) -> list[int]:
+    """Classes with a share to keep, those first whose release as they are breaks the promise
+    most.
+    """
+    units = np.eye(len(program.table.useful))
+    if program.uncertain is None:
+        excess = program.problem(0.0).columns.excess(units)
+    else:
+        excess = program.uncertain.excess(units)
+    order = np.argsort(-excess).tolist()
+    return [x for x in order if program.floor[x] > 0.0]
+
+
+def _largest_share(program: LeastCostProgram, x: int) -> float:
+    """How often a class can stay at most, were it the only one with a share to keep.
+
+    The least probability that it changes: a program whose only costs are those of row x.
+    """
+    cost = np.zeros_like(program.cost)
+    cost[x] = 1.0
+    cost[x, x] = 0.0
+    fixed: list[int] = []
+    if program.floor[x] == 1.0:
+        fixed.append(x)
+    changes = {
+        "cost": cost,
+        "floor": np.zeros_like(program.floor),
+        "allowed": program.allowed_pairs(fixed),
+    }
+    solution = program.assigned(REFUSAL_MARGIN, changes)
+    return float(solution.shares[x, x]) - REFUSAL_MARGIN
+
+
+def _largest_factor(program: LeastCostProgram) -> float:
+    """The largest factor of all shares for which there is a channel, from below, by bisection."""
+    low = 0.0
+    high = 1.0
+    if len(program.joint.useful.names) > LARGE_FROM:
+        return low
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        changes = {
+            "floor": middle * program.floor,
+            "allowed": program.allowed_pairs(),
+        }
+        try:
+            program.assigned(REFUSAL_MARGIN, changes)
+        except EmptyPolytope:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _first_of_class(program: LeastCostProgram, x: int) -> int:
+    """The first symbol of a class."""
+    return int(np.flatnonzero(program.reduced.group == x)[0])

@@ -1,0 +1,137 @@
+"""From the shares of a least-cost program to the integers of a channel, and exact figures of these.
+
+Doubles leave traces of zeros and miss sums by some 1e-16, and the audit forgives neither. Hence
+several roundings are offered, best first, and the first that passes the exact audit is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from operator import mul
+
+import numpy as np
+
+from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
+from mechdesign.mechanisms.least_cost_limits import ChannelLimits
+from mechdesign.tables.joint import Joint
+from solvers import Array
+
+NOISE = 1e-11
+"""Shares below this are what an interior point method leaves of a zero; they go to the largest of
+their row."""
+
+MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
+"""Shares of the channel whose rows all are P(y), tried where integers miss a budget by a hair."""
+
+BALANCED = 1e-16
+"""Deviation of a column's mass that a further step of balancing cannot make smaller."""
+
+BALANCING_STEPS = 2
+"""Newton's method squares the error, and the solver leaves some 1e-9 of it."""
+
+
+def candidates(
+    shares: Array, joint: Joint, limits: ChannelLimits, *, has_free_pairs: bool
+) -> Iterator[Channel]:
+    """Channels that the shares W(y|x) (n, n) may be rounded to, best first.
+
+    `has_free_pairs` tells that every pair may occur: a mixture with a constant then keeps all
+    limits but `stay`.
+    """
+    p = joint.p_x
+    noise = NOISE * shares.max(axis=1)[:, None]
+    cleaned = np.where(shares < noise, 0.0, shares)
+    if limits.keep:
+        cleaned = _balanced(cleaned, p)
+    yield _rounded(cleaned, DENOMINATOR, joint, limits)
+    yield _rounded(cleaned, LARGEST_INTEGER, joint, limits)
+    # With the traces: a rare symbol may owe its privacy to shares as small as noise.
+    yield _rounded(shares, LARGEST_INTEGER, joint, limits)
+    if has_free_pairs and not any(limits.stay):
+        # Any private channel will do. A constant one is private with room to spare, so a little
+        # of it makes up for what rounding breaks.
+        masses = p @ cleaned
+        if limits.keep:
+            masses = p
+        for mix in MIXES:
+            mixture = (1.0 - mix) * cleaned + mix * masses
+            yield _rounded(mixture, LARGEST_INTEGER, joint, limits)
+
+
+def _rounded(
+    shares: Array, denominator: int, joint: Joint, limits: ChannelLimits
+) -> Channel:
+    """The nearest integers over a denominator, with exact row sums and exact `stay`."""
+    normalised = shares / shares.sum(axis=1)[:, None]
+    rows = np.rint(normalised * float(denominator)).astype(np.int64)
+    n = len(rows)
+    every = np.arange(n)
+    # The largest entry of a row takes up what rounding leaves of the sum: it changes least.
+    top = np.argmax(rows, axis=1)
+    rows[every, top] = 0
+    rows[every, top] = denominator - rows.sum(axis=1)
+    for x, share in enumerate(limits.stay):
+        # Rounding, or the tolerance of the program, may leave a symbol short of its share.
+        short = math.ceil(share * denominator) - int(rows[x, x])
+        while short > 0:
+            others = np.where(every == x, -1, rows[x])
+            y = int(np.argmax(others))
+            moved = min(short, int(rows[x, y]))
+            rows[x, [x, y]] += [moved, -moved]
+            short -= moved
+    used = np.flatnonzero(rows.any(axis=0))
+    labels = tuple(joint.useful.names[y] for y in used)
+    integers = IntegerRows.from_array(rows[:, used])
+    return Channel(joint.useful, labels, integers, denominator, joint)
+
+
+def _balanced(shares: Array, p: Array) -> Array:
+    """Shares whose columns have the masses p, by factors near 1 for rows and columns.
+
+    These are Newton steps for the equations of Sinkhorn's scaling. Their matrix is singular (a
+    common factor of all columns changes nothing), so the least squares solution is taken.
+    """
+    for _ in range(BALANCING_STEPS):
+        masses = p @ shares
+        if np.abs(masses - p).max() <= BALANCED:
+            break
+        joint = p[:, None] * shares
+        system = np.diag(masses) - joint.T @ shares
+        factor = np.linalg.lstsq(system, p - masses, rcond=1e-14)[0]
+        shares = shares * np.maximum(1.0 - (shares @ factor)[:, None] + factor, 0.0)
+        shares = shares / shares.sum(axis=1)[:, None]
+    return shares
+
+
+def square(channel: Channel, joint: Joint) -> Array:
+    """W(y|x) with a column for every symbol, those that are never released included."""
+    n = len(joint.useful)
+    shares = np.zeros((n, n))
+    columns = [joint.useful.names.index(label) for label in channel.outputs]
+    shares[:, columns] = channel.matrix
+    return shares
+
+
+def truth_of(channel: Channel, joint: Joint) -> Fraction:
+    """The expected share of records whose symbol is released as it is, exactly."""
+    unchanged = sum(map(mul, joint.useful_counts, channel.own_entries))
+    return Fraction(unchanged, joint.total * channel.denominator)
+
+
+def deviation_of(channel: Channel, joint: Joint) -> Fraction:
+    """The largest change of an expected share, exactly."""
+    counts = joint.useful_counts
+    released = dict.fromkeys(joint.useful.names, 0)
+    columns = zip(channel.outputs, channel.integers.columns, strict=True)
+    for label, (symbols, entries) in columns:
+        mass = 0
+        for x, entry in zip(symbols, entries, strict=True):
+            mass += counts[x] * entry
+        released[label] = mass
+    largest = 0
+    for mass, count in zip(released.values(), counts, strict=True):
+        largest = max(largest, abs(mass - count * channel.denominator))
+    return Fraction(largest, joint.total * channel.denominator)

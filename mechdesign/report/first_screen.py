@@ -1,0 +1,238 @@
+"""The first screen of `design`: at most 25 lines that an officer can act on; `--full` has the rest.
+
+The order is that of the questions people ask: how far can a belief move, for the table and for the
+population behind it; how much is kept; what is not covered; what comes next. Numbers are short, and
+still never more favourable than the proven ones: upper factors are rounded up, lower ones down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
+
+from mechdesign.core.limits import LiftLimits
+from mechdesign.core.wording import percent_of
+from mechdesign.mechanisms.result import Design
+from mechdesign.report import blocks as b
+from mechdesign.report import wording as w
+from mechdesign.report.collect import remarks_of
+from mechdesign.report.content import FREE, FREE_SIDE, names_of, summary_report
+from mechdesign.report.document import lead_of
+from mechdesign.report.least_section import least_blocks, moved_text
+from mechdesign.report.record import Belief, Report
+from mechdesign.tables.joint import Joint
+
+MOST_LINES = 25
+"""Lines of a terminal that was never resized, with one left for the prompt."""
+
+TENTH = Decimal("0.1")
+"""The last decimal of a percentage that people say."""
+
+FEWEST_BELIEFS = 2
+"""A table with fewer rows says nothing that the promise does not say."""
+
+FULL = "All sections:  --full"
+
+
+def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
+    """The text of `design` in at most 25 lines, without a final newline.
+
+    Parameters
+    ----------
+    design, joint
+        The design, and the table that its beliefs are about.
+    last
+        Lines on the files that were written and the next command.
+    """
+    report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
+    before = [lead_of(report.asked), *_promises(design, report), ""]
+    kept = _kept(design, report)
+    after = ["", *_not_covered(design, report), "", FULL, *last]
+    room = MOST_LINES - len(before) - len(after)
+    if len(kept) > room:
+        # Only remarks are cut: the utility comes first.
+        kept = [*kept[: room - 1], "Further remarks:  --full"]
+    beliefs = _beliefs(report, room - len(kept))
+    return "\n".join([*before, *beliefs, *kept, *after])
+
+
+def _promises(design: Design, report: Report) -> list[str]:
+    """What a released value can do to a belief: by the table, and in the population."""
+    sensitive = names_of(report.asked)[0]
+    limits = design.notion.limits
+    if isinstance(limits, LiftLimits) and limits.need_shares:
+        widest = limits.loosest
+        factors = _factors(widest.lower, widest.upper)
+        table = f"Table: a released value makes any {sensitive} {factors} as probable"
+        if limits.own:
+            table += ", single values by budgets of their own"
+        verdict = "verified" if design.verified else "VIOLATED"
+        table += f" ({verdict})."
+    else:
+        # Averages of lifts, and ratios between two rows, bound no single factor directly.
+        table = f"Table: {report.promise.statement}"
+    return [*_lines(table), *_lines(_population(design))]
+
+
+def _population(design: Design) -> str:
+    """The promise for the population that the records are a sample of, or why there is none."""
+    population = design.population
+    if population is None:
+        joint = design.channel.joint
+        if joint is not None and joint.sensitive.protects_columns:
+            return (
+                "Population: not computed where each of several columns is protected."
+            )
+        return "Population: unknown, because the table has no numbers of records."
+    achieved = population.achieved
+    factors = _factors(achieved.eps_l, achieved.eps_u)
+    level = percent_of(population.level)
+    text = f"Population ({level} confidence): {factors} as probable"
+    if design.confidence is not None:
+        return f"{text} (verified)."
+    if _takes_confidence(design):
+        return f"{text}; --confidence 0.95 protects it."
+    return f"{text}."
+
+
+def _takes_confidence(design: Design) -> bool:
+    """Whether a design with the same request can promise something for the population."""
+    notion = design.notion
+    is_single = not notion.own and not design.channel.record.after
+    return isinstance(notion.limits, LiftLimits) and is_single
+
+
+def _factors(lower: float, upper: float) -> str:
+    """The range of a lift from its budgets in nats, rounded outwards to three digits."""
+    if math.isinf(lower) and math.isinf(upper):
+        return "any number of times"
+    low = w.short_factor(lower, upper=False)
+    high = w.short_factor(upper, upper=True)
+    if math.isinf(upper):
+        return f"at least {low} times"
+    if math.isinf(lower):
+        return f"at most {high} times"
+    return f"{low} to {high} times"
+
+
+def _beliefs(report: Report, room: int) -> list[str]:
+    """The probabilities before and after that can change most, as many as there is room for."""
+    beliefs = report.promise.beliefs
+    # Two lines go to the header and the empty line below, one to the remark if some are left out.
+    rows = room - 2
+    if rows < len(beliefs):
+        rows -= 1
+    if rows < FEWEST_BELIEFS:
+        return []
+    by_change = sorted(beliefs, key=change_of, reverse=True)
+    most_changed = set(by_change[:rows])
+    sensitive = names_of(report.asked)[0]
+    lines: list[Sequence[str]] = [
+        (w.label(sensitive), "before", "lowest after", "highest after")
+    ]
+    # In the order of the table, which readers know, and not in that of the changes.
+    for belief in beliefs:
+        if belief in most_changed:
+            lines.append(
+                (
+                    b.short(belief.symbol),
+                    w.percent(belief.before, step=TENTH),
+                    w.percent(belief.lowest, ROUND_FLOOR, step=TENTH),
+                    w.percent(belief.highest, ROUND_CEILING, step=TENTH),
+                )
+            )
+    table = w.aligned(lines, left=(0,))
+    if len(beliefs) > rows:
+        table.append(f"  ({rows} of {len(beliefs):,}: those that can change most)")
+    return [*table, ""]
+
+
+def change_of(belief: Belief) -> float:
+    """The largest change of a probability in either direction."""
+    return max(belief.highest - belief.before, belief.before - belief.lowest)
+
+
+def _kept(design: Design, report: Report) -> list[str]:
+    """The utility with its proven bound, unchanged cells, and remarks on the mechanism."""
+    useful = names_of(report.asked)[1]
+    kept = report.kept
+    if kept is None:
+        raise TypeError("the summary of a design has its utility")
+    text = f"Kept: {_tenths(kept.nmi)} of the information in {useful}"
+    if kept.gap_nmi is not None:
+        gap = w.percent_at_most(max(kept.gap_nmi, 0.0))
+        text += f", within {gap} of the best possible ({kept.scope})"
+    lines = _lines(f"{text}.")
+    for sentence in report.purpose:
+        lines += _lines(sentence)
+    if report.least is not None:
+        for block in least_blocks(report.least, useful):
+            if isinstance(block, b.Text):
+                lines += _lines(block.text)
+    else:
+        unchanged = unchanged_share(design)
+        if unchanged is not None:
+            lines += _lines(
+                f"Unchanged: {_tenths(float(unchanged))} of the records are released with "
+                f"their own {useful} "
+                "(expected)."
+            )
+    for moved in report.numbers:
+        lines += _lines(moved_text(moved))
+    for remark in kept.remarks:
+        lines += _lines(w.label(remark))
+    return lines
+
+
+def unchanged_share(design: Design) -> Fraction | None:
+    """The expected share of records whose output is their own symbol; None without the table.
+
+    An output has the name of a symbol only if it comes from this symbol alone, or if outputs are
+    symbols of the column (`channel.labels`).
+    """
+    channel = design.channel
+    if channel.joint is None:
+        return None
+    unchanged = 0
+    totals = channel.joint.useful_counts
+    for total, entry in zip(totals, channel.own_entries, strict=True):
+        unchanged += total * entry
+    return Fraction(unchanged, channel.joint.total * channel.denominator)
+
+
+def _not_covered(design: Design, report: Report) -> list[str]:
+    """What the promise leaves open, in a line each."""
+    sensitive, useful = names_of(report.asked)
+    items = [
+        f"Other columns in the file, and other knowledge of {useful}.",
+        "A second, independent release of the same record.",
+    ]
+    for side in design.notion.limits.free_sides:
+        items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    ratio = design.achieved.eps_ldp
+    if math.isfinite(ratio):
+        factor = w.short_factor(ratio, upper=True)
+        items.append(
+            f"Other probabilities of {sensitive} than the table's: then the factor is at most "
+            f"{factor}."
+        )
+    if report.population is not None:
+        items.append(
+            "The population figure assumes independent records and categories fixed in advance."
+        )
+    lines = ["Not covered"]
+    for text in items:
+        lines += w.item(text).split("\n")
+    return lines
+
+
+def _tenths(share: float) -> str:
+    """A lower bound on a share in percent, rounded down to one decimal."""
+    return w.percent(share, ROUND_FLOOR, step=TENTH)
+
+
+def _lines(text: str) -> list[str]:
+    """A sentence as lines that fit a terminal."""
+    return w.paragraph(text, "").split("\n")

@@ -1,0 +1,60 @@
+"""Sentences on what a channel was made for: estimates of queries, or another column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mechdesign.report import wording as w
+
+QUERY_NAMES = {
+    "frequencies": "the shares of all values of {useful}",
+    "prefix": "the cumulative shares of {useful}",
+    "ranges": "the shares of all intervals of {useful}",
+}
+"""What is estimated, by the name of the objective; others are queries from a file."""
+
+OTHER_QUERIES = "the queries of {useful}"
+
+
+def purpose_texts(
+    utility: Mapping[str, Any], provenance: Mapping[str, Any], useful: str
+) -> tuple[str, ...]:
+    """Sentences from the figures and the origin that a channel's record keeps; none without."""
+    if "variance" in utility:
+        return _query_texts(utility, provenance, useful)
+    if "task_kept" in utility:
+        return _task_texts(utility, provenance, useful)
+    return ()
+
+
+def _query_texts(
+    utility: Mapping[str, Any], provenance: Mapping[str, Any], useful: str
+) -> tuple[str, ...]:
+    name = QUERY_NAMES.get(str(provenance.get("mechanism")), OTHER_QUERIES)
+    queries = name.format(useful=useful)
+    variance = float(utility["variance"])
+    if math.isinf(variance):
+        return (
+            f"Made to estimate {queries}; some of them cannot be estimated from it.",
+        )
+    bound = float(utility["variance_lower_bound"])
+    free = float(utility["noise_free"])
+    return (
+        f"Made to estimate {queries}: their total variance is {w.at_most(variance)} / N for N "
+        f"records; no channel that keeps the promise comes below {w.at_least(bound)} / N, and the "
+        f"data themselves have {w.at_most(free)} / N (`mechdesign estimate`).",
+    )
+
+
+def _task_texts(
+    utility: Mapping[str, Any], provenance: Mapping[str, Any], useful: str
+) -> tuple[str, ...]:
+    task = w.label(str(provenance.get("task", "the task")))
+    kept = w.percent_at_least(float(utility["task_kept"]))
+    most = w.percent_at_most(float(utility["task_upper_bound"]))
+    return (
+        f"Made to tell about {task}: keeps {kept} of what {useful} tells about it; no channel that "
+        f"keeps the promise keeps more than {most}.",
+    )

@@ -1,0 +1,234 @@
+"""The first screen of `design`: short, in order, and no promise stronger than the verified one."""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+import re
+from fractions import Fraction
+
+import pytest
+
+import mechdesign as md
+from mechdesign.report import wording as w
+from mechdesign.report.first_screen import MOST_LINES, first_screen, unchanged_share
+
+MICRO = ("--sensitive", "group", "--useful", "job")
+LONGEST = 96
+
+
+@pytest.fixture
+def wide(folder):
+    """Forty sensitive values, so that not all beliefs fit."""
+    draw = random.Random(5)
+    with (folder / "wide.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["group", "job", "age"])
+        for k in range(4000):
+            writer.writerow(
+                [f"g{k % 40}", draw.choice("abcdef"), draw.randrange(20, 60)]
+            )
+    return "wide.csv"
+
+
+OPTIONS = [
+    ("--epsilon", "1"),
+    ("--epsilon", "1", "--output", "c.json"),
+    ("--epsilon", "1", "--output", "c.json", "--report", "r.html", "--curve", "0"),
+    ("--epsilon", "1", "--confidence", "0.9"),
+    ("--at-most-times", "2"),
+    ("--at-least-times", "0.5"),
+    ("--keep", "0.5"),
+    ("--max-posterior", "0.9"),
+    ("--epsilon", "1", "--budget", "a=0.1,0.1"),
+    ("--notion", "ldp", "--epsilon", "1"),
+    ("--notion", "l1", "--epsilon", "0.5", "--mechanism", "subset-merging"),
+    ("--notion", "chi2", "--epsilon", "0.5", "--mechanism", "subset-merging"),
+    ("--epsilon", "1", "--objective", "truth"),
+    ("--epsilon", "1", "--objective", "truth", "--stay", "0.2", "--keep-frequencies"),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+def test_design_fits_a_screen(folder, run, options):
+    result = run("design", "records.csv", *MICRO, *options)
+    assert result.code == 0, result.err
+    lines = result.out.rstrip("\n").split("\n")
+    assert len(lines) <= MOST_LINES == 25
+    assert max(map(len, lines)) <= LONGEST
+    assert "group (2 symbols) is protected" in lines[0]
+    assert lines[1].startswith("Table: ")
+    starts = [line.split()[0] for line in lines if line]
+    for earlier, later in zip(
+        ("Table:", "Population", "Kept:", "Not"),
+        ("Population", "Kept:", "Not", "All"),
+        strict=True,
+    ):
+        assert starts.index(earlier) < starts.index(later)
+    assert "All sections:  --full" in lines
+
+
+def test_the_promises_are_the_first_three_lines(folder, run):
+    lines = run("design", "records.csv", *MICRO, "--epsilon", "1").out.split("\n")
+    assert lines[1] == (
+        "Table: a released value makes any group 0.6 to 1.65 times as probable (verified)."
+    )
+    assert re.fullmatch(
+        r"Population \(95 % confidence\): [\d.]+ to [\d.]+ times as probable; "
+        r"--confidence 0.95 protects it\.",
+        lines[2],
+    )
+
+
+def test_many_values_and_long_reports_fit_too(wide, run):
+    for options in (
+        ("--useful", "job", "--epsilon", "1"),
+        ("--useful", "age", "--bin", "10", "--epsilon", "1", "--output", "c.json"),
+        ("--useful", "job,age", "--bin", "age=10", "--epsilon", "1"),
+    ):
+        result = run("design", wide, "--sensitive", "group", *options)
+        assert result.code == 0, result.err
+        lines = result.out.rstrip("\n").split("\n")
+        assert len(lines) <= MOST_LINES
+        assert max(map(len, lines)) <= LONGEST
+    assert re.search(r"^  \(\d+ of 40: those that can change most\)$", result.out, re.M)
+
+
+def test_after_another_release_the_screen_still_fits(folder, run):
+    first = ("--epsilon", "0.5", "--output", "c.json")
+    assert run("design", "records.csv", *MICRO, *first).code == 0
+    asked = ("--sensitive", "group", "--useful", "town", "--epsilon", "2")
+    result = run("design", "records.csv", *asked, "--after", "c.json")
+    assert result.code == 0, result.err
+    assert result.out.rstrip("\n").count("\n") < MOST_LINES
+    assert "After 1 other release" in result.out
+
+
+def test_full_has_all_sections(folder, run):
+    out = run("design", "records.csv", *MICRO, "--epsilon", "1", "--full").out
+    for title in (
+        "What is promised",
+        "What is kept",
+        "Sample and population",
+        "When the promise does not hold",
+        "Other measures of leakage",
+    ):
+        assert f"\n{title}\n" in out
+    measures = run("design", "records.csv", *MICRO, "--epsilon", "1", "--all-measures")
+    assert "With this promise, at most" in measures.out or "at most" in measures.out
+    assert "\nWhat is promised\n" in measures.out
+
+
+def test_factors_are_never_more_favourable_than_the_budget():
+    """exp(-eps) >= the printed lower factor, exp(eps) <= the printed upper one."""
+    draw = random.Random(1)
+    for _ in range(500):
+        nats = draw.choice([0.01, 0.5, 3.0, 40.0]) * draw.random()
+        high = Fraction(w.short_factor(nats, upper=True))
+        low = Fraction(w.short_factor(nats, upper=False))
+        assert high >= Fraction(math.exp(nats)) * (1 - Fraction(1, 10**12))
+        assert low <= Fraction(math.exp(-nats)) * (1 + Fraction(1, 10**12))
+        # .. and no more than the last digit away.
+        assert high <= Fraction(math.exp(nats)) * Fraction(1011, 1000)
+        assert low >= Fraction(math.exp(-nats)) * Fraction(89, 100)
+    assert w.short_factor(math.inf, upper=False) == "0"
+
+
+def test_printed_beliefs_enclose_the_exact_ones(folder, run):
+    out = run("design", "records.csv", *MICRO, "--epsilon", "1").out
+    joint = md.Joint.from_table(
+        __import__("pandas").read_csv("records.csv"), sensitive="group", useful="job"
+    )
+    design = md.design(joint, md.ALIP(0.5, 0.5))
+    released = joint.p @ design.channel.matrix
+    posterior = released / released.sum(axis=0)
+    for s, name in enumerate(joint.sensitive.names):
+        row = re.search(rf"^  {name} +([\d.]+) % +([\d.]+) % +([\d.]+) %$", out, re.M)
+        assert row is not None
+        before, lowest, highest = map(float, row.groups())
+        assert before == pytest.approx(100 * joint.p_s[s], abs=0.05)
+        assert lowest <= 100 * posterior[s].min() + 1e-9
+        assert highest >= 100 * posterior[s].max() - 1e-9
+
+
+def test_unchanged_cells_are_counted_from_the_integers():
+    """The share is sum_x P(x) W(x|x) over outputs that bear the name of a symbol."""
+    joint = md.Joint.from_counts(
+        [[30, 5, 2], [4, 25, 9]],
+        sensitive_labels=["a", "b"],
+        useful_labels=["x", "y", "z"],
+    )
+    design = md.design(joint, md.ALIP(0.8, 0.8))
+    channel = design.channel
+    expected = Fraction(0)
+    for x, name in enumerate(joint.useful.names):
+        for y, output in enumerate(channel.outputs):
+            if output == name:
+                expected += Fraction(joint.useful_counts[x], joint.total) * Fraction(
+                    channel.rows[x][y], channel.denominator
+                )
+    assert unchanged_share(design) == expected
+    shown = first_screen(design, joint, last=["last"])
+    assert (
+        f"Unchanged: {w.percent(float(expected), 'ROUND_FLOOR', step=w.Decimal('0.1'))}"
+        in shown
+    )
+
+
+def test_without_a_budget_design_shows_what_budgets_buy(folder, run):
+    result = run("design", "records.csv", *MICRO)
+    assert result.code == 0, result.err
+    assert result.out.startswith("No budget was given, so no channel was designed.")
+    assert "Recommended" in result.out
+    advice = run(
+        "compare", "records.csv", *MICRO, "--recommend", "--mechanisms", "optimal"
+    )
+    for line in (
+        result.out.split("Recommended")[1].split("Choose a budget")[0].split("\n")
+    ):
+        assert line in advice.out
+    commands = re.findall(r"^  mechdesign (design .*)$", result.out, re.M)
+    assert len(commands) == 2
+    for command in commands:
+        words = command.replace("CHANNEL.json", "new.json").split()
+        done = run(*words, "--force")
+        assert done.code == 0, done.err
+        assert (folder / "new.json").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--output", "c.json"), ("--json",), ("--report", "r.html"), ("--release", "job")],
+    ids=" ".join,
+)
+def test_without_a_budget_nothing_is_written(folder, run, options):
+    before = sorted(folder.iterdir())
+    columns = MICRO if options[0] != "--release" else MICRO[:2]
+    result = run("design", "records.csv", *columns, *options)
+    assert result.code == 2
+    assert "no budget given" in result.err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_bins_that_need_a_budget_are_refused_without_one(wide, run):
+    asked = ("--sensitive", "group", "--useful", "age", "--bin", "auto")
+    result = run("design", wide, *asked)
+    assert result.code == 2
+    assert "--bin auto needs one" in result.err
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+def test_confidence_is_advised_where_it_is_built(options, folder, run):
+    """The advice of the screen must not be refused."""
+    out = run("design", "records.csv", *MICRO, *options, "--force").out
+    if "--confidence 0.95 protects it" in out:
+        again = run(
+            "design", "records.csv", *MICRO, *options, "--force", "--confidence", "0.95"
+        )
+        assert again.code == 0, again.err
+    elif "--confidence" not in options:
+        refused = run(
+            "design", "records.csv", *MICRO, *options, "--force", "--confidence", "0.95"
+        )
+        assert refused.code == 2

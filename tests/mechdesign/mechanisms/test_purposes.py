@@ -1,0 +1,265 @@
+"""Designs for queries and tasks: published figures, exactness of the promise, agreement with `estimate`."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mechdesign as md
+from mechdesign.analysis.frequencies import estimate_frequencies
+from mechdesign.core.errors import InputError
+from mechdesign.mechanisms.purposes import Queries
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "variance", "of_information"),
+    [(2.0, 0.976, 0.980), (1.0, 1.390, 1.887), (0.5, 2.507, 11.34)],
+)
+def test_adults_shares(adult, epsilon, variance, of_information):
+    """The figures of a prototype by barrier Newton, and of the channel that keeps most information."""
+    from mechdesign.mechanisms.purposes import queries_of, total_variance
+    from mechdesign.mechanisms.rounding import Rounded
+
+    notion = md.ALIP(epsilon / 2, epsilon / 2)
+    result = md.design(adult, notion, objective="frequencies")
+    assert result.purpose.variance == pytest.approx(variance, rel=1e-3)
+    assert result.purpose.variance_lower_bound <= result.purpose.variance
+    assert result.purpose.variance <= result.purpose.variance_lower_bound * (1 + 2e-4)
+    assert result.purpose.noise_free == pytest.approx(0.902, abs=1e-3)
+    assert md.audit(result.channel, adult, notion).satisfied
+    other = md.design(adult, notion)
+    queries, _ = queries_of("frequencies", adult)
+    spread = total_variance(Rounded(other.channel, None), queries, adult)
+    assert spread == pytest.approx(of_information, rel=0.01)
+
+
+def test_the_printed_variance_is_that_of_estimate(adult):
+    """`estimate` prints standard errors; their squares sum to variance / N at the table's shares."""
+    result = md.design(adult, md.LIP(0.5), objective="frequencies")
+    channel = result.channel
+    records = 10**9
+    expected = adult.p_x @ channel.matrix * records
+    counts = {
+        label: round(count)
+        for label, count in zip(channel.outputs, expected, strict=True)
+    }
+    estimated = estimate_frequencies(channel, counts)
+    total = float(np.square(estimated.standard_errors).sum())
+    assert total * estimated.records == pytest.approx(result.purpose.variance, rel=1e-4)
+
+
+def test_simulated_estimates_have_this_variance(adult):
+    result = md.design(adult, md.LIP(0.5), objective="frequencies")
+    channel = result.channel
+    generator = np.random.default_rng(7)
+    records = 20_000
+    masses = adult.p_x @ channel.matrix
+    errors = []
+    for _ in range(300):
+        drawn = generator.multinomial(records, masses / masses.sum())
+        counts = dict(zip(channel.outputs, drawn.tolist(), strict=True))
+        estimated = estimate_frequencies(channel, counts)
+        errors.append(records * np.square(estimated.unbiased - adult.p_x).sum())
+    standard_error = np.std(errors) / np.sqrt(len(errors))
+    assert abs(np.mean(errors) - result.purpose.variance) < 4 * standard_error
+
+
+@pytest.mark.parametrize("objective", ["prefix", "ranges"])
+def test_ordered_queries_follow_numbers(objective):
+    counts = np.array([[30, 5, 20, 9], [4, 25, 10, 11]])
+    text = md.Joint.from_counts(counts, useful_labels=["10", "9", "2", "1"])
+    ascending = md.Joint.from_counts(
+        counts[:, ::-1], useful_labels=["1", "2", "9", "10"]
+    )
+    notion = md.LIP(0.5)
+    first = md.design(text, notion, objective=objective).purpose
+    second = md.design(ascending, notion, objective=objective).purpose
+    assert first.variance == pytest.approx(second.variance, rel=1e-3)
+
+
+def test_ranges_are_all_intervals():
+    from mechdesign.mechanisms.purposes import queries_of
+
+    joint = md.Joint.from_counts([[3, 1, 2], [1, 4, 2]], useful_labels=["1", "2", "3"])
+    queries, remark = queries_of("ranges", joint)
+    assert remark is None
+    rows = {tuple(row) for row in queries.matrix.astype(int).tolist()}
+    assert rows == {
+        (1, 0, 0),
+        (1, 1, 0),
+        (1, 1, 1),
+        (0, 1, 0),
+        (0, 1, 1),
+        (0, 0, 1),
+    }
+
+
+def test_symbols_that_are_no_numbers_are_said_to_be_in_the_order_of_texts(adult):
+    result = md.design(adult, md.LIP(1.0), objective="prefix")
+    assert any("order of its symbols as text" in message for message in result.messages)
+
+
+def random_tables(seed):
+    generator = np.random.default_rng(seed)
+    counts = generator.integers(5, 40, size=(2, 4))
+    share = generator.permutation([0.05, 0.3, 0.6, 0.95])
+    totals = counts.sum(axis=0)
+    first = np.rint(share * totals).astype(int)
+    names = ["u", "v", "w", "x"]
+    joint = md.Joint.from_counts(counts, useful_labels=names)
+    of_task = md.Joint.from_counts(
+        [first, totals - first], useful_labels=names, sensitive="task"
+    )
+    return joint, of_task
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 5_000), epsilon=st.sampled_from([0.1, 0.4, 1.5]))
+def test_tasks_keep_more_of_the_task_than_the_optimum_for_information(seed, epsilon):
+    joint, task = random_tables(seed)
+    notion = md.LIP(epsilon)
+    result = md.design(joint, notion, objective="task", task=task)
+    assert md.audit(result.channel, joint, notion).satisfied
+    kept = _task_share(result.channel, task)
+    assert result.purpose.task_kept == pytest.approx(kept, abs=1e-9)
+    assert kept <= result.purpose.task_upper_bound + 1e-9
+    assert result.purpose.task_upper_bound - result.purpose.task_kept <= 2e-4
+    for other in (
+        md.design(joint, notion),
+        md.design(joint, notion, mechanism="subset-merging"),
+    ):
+        assert (
+            _task_share(other.channel, task) <= result.purpose.task_upper_bound + 1e-9
+        )
+
+
+def _task_share(channel, task):
+    """I(T;Y) / I(T;X), by the definition."""
+    w = channel.matrix
+    masses = task.p @ w
+    return _information(masses) / _information(task.p)
+
+
+def _information(joint):
+    product = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    positive = joint > 0
+    return float((joint[positive] * np.log(joint[positive] / product[positive])).sum())
+
+
+def test_a_data_frame_names_the_task():
+    frame = pd.DataFrame(
+        {
+            "s": list("aabbaabbab") * 5,
+            "x": list("uvwuvwuvwu") * 5,
+            "t": list("0101100101") * 5,
+        }
+    )
+    result = md.design(
+        frame, md.LIP(0.5), sensitive="s", useful="x", objective="task", task="t"
+    )
+    assert result.purpose.column == "t"
+    assert 0.0 <= result.purpose.task_kept <= result.purpose.task_upper_bound <= 1.0
+
+
+def test_queries_of_ones_own(adult):
+    first = np.zeros((1, 15))
+    first[0, :5] = 1.0
+    result = md.design(adult, md.LIP(0.5), objective=Queries(first))
+    everything = md.design(adult, md.LIP(0.5), objective="frequencies")
+    from mechdesign.mechanisms.purposes import total_variance
+    from mechdesign.mechanisms.rounding import Rounded
+
+    of_everything = total_variance(
+        Rounded(everything.channel, None), Queries(first), adult
+    )
+    assert result.purpose.variance <= of_everything * (1 + 1e-3)
+
+
+def test_a_purpose_survives_the_file(adult, tmp_path):
+    result = md.design(adult, md.LIP(0.5), objective="frequencies")
+    result.channel.save(tmp_path / "c.json")
+    loaded = md.Channel.load(tmp_path / "c.json")
+    assert loaded.record.utility["variance"] == result.purpose.variance
+    result.channel.save(tmp_path / "p.json", public=True)
+    assert "variance" not in (tmp_path / "p.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "task"}, "belong together"),
+        (
+            {"objective": "frequencies", "confidence": 0.95},
+            "not yet with a confidence level",
+        ),
+        (
+            {"objective": "frequencies", "mechanism": "subset-merging"},
+            "mechanism of their own",
+        ),
+        ({"objective": "frequencies", "keep_frequencies": True}, "own symbols"),
+        (
+            {"objective": Queries(np.ones((1, 3)))},
+            "each of the 15 useful symbols, not 3",
+        ),
+        ({"objective": "task", "task": "income"}, "task must be a Joint"),
+    ],
+)
+def test_what_does_not_fit_is_refused(adult, options, message):
+    with pytest.raises(InputError, match=message):
+        md.design(adult, md.LIP(0.5), **options)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([["a"]], "must be numbers"),
+        ([1.0], "a table of numbers"),
+        ([[np.nan]], "finite"),
+        ([[0.0]], "all coefficients"),
+    ],
+)
+def test_queries_that_are_none(matrix, message):
+    with pytest.raises(InputError, match=message):
+        Queries(matrix)
+
+
+@pytest.mark.parametrize(
+    ("sensitive", "useful", "epsilon", "kept", "of_information"),
+    [
+        ("relationship", "occupation", 0.5, 0.593, 0.305),
+        ("relationship", "occupation", 1.0, 0.846, 0.699),
+        ("race", "education", 0.5, 0.468, 0.204),
+    ],
+)
+def test_the_task_income_on_adult(
+    data, sensitive, useful, epsilon, kept, of_information
+):
+    names = [
+        "age",
+        "workclass",
+        "fnlwgt",
+        "education",
+        "educationnum",
+        "marital",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "gain",
+        "loss",
+        "hours",
+        "country",
+        "income",
+    ]
+    frame = pd.read_csv(
+        data / "adult" / "adult.data", names=names, skipinitialspace=True
+    )
+    notion = md.ALIP(epsilon / 2, epsilon / 2)
+    columns = {"sensitive": sensitive, "useful": useful}
+    result = md.design(frame, notion, **columns, objective="task", task="income")
+    assert result.purpose.task_kept == pytest.approx(kept, abs=6e-4)
+    assert result.purpose.task_upper_bound - result.purpose.task_kept <= 1e-4
+    task = md.Joint.from_table(frame, sensitive="income", useful=useful)
+    other = md.design(frame, notion, **columns)
+    assert _task_share(other.channel, task) == pytest.approx(of_information, abs=2e-3)
